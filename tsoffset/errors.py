@@ -1,0 +1,103 @@
+"""What stops a command.
+
+::
+
+    TsoffsetError                 exit status
+    |- ConfigurationError         2   several Problems at once, each with key, value, file and line
+    |- UsageError                 2   the command's words are off (unknown flow, none enabled)
+    |- ClusterUnreachable         3   a cluster could not be reached at all
+    |- EmbeddedError              1   Kafka on this machine
+    |  |- JavaMissing
+    |  |- JavaTooOld
+    |  |- JarsUnavailable
+    |  |- PortTaken
+    |  `- StartFailed
+    `- CycleFailed                1   Spark gave up on a cycle
+
+What goes wrong for one group, partition or broker is no exception: it is a
+`tsoffset.model.Failed` in the result. Texts say *operation, object, cluster: cause;
+next step*. Every error can be pickled, since it may cross Spark.
+"""
+
+from dataclasses import dataclass
+
+
+class TsoffsetError(Exception):
+    """Base of all errors that end a command; the text is a sentence for a person."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a configuration.
+
+    `allowed` says what would be right; `line` counts from 1 and is None where the
+    format has no lines (JSON).
+    """
+
+    key: str
+    value: str | None
+    allowed: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.file is None else self.file
+        if self.line is not None:
+            place += f":{self.line}"
+        what = self.key if self.value is None else f"{self.key} = {self.value}"
+        return f"{place}: {what}: {self.allowed}" if place else f"{what}: {self.allowed}"
+
+
+class ConfigurationError(TsoffsetError):
+    """The configuration cannot be used; `problems` holds all that was found."""
+
+    exit_status = 2
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class UsageError(TsoffsetError):
+    """The command cannot be carried out as asked."""
+
+    exit_status = 2
+
+
+class ClusterUnreachable(TsoffsetError):
+    """No address of a cluster answered."""
+
+    exit_status = 3
+
+
+class EmbeddedError(TsoffsetError):
+    """Kafka could not be run on this machine."""
+
+
+class JavaMissing(EmbeddedError):
+    """There is no Java on this machine."""
+
+
+class JavaTooOld(EmbeddedError):
+    """The Java found is older than 17."""
+
+
+class JarsUnavailable(EmbeddedError):
+    """Kafka's jars are neither cached nor reachable."""
+
+
+class PortTaken(EmbeddedError):
+    """A port that was asked for is in use."""
+
+
+class StartFailed(EmbeddedError):
+    """A process ended or did not become ready in time."""
+
+
+class CycleFailed(TsoffsetError):
+    """A cycle ended without a result."""
