@@ -1,0 +1,340 @@
+"""The domain's values: what is asked of clusters, what they answer, what a cycle says.
+
+All are frozen and can be pickled. No library's types and no sentinels: what Kafka writes
+as -1 is None here. A *source* value belongs to the cluster that is mirrored, a *target*
+value to the one that holds the copies.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Side(StrEnum):
+    """Which cluster of a flow."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+class Isolation(StrEnum):
+    """Which records of transactions exist for a reader."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+class TimestampType(StrEnum):
+    """Who stamped the records of a batch."""
+
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+class Precision(StrEnum):
+    """How much is proven of a translation (docs/design.md section 1)."""
+
+    EXACT = "exact"
+    BOUNDED = "bounded"
+    FRONTIER = "frontier"
+    UNPROVEN = "unproven"
+
+
+class OutcomeKind(StrEnum):
+    """What became of one row."""
+
+    COMMITTED = "committed"
+    WOULD_COMMIT = "would_commit"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class Reason(StrEnum):
+    """Why a row is skipped, in the order in which the first that holds is named."""
+
+    UNSUPPORTED_GROUP = "UNSUPPORTED_GROUP"
+    SEVERAL_SOURCES = "SEVERAL_SOURCES"
+    TARGET_MISSING = "TARGET_MISSING"
+    TARGET_REWRITES_TIMESTAMPS = "TARGET_REWRITES_TIMESTAMPS"
+    EXPIRED = "EXPIRED"
+    PAST_LOG_END = "PAST_LOG_END"
+    NO_TIMESTAMP = "NO_TIMESTAMP"
+    NOT_MIRRORED = "NOT_MIRRORED"
+    NO_PROOF = "NO_PROOF"
+    DIVERGED = "DIVERGED"
+    TARGET_PAST_LOG_END = "TARGET_PAST_LOG_END"
+    SOURCE_REWOUND = "SOURCE_REWOUND"
+    TARGET_AHEAD = "TARGET_AHEAD"
+    GROUP_ACTIVE = "GROUP_ACTIVE"
+
+
+class FailureKind(StrEnum):
+    """Why something could not be done; the words of a `failed` row."""
+
+    AUTHENTICATION = "AUTHENTICATION"
+    AUTHORIZATION = "AUTHORIZATION"
+    UNREACHABLE = "UNREACHABLE"
+    TIMEOUT = "TIMEOUT"
+    NO_LEADER = "NO_LEADER"
+    COORDINATOR = "COORDINATOR"
+    CORRUPT_BATCH = "CORRUPT_BATCH"
+    UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+    INTERNAL = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something could not be done for one partition, group, broker or cluster.
+
+    `missing` is true where the cluster says that the topic or partition does not exist;
+    `group_active` where a commit was refused because the group has members;
+    `metadata_too_large` where it was refused for the size of its metadata.
+    """
+
+    kind: FailureKind
+    message: str
+    missing: bool = False
+    group_active: bool = False
+    metadata_too_large: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+# --- what clusters answer ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One node of a cluster."""
+
+    node_id: int
+    host: str
+    port: int
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """A cluster as a whole.
+
+    `dead_addresses` are bootstrap addresses that did not answer while another did.
+    """
+
+    cluster_id: str | None
+    brokers: tuple[Broker, ...]
+    dead_addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """Where one partition lives; `leader` and `leader_epoch` are None without a leader."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic; `topic_id` is None where the brokers have no topic ids."""
+
+    topic: str
+    topic_id: str | None
+    partitions: Mapping[int, PartitionDescription]
+    internal: bool = False
+
+
+class GroupType(StrEnum):
+    """Kinds of groups, as ListGroups names them; before v5 all are classic."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """One group of a cluster with its state's name as the broker gives it."""
+
+    group: str
+    type: GroupType
+    state: str | None
+    protocol_type: str = "consumer"
+    coordinator: int | None = None
+
+    @property
+    def active(self) -> bool:
+        """True where the group has members (or is forming): its offsets are theirs to move."""
+        return self.state is not None and self.state not in ("Empty", "Dead", "Unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListings:
+    """All groups of a cluster, and the brokers that could not be asked for theirs."""
+
+    groups: Mapping[str, GroupListing]
+    failed_brokers: Mapping[int, Failed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A committed offset: the next record to read."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None
+
+
+GroupOffsets = Mapping[TopicPartition, CommittedOffset | Failed]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """A partition's log: the first offset that exists and the one after the last.
+
+    `end` is the log's own end (the high watermark), or for READ_COMMITTED the last stable
+    offset: no record at or after `end` can be read with that isolation.
+    """
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A data record reduced to what proofs need.
+
+    `key` and `value` are 128-bit digests, None for null; `headers` holds one digest for
+    each (name, value). `timestamp_ms` is None where the record carries none (or a negative
+    one): such a record cannot be looked up by time.
+    """
+
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of a log read without a gap.
+
+    Every data record with start <= offset < end is in `records`, in order. Control records,
+    records below the log's start and, read with READ_COMMITTED, aborted ones do not exist.
+    At the readable end a stretch is empty: start == end.
+    """
+
+    start: int
+    end: int
+    records: tuple[Record, ...] = ()
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOffset:
+    """The first record in log order whose timestamp is at least the one asked for."""
+
+    offset: int
+    timestamp_ms: int
+
+
+# --- what clusters are asked ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReadFrom:
+    """Read a partition from `offset` on.
+
+    `max_bytes` = 1 reads exactly one batch, the first whose last offset is >= `offset`;
+    more reads as many whole batches as fit (at least one).
+    """
+
+    partition: TopicPartition
+    offset: int
+    max_bytes: int = 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FirstAtTime:
+    """Look up the first record with a timestamp >= `timestamp_ms` (which is >= 0)."""
+
+    partition: TopicPartition
+    timestamp_ms: int
+
+
+# --- what the translation says ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A committed offset on the source: the next record to read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition it lies in."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A safe target offset.
+
+    `reread_bound` is the most source records that can be read twice; 0 for exact, None for
+    unproven. From `same_from` to `same_to` no data record lies on the target but the one at
+    `same_to`, so any offset between resumes at the same record.
+    """
+
+    target_offset: int
+    precision: Precision
+    reread_bound: int | None
+    same_from: int
+    same_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """No translation, for a reason that has a name; `message` says cause and next step."""
+
+    reason: Reason
+    message: str
+
+
+Outcome = Translated | Skipped | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a cycle's result: docs/design.md section 4. Absent is None."""
+
+    flow: str
+    group: str | None
+    source_topic: str | None
+    partition: int | None
+    source_offset: int | None
+    source_timestamp_ms: int | None
+    target_topic: str | None
+    target_offset: int | None
+    current_target_offset: int | None
+    outcome: OutcomeKind
+    reason: Reason | FailureKind | None = None
+    precision: Precision | None = None
+    reread_bound: int | None = None
+    message: str | None = None
