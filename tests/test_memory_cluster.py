@@ -1,0 +1,437 @@
+"""What only the cluster in memory can do: be filled, cut, made to fail, mirrored, pickled.
+
+What it answers like any cluster is held by tests/test_cluster_contract.py.
+"""
+
+import pickle
+from collections.abc import Iterable
+
+import pytest
+
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.memory_cluster import (
+    MemoryCluster,
+    Message,
+    PartitionLog,
+    Verb,
+    mirror,
+    mirror_partition,
+)
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    GroupType,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    Stretch,
+    TimedOffset,
+    TopicPartition,
+)
+
+ORDERS = TopicPartition("orders", 0)
+BROKEN = Failed(FailureKind.TIMEOUT, "made to fail")
+COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+
+
+def numbered(numbers: Iterable[int]) -> list[Message]:
+    return [Message(1_000 + n, b"k%d" % n, b"v%d" % n) for n in numbers]
+
+
+def filled(records: int = 10, batch_size: int = 5, partitions: int = 1) -> MemoryCluster:
+    cluster = MemoryCluster("A")
+    cluster.create_topic("orders", partitions)
+    for partition in range(partitions):
+        cluster.log("orders", partition).append(numbered(range(records)), batch_size=batch_size)
+    return cluster
+
+
+def read(cluster: MemoryCluster, offset: int, max_bytes: int = 1) -> Stretch | Failed:
+    request = ReadFrom(ORDERS, offset, max_bytes)
+    return cluster.read([request], UNCOMMITTED)[request]
+
+
+def offsets(stretch: Stretch | Failed) -> list[int]:
+    assert isinstance(stretch, Stretch), stretch
+    return [record.offset for record in stretch.records]
+
+
+# --- failures that are ordered ------------------------------------------------------------
+
+
+def test_a_fault_meets_only_the_items_that_agree_with_it():
+    """A failing partition leaves the other partitions of the same call alone."""
+    cluster = filled(partitions=2)
+    cluster.fail(BROKEN, partition=ORDERS)
+    other = TopicPartition("orders", 1)
+    answers = cluster.log_ranges([ORDERS, other], UNCOMMITTED)
+    assert answers == {ORDERS: BROKEN, other: LogRange(0, 10)}
+
+
+def test_a_fault_may_strike_one_verb_only():
+    """A fault that names a verb leaves the partition's other verbs alone."""
+    cluster = filled()
+    cluster.fail(BROKEN, verb=Verb.FIRST_AT_TIMES, topic="orders")
+    lookup = FirstAtTime(ORDERS, 0)
+    assert cluster.first_at_times([lookup], UNCOMMITTED) == {lookup: BROKEN}
+    assert offsets(read(cluster, 0)) == [0, 1, 2, 3, 4]
+
+
+def test_a_fault_strikes_as_often_as_it_says():
+    """`times` failures are answered, and then the truth."""
+    cluster = filled()
+    cluster.fail(BROKEN, verb=Verb.READ, times=2)
+    answers = [read(cluster, 0) for _ in range(3)]
+    assert answers[:2] == [BROKEN, BROKEN]
+    assert offsets(answers[2]) == [0, 1, 2, 3, 4]
+
+
+def test_a_healed_fault_strikes_no_more():
+    """`heal` takes back the fault given, and no other."""
+    cluster = filled()
+    reading = cluster.fail(BROKEN, verb=Verb.READ)
+    cluster.fail(BROKEN, verb=Verb.LOG_RANGES)
+    cluster.heal(reading)
+    assert isinstance(read(cluster, 0), Stretch)
+    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: BROKEN}
+    cluster.heal()
+    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
+
+
+def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
+    """Partitions led by a broker and groups that it coordinates fail; the others answer."""
+    cluster = MemoryCluster("A", brokers=2)
+    cluster.create_topic("orders", 2)
+    for number in range(20):
+        cluster.group(f"g{number}")
+    listed = cluster.groups().groups
+    cluster.fail(BROKEN, broker=1)
+    other = TopicPartition("orders", 1)
+    assert cluster.log_ranges([ORDERS, other], UNCOMMITTED) == {
+        ORDERS: LogRange(0, 0),
+        other: BROKEN,
+    }
+    answers = cluster.committed(list(listed), require_stable=True)
+    assert {name for name, answer in answers.items() if answer == BROKEN} == {
+        name for name, listing in listed.items() if listing.coordinator == 1
+    }
+    left = cluster.groups()
+    assert left.failed_brokers == {1: BROKEN}
+    assert 0 < len(left.groups) < 20
+    assert {listing.coordinator for listing in left.groups.values()} == {0}
+
+
+def test_a_failing_group_leaves_the_others_alone():
+    """Commits and offsets of one group fail; another group's are answered in the same call."""
+    cluster = filled()
+    cluster.fail(BROKEN, group="bad")
+    five = {ORDERS: CommittedOffset(5)}
+    assert cluster.commit({"bad": five, "good": five}) == {
+        "bad": {ORDERS: BROKEN},
+        "good": {ORDERS: None},
+    }
+    assert cluster.committed(["bad", "good"], require_stable=True) == {"bad": BROKEN, "good": five}
+
+
+def test_a_commit_may_take_effect_although_its_answer_is_lost():
+    """`takes_effect`: the offset is stored, the answer is the failure."""
+    cluster = filled()
+    cluster.fail(BROKEN, verb=Verb.COMMIT, times=1, takes_effect=True)
+    assert cluster.commit({"g": {ORDERS: CommittedOffset(5)}}) == {"g": {ORDERS: BROKEN}}
+    assert cluster.committed(["g"], require_stable=True) == {"g": {ORDERS: CommittedOffset(5)}}
+    assert cluster.commits == [("g", ORDERS, CommittedOffset(5))]
+
+
+def test_an_unreachable_cluster_raises():
+    """No verb answers for a cluster that is away."""
+    cluster = filled()
+    cluster.unreachable = True
+    with pytest.raises(ClusterUnreachable, match="cluster A"):
+        cluster.log_ranges([ORDERS], UNCOMMITTED)
+
+
+def test_a_partition_without_a_leader_answers_nothing():
+    """Its description has no leader and no epoch, its log cannot be read, until one is elected
+    under a new epoch."""
+    cluster = filled()
+    before = cluster.topics()["orders"]
+    cluster.elect_leader(ORDERS, None)
+    described = cluster.topics()["orders"]
+    assert not isinstance(described, Failed)
+    assert described.partitions[0].leader is None
+    assert described.partitions[0].leader_epoch is None
+    answer = read(cluster, 0)
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.NO_LEADER
+    assert not answer.missing
+    cluster.elect_leader(ORDERS, 0)
+    after = cluster.topics()["orders"]
+    assert not isinstance(before, Failed)
+    assert not isinstance(after, Failed)
+    assert after.partitions[0].leader_epoch != before.partitions[0].leader_epoch
+    assert after.topic_id == before.topic_id
+
+
+def test_a_topic_made_anew_has_another_id():
+    """Deleting and creating a topic changes its id and drops the offsets committed for it."""
+    cluster = filled()
+    cluster.group("g").offsets[ORDERS] = CommittedOffset(5)
+    before = cluster.topics()["orders"]
+    cluster.delete_topic("orders")
+    cluster.create_topic("orders")
+    after = cluster.topics()["orders"]
+    assert not isinstance(before, Failed)
+    assert not isinstance(after, Failed)
+    assert before.topic_id != after.topic_id
+    assert cluster.committed(["g"], require_stable=True) == {"g": {}}
+
+
+# --- what was asked -----------------------------------------------------------------------
+
+
+def test_requests_are_noted_with_their_items():
+    """`requests` holds each call with what it asked for; `asked` counts the items."""
+    cluster = filled()
+    requests = [ReadFrom(ORDERS, 0), ReadFrom(ORDERS, 7)]
+    cluster.read(requests, COMMITTED)
+    cluster.log_ranges([ORDERS], UNCOMMITTED)
+    assert [(r.verb, r.items, r.isolation) for r in cluster.requests] == [
+        (Verb.READ, tuple(requests), COMMITTED),
+        (Verb.LOG_RANGES, (ORDERS,), UNCOMMITTED),
+    ]
+    assert cluster.asked(Verb.READ) == 2
+    assert cluster.asked(Verb.COMMIT) == 0
+
+
+def test_only_accepted_commits_count():
+    """`commits` holds what was stored; a refused commit is asked, and not there."""
+    cluster = filled()
+    cluster.group("busy").state = "Stable"
+    five = {ORDERS: CommittedOffset(5)}
+    cluster.commit({"busy": five, "idle": five})
+    assert cluster.asked(Verb.COMMIT) == 2
+    assert cluster.commits == [("idle", ORDERS, CommittedOffset(5))]
+
+
+# --- groups -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "accepted", "active"),
+    [
+        (GroupType.CLASSIC, "Empty", True, False),
+        (GroupType.CLASSIC, "Dead", False, False),
+        (GroupType.CLASSIC, "Stable", False, True),
+        (GroupType.CLASSIC, "PreparingRebalance", False, True),
+        (GroupType.CLASSIC, "CompletingRebalance", False, True),
+        (GroupType.CONSUMER, "Empty", True, False),
+        (GroupType.CONSUMER, "Assigning", False, True),
+        (GroupType.CONSUMER, "Reconciling", False, True),
+        (GroupType.CONSUMER, "Stable", False, True),
+        (GroupType.STREAMS, "Empty", True, False),
+        (GroupType.STREAMS, "NotReady", False, True),
+        (GroupType.SHARE, "Empty", False, False),
+        (GroupType.SHARE, "Stable", False, False),
+    ],
+)
+def test_who_may_commit_depends_on_the_groups_state(
+    kind: GroupType, state: str, accepted: bool, active: bool
+):
+    """The group coordinator's table for commits from outside (kafka-facts.md section 1)."""
+    cluster = filled()
+    cluster.group("g", kind).state = state
+    answer = cluster.commit({"g": {ORDERS: CommittedOffset(5)}})["g"][ORDERS]
+    assert (answer is None) == accepted
+    assert bool(cluster.commits) == accepted
+    if answer is not None:
+        assert answer.group_active == active
+
+
+def test_pending_offsets_are_not_stable():
+    """An offset of an open transaction: the last stable one is read, or nothing at all."""
+    cluster = filled()
+    group = cluster.group("g")
+    group.offsets[ORDERS] = CommittedOffset(3)
+    group.pending[ORDERS] = CommittedOffset(6)
+    loose = cluster.committed(["g"], require_stable=False)
+    assert loose == {"g": {ORDERS: CommittedOffset(3)}}
+    strict = cluster.committed(["g"], require_stable=True)["g"]
+    assert not isinstance(strict, Failed)
+    failed = strict[ORDERS]
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.COORDINATOR
+    group.end_transaction(commit=True)
+    stable = cluster.committed(["g"], require_stable=True)
+    assert stable == {"g": {ORDERS: CommittedOffset(6)}}
+
+
+# --- logs ---------------------------------------------------------------------------------
+
+
+def test_lookup_gives_up_at_a_segment_that_compaction_emptied():
+    """A time older than an emptied file's last write gets none, though later records exist."""
+    cluster = filled(records=5)
+    log = cluster.log("orders")
+    log.roll()
+    log.append(numbered(range(5, 10)))
+    cluster.clock.now_ms = 1_007
+    log.remove(range(5))
+    lookups = [FirstAtTime(ORDERS, stamp) for stamp in (1_000, 1_007, 1_008)]
+    answers = cluster.first_at_times(lookups, UNCOMMITTED)
+    assert list(answers.values()) == [None, None, TimedOffset(8, 1_008)]
+    assert offsets(read(cluster, 0)) == [5, 6, 7, 8, 9]
+
+
+def test_lookup_gives_up_where_only_deleted_records_reach_the_time():
+    """The segment is chosen by all that was ever in it, so a record below the log's start
+    can hide one of the next segment."""
+    log = PartitionLog()
+    log.append([Message(9_000, b"a"), Message(1_000, b"b")])
+    log.roll()
+    log.append([Message(9_500, b"c")])
+    assert log.first_at(9_000, UNCOMMITTED) == TimedOffset(0, 9_000)
+    log.delete_records(1)
+    assert log.first_at(9_000, UNCOMMITTED) is None
+    assert log.first_at(9_001, UNCOMMITTED) == TimedOffset(2, 9_500)
+
+
+def test_records_above_the_high_watermark_are_not_read():
+    """Readers see the log up to the high watermark, whatever the leader has."""
+    cluster = filled()
+    log = cluster.log("orders")
+    log.hold_high_watermark(5)
+    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 5)}
+    assert read(cluster, 5) == Stretch(5, 5)
+    assert offsets(read(cluster, 0, 1_000_000)) == [0, 1, 2, 3, 4]
+    assert log.first_at(1_005, UNCOMMITTED) is None
+    log.hold_high_watermark(None)
+    assert offsets(read(cluster, 5)) == [5, 6, 7, 8, 9]
+
+
+def test_a_log_whose_last_batches_are_gone_answers_nothing():
+    """Offsets below the end with no batch at or after them: the broker has nothing to send."""
+    cluster = filled()
+    cluster.log("orders").remove(range(5, 10))
+    answer = read(cluster, 7)
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.TIMEOUT
+    assert offsets(read(cluster, 4)) == [0, 1, 2, 3, 4]
+
+
+def test_an_emptied_batch_may_stay():
+    """The broker keeps the last batch of an idempotent producer even without records."""
+    cluster = filled()
+    cluster.log("orders").remove(range(5, 10), keep_empty_batches=True)
+    answer = read(cluster, 7)
+    assert isinstance(answer, Stretch)
+    assert (answer.start, answer.end, answer.records) == (5, 10, ())
+
+
+def test_compaction_keeps_the_newest_record_of_each_key():
+    """Below the bound, a record with a later one of its key goes; those without key stay."""
+    log = PartitionLog()
+    keys = [b"a", b"b", b"a", None, b"b", b"a"]
+    log.append([Message(n, key, b"%d" % n) for n, key in enumerate(keys)])
+    log.compact(before=2)
+    assert [offset for offset, _ in log.messages()] == [2, 3, 4, 5]
+    log.compact()
+    assert [offset for offset, _ in log.messages()] == [3, 4, 5]
+    assert log.end == 6
+
+
+def test_logs_can_be_pickled_on_the_way():
+    """A log taken up again from its pickle goes on where it was, open transactions too."""
+    log = PartitionLog()
+    log.append(numbered(range(4)), batch_size=2)
+    open_one = log.begin()
+    open_one.append(numbered(range(4, 6)))
+    again, transaction = pickle.loads(pickle.dumps((log, open_one)))
+    assert again.last_stable_offset == 4
+    transaction.abort()
+    again.append(numbered(range(7, 9)))
+    assert [offset for offset, _ in again.messages(COMMITTED)] == [0, 1, 2, 3, 7, 8]
+    assert log.end == 6
+
+
+def test_a_cluster_can_be_pickled():
+    """A copy answers the same and shares nothing with the original."""
+    cluster = filled()
+    cluster.commit({"g": {ORDERS: CommittedOffset(5)}})
+    copy = pickle.loads(pickle.dumps(cluster))
+    cluster.log("orders").append(numbered([10]))
+    assert copy.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
+    assert copy.committed(["g"], require_stable=True) == {"g": {ORDERS: CommittedOffset(5)}}
+
+
+# --- mirroring ----------------------------------------------------------------------------
+
+
+def test_mirror_keeps_content_and_order_under_other_names_and_offsets():
+    """Copies have the source's timestamp, key, value and headers, in its order."""
+    source = MemoryCluster("A")
+    source.create_topic("orders", 2)
+    source.log("orders", 1).append(
+        [Message(7, b"k", None, (("h", b"x"), ("n", None))), Message(None, None, b"v")]
+    )
+    target = MemoryCluster("B")
+    target.create_topic("A.orders", 2, first_offset=100)
+    mirror(source, target, {"orders": "A.orders"})
+    copied = list(target.log("A.orders", 1).messages())
+    assert copied == [
+        (offset + 100, message) for offset, message in source.log("orders", 1).messages()
+    ]
+    assert list(target.log("A.orders", 0).messages()) == []
+
+
+def test_mirror_goes_on_where_it_was():
+    """The positions returned are where the next call begins; an earlier one repeats."""
+    source, target = filled(records=5), MemoryCluster("B")
+    positions = mirror(source, target, {"orders": "copy"})
+    source.log("orders").append(numbered(range(5, 8)))
+    assert mirror(source, target, {"orders": "copy"}, positions) == {ORDERS: 8}
+    mirror(source, target, {"orders": "copy"}, {ORDERS: 6})
+    keys = [message.key for _, message in target.log("copy").messages()]
+    assert keys == [b"k%d" % n for n in (0, 1, 2, 3, 4, 5, 6, 7, 6, 7)]
+
+
+def test_mirror_leaves_out_what_it_is_told_and_what_does_not_count():
+    """Dropped records, control records and (read committed) aborted ones are not copied."""
+    source, target = PartitionLog(), PartitionLog()
+    source.append(numbered(range(3)))
+    void = source.begin()
+    void.append(numbered(range(3, 5)))
+    void.abort()
+    kept = source.begin()
+    kept.append(numbered(range(6, 8)))
+    kept.commit()
+    reached = mirror_partition(
+        source, target, isolation=COMMITTED, drop=lambda offset, _: offset == 1
+    )
+    assert reached == source.end == 9
+    assert [message.key for _, message in target.messages()] == [b"k0", b"k2", b"k6", b"k7"]
+    assert target.end == 4
+
+
+def test_mirror_stops_at_an_open_transaction():
+    """Read committed, nothing behind the last stable offset is copied, and it is not passed."""
+    source, target = PartitionLog(), PartitionLog()
+    source.append(numbered(range(3)))
+    source.begin().append(numbered(range(3, 5)))
+    source.append(numbered(range(5, 7)))
+    assert mirror_partition(source, target, isolation=COMMITTED) == 3
+    assert target.end == 3
+    assert mirror_partition(source, target, start=3) == 7
+    assert target.end == 7
+
+
+def test_mirror_can_rewrite_values():
+    """A transform changes what is written, not what is on the source."""
+    source, target = PartitionLog(), PartitionLog()
+    source.append(numbered(range(2)))
+    mirror_partition(
+        source, target, rewrite=lambda message: Message(message.timestamp_ms, message.key, b"new")
+    )
+    assert [message.value for _, message in target.messages()] == [b"new", b"new"]
+    assert [message.value for _, message in source.messages()] == [b"v0", b"v1"]

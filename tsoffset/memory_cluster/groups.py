@@ -1,0 +1,83 @@
+"""Consumer groups of a cluster in memory, and who may commit for them."""
+
+from dataclasses import dataclass, field
+
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    GroupListing,
+    GroupOffsets,
+    GroupType,
+    TopicPartition,
+)
+
+
+@dataclass(slots=True)
+class MemoryGroup:
+    """One group: its kind, its state as ListGroups names it, what it has committed.
+
+    Offsets in `pending` were committed in a transaction that is still open.
+    """
+
+    group: str
+    type: GroupType = GroupType.CLASSIC
+    state: str = "Empty"
+    protocol_type: str = "consumer"
+    offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    pending: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+
+    def listing(self, coordinator: int) -> GroupListing:
+        """The group as ListGroups shows it."""
+        return GroupListing(self.group, self.type, self.state, self.protocol_type, coordinator)
+
+    def committed(self, alias: str, *, require_stable: bool) -> GroupOffsets:
+        """Its offsets; with `require_stable` a `Failed(COORDINATOR)` for each pending one."""
+        answer: dict[TopicPartition, CommittedOffset | Failed] = dict(self.offsets)
+        if require_stable:
+            for partition in self.pending:
+                answer[partition] = Failed(
+                    FailureKind.COORDINATOR,
+                    f"read committed offset, group {self.group}, {partition}, cluster {alias}: "
+                    "a transaction with this offset is open; try again once it has ended",
+                )
+        return answer
+
+    def refusal(self, alias: str) -> Failed | None:
+        """Why a commit from outside the group is refused now; None where it is accepted.
+
+        The rules are the group coordinator's for generation -1 and an empty member id.
+        """
+        what = f"commit offsets, group {self.group}, cluster {alias}"
+        if self.type is GroupType.SHARE:
+            return Failed(
+                FailureKind.COORDINATOR,
+                f"{what}: this is a share group, which has no committed offsets; "
+                "exclude it from the flow's groups",
+            )
+        if self.state == "Dead":
+            return Failed(FailureKind.COORDINATOR, f"{what}: the group is being removed; try again")
+        if self.state != "Empty":
+            return Failed(
+                FailureKind.COORDINATOR,
+                f"{what}: the group has members (state {self.state}); stop its consumers first",
+                group_active=True,
+            )
+        return None
+
+    def end_transaction(self, *, commit: bool) -> None:
+        """Let the pending offsets count, or drop them."""
+        if commit:
+            self.offsets.update(self.pending)
+        self.pending.clear()
+
+
+def stored(commit: CommittedOffset) -> CommittedOffset:
+    """What the coordinator keeps of a commit by `Cluster.commit`: no leader epoch."""
+    return CommittedOffset(commit.offset, commit.metadata)
+
+
+def metadata_length(metadata: str) -> int:
+    """Its length as the broker counts it against `offset.metadata.max.bytes`: in UTF-16
+    units, not bytes (OffsetMetadataManager compares a Java string's length)."""
+    return len(metadata.encode("utf-16-le")) // 2
