@@ -1,0 +1,57 @@
+"""Free ports on the loopback interface."""
+
+import random
+import socket
+import threading
+from pathlib import Path
+
+from tsoffset.errors import PortTaken
+
+HOST = "127.0.0.1"
+
+_LOWEST = 15_000
+_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_given_out: set[int] = set()
+_lock = threading.Lock()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on and that this process got from here never before.
+
+    It lies below the range from which the system takes ports for outgoing connections:
+    one from that range may be gone by the time a stopped broker comes back to it, and a
+    client that knocks on the closed port can even be connected to itself. Between this
+    call and the use of the port another process may take it: be ready to try again.
+    """
+    with _lock:
+        for _ in range(1000):
+            port = random.randrange(_LOWEST, _highest())
+            if port not in _given_out and is_free(port):
+                _given_out.add(port)
+                return port
+    raise PortTaken(
+        f"find a free port on {HOST}: none among 1000 tried between {_LOWEST} and {_highest()}; "
+        "end what listens there"
+    )
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on `port` now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As Java does it: connections that are fading away do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def _highest() -> int:
+    try:
+        lowest_ephemeral = int(_EPHEMERAL.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        lowest_ephemeral = 32_768
+    # Where the system is set to take nearly all ports there is no room below them.
+    return lowest_ephemeral if lowest_ephemeral > _LOWEST + 1000 else 60_000
