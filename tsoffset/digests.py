@@ -5,13 +5,11 @@ records), so records of two clusters can be compared without holding what is in 
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 from hashlib import blake2b
 
 DIGEST_BYTES = 16
 
 
-@lru_cache(maxsize=16_384)
 def _digest_of(content: bytes) -> bytes:
     return blake2b(content, digest_size=DIGEST_BYTES).digest()
 
