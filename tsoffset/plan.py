@@ -1,0 +1,200 @@
+"""The commit rule: what becomes of a translation, given what the target group has (pure).
+
+docs/design.md section 1, "Commit rule": a group is never moved backwards. The order of the
+checks is the order in which reasons are named.
+"""
+
+from dataclasses import dataclass, replace
+
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    LogRange,
+    Outcome,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+    Skipped,
+    TopicPartition,
+    Translated,
+)
+from tsoffset.translate import Translation
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCommit:
+    """What a group committed on the source for one partition that is synced.
+
+    `verdict` is set where it is already known that nothing can be committed. A group that
+    failed before its partitions were known has one, with `position` and `target` None.
+    """
+
+    group: str
+    partition: TopicPartition | None
+    committed: CommittedOffset | None
+    target: TopicPartition | None
+    remote_name: bool = False
+    reverse: bool = False
+    target_active: bool = False
+    verdict: Skipped | Failed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedPosition:
+    """A translation with what the commit rule needs of the target's log.
+
+    `target_range` is None where it could not be read.
+    """
+
+    partition: TopicPartition
+    offset: int
+    translation: Translation
+    target_range: LogRange | None = None
+    target_rewrites_timestamps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What was committed last for a group and partition."""
+
+    source_offset: int
+    target_offset: int
+
+
+def decide(
+    flow: str,
+    commit: SourceCommit,
+    position: TranslatedPosition | None,
+    current: CommittedOffset | Failed | None,
+    *,
+    remembered: Remembered | None = None,
+    floor: str = "none",
+) -> Row:
+    """The row of one commit; WOULD_COMMIT where `row.target_offset` is to be committed.
+
+    `current` is what the target group has now (None: nothing). `floor` is
+    `translation.floor`.
+    """
+    row = Row(
+        flow=flow,
+        group=commit.group,
+        source_topic=None if commit.partition is None else commit.partition.topic,
+        partition=None if commit.partition is None else commit.partition.partition,
+        source_offset=None if commit.committed is None else commit.committed.offset,
+        source_timestamp_ms=None,
+        target_topic=None if commit.target is None else commit.target.topic,
+        target_offset=None,
+        current_target_offset=current.offset if isinstance(current, CommittedOffset) else None,
+        outcome=OutcomeKind.UNCHANGED,
+    )
+    if commit.verdict is not None:
+        return with_verdict(row, commit.verdict)
+    assert position is not None
+    assert commit.committed is not None
+    row = replace(row, source_timestamp_ms=position.translation.source_timestamp_ms)
+    outcome = _at_least_floor(
+        position.translation.outcome, commit.committed, position.target_range, current, floor
+    )
+    if not isinstance(outcome, Translated):
+        return with_verdict(row, outcome)
+    row = replace(
+        row,
+        target_offset=outcome.target_offset,
+        precision=outcome.precision,
+        reread_bound=outcome.reread_bound,
+    )
+    if isinstance(current, Failed):
+        return with_verdict(row, current)
+    below_start = (
+        current is not None
+        and position.target_range is not None
+        and current.offset < position.target_range.start
+    )
+    if current is not None and not below_start:
+        if outcome.same_from <= current.offset <= outcome.same_to:
+            return replace(row, outcome=OutcomeKind.UNCHANGED)
+        if current.offset > outcome.target_offset:
+            return with_verdict(row, _ahead(commit, current, position.target_range, remembered))
+    if commit.target_active:
+        return with_verdict(row, active(commit.group))
+    return replace(row, outcome=OutcomeKind.WOULD_COMMIT)
+
+
+def with_verdict(row: Row, verdict: Skipped | Failed) -> Row:
+    """The row as skipped or failed."""
+    if isinstance(verdict, Skipped):
+        return replace(
+            row, outcome=OutcomeKind.SKIPPED, reason=verdict.reason, message=verdict.message
+        )
+    return replace(row, outcome=OutcomeKind.FAILED, reason=verdict.kind, message=verdict.message)
+
+
+def active(group: str) -> Skipped:
+    """The skip of a group that has members on the target."""
+    return Skipped(
+        Reason.GROUP_ACTIVE,
+        f"group {group} has members on the target, which move its offsets themselves; stop them "
+        "if the group is to follow the source",
+    )
+
+
+def target_missing(target: TopicPartition) -> Skipped:
+    """The skip of a partition that the target does not have."""
+    return Skipped(
+        Reason.TARGET_MISSING,
+        f"{target} does not exist on the target; check that the replicator mirrors it",
+    )
+
+
+def _at_least_floor(
+    outcome: Outcome,
+    committed: CommittedOffset,
+    target_range: LogRange | None,
+    current: CommittedOffset | Failed | None,
+    floor: str,
+) -> Outcome:
+    """`translation.floor = log_start`: where nothing is proven and the group has no commit, the
+    target's log start, below which there is nothing to skip."""
+    if (
+        floor == "log_start"
+        and isinstance(outcome, Skipped)
+        and outcome.reason in (Reason.NOT_MIRRORED, Reason.NO_PROOF)
+        and current is None
+        and target_range is not None
+    ):
+        start = target_range.start
+        return Translated(start, Precision.BOUNDED, committed.offset, start, start)
+    return outcome
+
+
+def _ahead(
+    commit: SourceCommit,
+    current: CommittedOffset,
+    target_range: LogRange | None,
+    remembered: Remembered | None,
+) -> Skipped:
+    """Why the target group is past the translation: it never moves backwards."""
+    assert commit.committed is not None
+    if target_range is not None and current.offset > target_range.end:
+        return Skipped(
+            Reason.TARGET_PAST_LOG_END,
+            f"the target group's commit {current.offset} lies past the target's log end "
+            f"{target_range.end}: {commit.target} was made anew or truncated, and consumers would "
+            "be reset; delete that commit on the target and the next cycle sets it",
+        )
+    if (
+        remembered is not None
+        and commit.committed.offset < remembered.source_offset
+        and current.offset == remembered.target_offset
+    ):
+        return Skipped(
+            Reason.SOURCE_REWOUND,
+            f"the source group went back from {remembered.source_offset} to "
+            f"{commit.committed.offset}; if the target group is to follow, delete its commit "
+            "on the target and the next cycle sets it",
+        )
+    return Skipped(
+        Reason.TARGET_AHEAD,
+        f"the target group is already at {current.offset}; it is never moved backwards",
+    )

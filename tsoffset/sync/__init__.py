@@ -1,0 +1,67 @@
+"""A cycle's stages over a `Cluster`: read commits, translate positions, settle groups.
+
+Each stage takes a batch and returns values, failures among them; `tsoffset.spark` runs the
+stages as tasks, `cycle` runs them in this process (a user's own tests, and ours).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tsoffset.cluster import Cluster
+from tsoffset.model import Row, TopicPartition
+from tsoffset.plan import Remembered
+from tsoffset.settings import FlowSettings
+from tsoffset.sync.commits import GroupWork, Preflight, Rival, preflight, read_commits
+from tsoffset.sync.rounds import PartitionWork, partition_work, translate_partitions
+from tsoffset.sync.settle import Settlement, failed_row, settle_groups, whole_topic
+
+__all__ = [
+    "GroupWork",
+    "PartitionWork",
+    "Preflight",
+    "Rival",
+    "Settlement",
+    "cycle",
+    "failed_row",
+    "partition_work",
+    "preflight",
+    "read_commits",
+    "settle_groups",
+    "translate_partitions",
+    "whole_topic",
+]
+
+
+def cycle(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    *,
+    commit: bool = True,
+    rivals: Sequence[Rival] = (),
+    remembered: Mapping[tuple[str, TopicPartition], Remembered] | None = None,
+) -> list[Row]:
+    """One cycle of a flow in this process, without Spark: for tests and small estates.
+
+    Returns one row per group and partition with a source commit, as docs/design.md section 4
+    says. Raises ClusterUnreachable.
+    """
+    start = preflight(flow, source, target)
+    commits = list(read_commits(flow, source, start.groups, rivals))
+    positions = {
+        (p.partition, p.offset): p
+        for p in translate_partitions(flow, source, target, partition_work(commits))
+    }
+    rewriting = {p.partition.topic for p in positions.values() if p.target_rewrites_timestamps}
+    settlements = []
+    for each in commits:
+        position = None
+        if each.verdict is None and each.partition and each.committed and each.target:
+            position = positions[each.partition, each.committed.offset]
+            if each.partition.topic in rewriting:
+                position = whole_topic(position, each.target.topic)
+        last = None
+        if remembered is not None and each.partition is not None:
+            last = remembered.get((each.group, each.partition))
+        settlements.append(Settlement(each, position, last))
+    rows = [failed_row(flow.name, failure) for failure in start.failures]
+    return rows + list(settle_groups(flow, target, settlements, commit=commit))

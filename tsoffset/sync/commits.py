@@ -1,0 +1,211 @@
+"""Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tsoffset.cluster import Cluster
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    GroupOffsets,
+    GroupType,
+    Reason,
+    Skipped,
+    TopicPartition,
+)
+from tsoffset.plan import SourceCommit
+from tsoffset.policy import original_topic, target_topic
+from tsoffset.settings import FlowSettings
+
+SUPPORTED_GROUPS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWork:
+    """One group to sync: its type on the source, and whether it has members on the target."""
+
+    group: str
+    type: GroupType = GroupType.CLASSIC
+    target_type: GroupType | None = None
+    target_active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What a cycle starts from.
+
+    `failures` say what could not be listed (a broker's groups); `warnings` what a person
+    should know although nothing failed.
+    """
+
+    groups: tuple[GroupWork, ...]
+    failures: tuple[Failed, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another enabled flow into the same target, and its source."""
+
+    flow: FlowSettings
+    source: Cluster
+
+
+def preflight(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    *,
+    known_groups: Sequence[tuple[str, GroupType]] | None = None,
+) -> Preflight:
+    """List and filter the groups of a flow. Raises ClusterUnreachable.
+
+    `known_groups` are the source's groups from an earlier listing, between two refreshes.
+    """
+    warnings = []
+    for cluster in (source, target):
+        warnings += [
+            f"cluster {cluster.alias}: {address} does not answer; remove it from "
+            f"{cluster.alias}.bootstrap.servers or repair it"
+            for address in cluster.describe().dead_addresses
+        ]
+    failures: list[Failed] = []
+    if known_groups is None:
+        listings = source.groups()
+        failures += listings.failed_brokers.values()
+        known_groups = [(g.group, g.type) for g in listings.groups.values()]
+    there = target.groups()
+    failures += there.failed_brokers.values()
+    return Preflight(
+        tuple(
+            GroupWork(
+                group,
+                type_,
+                there.groups[group].type if group in there.groups else None,
+                group in there.groups and there.groups[group].active,
+            )
+            for group, type_ in sorted(known_groups)
+            if flow.group_filter.should_replicate_group(group)
+        ),
+        tuple(failures),
+        tuple(warnings),
+    )
+
+
+def read_commits(
+    flow: FlowSettings, source: Cluster, groups: Sequence[GroupWork], rivals: Sequence[Rival] = ()
+) -> Iterator[SourceCommit]:
+    """The source commits of `groups` that the flow syncs, with the target partition of each."""
+    supported = [work for work in groups if work.type is not GroupType.SHARE]
+    for work in groups:
+        if work.type is GroupType.SHARE:
+            yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
+    offsets = committed_offsets(source, [work.group for work in supported], require_stable=False)
+    claims = _Claims(flow, rivals, [work.group for work in supported])
+    for work in supported:
+        found = offsets[work.group]
+        if isinstance(found, Failed):
+            yield SourceCommit(work.group, None, None, None, verdict=found)
+            continue
+        for partition, committed in sorted(found.items()):
+            if not flow.topic_filter.should_replicate_topic(partition.topic):
+                continue
+            renaming = target_topic(
+                flow.policy, flow.source.alias, flow.target.alias, partition.topic
+            )
+            if renaming is None:
+                continue
+            target = TopicPartition(renaming.topic, partition.partition)
+            verdict: Skipped | Failed | None = None
+            if work.type not in SUPPORTED_GROUPS or work.target_type not in (
+                None,
+                *SUPPORTED_GROUPS,
+            ):
+                verdict = _unsupported(work)
+            elif (claim := claims.on(work.group, target)) is not None:
+                verdict = claim
+            elif isinstance(committed, Failed):
+                verdict = committed
+            yield SourceCommit(
+                work.group,
+                partition,
+                None if isinstance(committed, Failed) else committed,
+                target,
+                renaming.remote_name,
+                renaming.reverse,
+                work.target_active,
+                verdict,
+            )
+
+
+class _Claims:
+    """Which target partitions other flows write for the same group."""
+
+    def __init__(self, flow: FlowSettings, rivals: Sequence[Rival], groups: Sequence[str]) -> None:
+        self._flow = flow
+        self._rivals = rivals
+        self._groups = groups
+        self._offsets: dict[str, Mapping[str, GroupOffsets | Failed]] = {}
+
+    def on(self, group: str, target: TopicPartition) -> Skipped | None:
+        """Why the larger of two flows' offsets would skip the other source's records here."""
+        for rival in self._rivals:
+            if not rival.flow.group_filter.should_replicate_group(group):
+                continue
+            for topic in self._origins(rival.flow, target.topic):
+                offsets = self._of(rival).get(group, {})
+                if isinstance(offsets, Failed):
+                    why = f"may write it too, and its source cannot be asked ({offsets.message})"
+                elif TopicPartition(topic, target.partition) in offsets:
+                    why = "writes it too"
+                else:
+                    continue
+                return Skipped(
+                    Reason.SEVERAL_SOURCES,
+                    f"{target} of group {group}: flow {rival.flow.name} {why}; leave the topic or "
+                    "the group to one flow, or give the flows names that differ",
+                )
+        return None
+
+    def _of(self, rival: Rival) -> Mapping[str, GroupOffsets | Failed]:
+        name = rival.flow.name
+        if name not in self._offsets:
+            groups = [g for g in self._groups if rival.flow.group_filter.should_replicate_group(g)]
+            self._offsets[name] = committed_offsets(rival.source, groups, require_stable=False)
+        return self._offsets[name]
+
+    def _origins(self, rival: FlowSettings, topic: str) -> Iterator[str]:
+        """Topics of the rival's source that it would write to `topic`."""
+        policy = rival.policy
+        names = {topic, policy.upstream_topic(topic), original_topic(policy, topic)} - {None}
+        for name in sorted(str(name) for name in names):
+            renaming = target_topic(policy, rival.source.alias, rival.target.alias, name)
+            if (
+                renaming is not None
+                and renaming.topic == topic
+                and rival.topic_filter.should_replicate_topic(name)
+            ):
+                yield name
+
+
+def _unsupported(work: GroupWork) -> Skipped:
+    side, type_ = ("source", work.type)
+    if work.type in SUPPORTED_GROUPS and work.target_type is not None:
+        side, type_ = ("target", work.target_type)
+    return Skipped(
+        Reason.UNSUPPORTED_GROUP,
+        f"{work.group} is a {type_} group on the {side}; only consumer groups are synced",
+    )
+
+
+def committed_offsets(
+    cluster: Cluster, groups: Sequence[str], *, require_stable: bool
+) -> Mapping[str, GroupOffsets | Failed]:
+    """All commits of the groups; a cluster that cannot be reached fails each of them."""
+    if not groups:
+        return {}
+    try:
+        return cluster.committed(groups, require_stable=require_stable)
+    except ClusterUnreachable as error:
+        return dict.fromkeys(groups, Failed(FailureKind.UNREACHABLE, str(error)))
