@@ -1,0 +1,306 @@
+"""Exact contents for real topics: every timestamp, batch and marker as the test says."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.consumer.fetcher import IsolationLevel
+from kafka.errors import NoError, for_code
+from kafka.protocol.producer import ProduceRequest
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.structs import OffsetAndMetadata
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+READ_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record as a producer sends it; the timestamp may be negative, key and value None."""
+
+    timestamp_ms: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A record as a consumer gets it."""
+
+    offset: int
+    timestamp_ms: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def numbered(
+    count: int, *, first: int = 0, start_ms: int | None = None, step_ms: int = 1
+) -> list[Written]:
+    """Return `count` records with distinct values, stamped from `start_ms` (now) on.
+
+    With `step_ms=0` all have one timestamp.
+    """
+    start_ms = int(time.time() * 1000) if start_ms is None else start_ms
+    return [
+        Written(start_ms + n * step_ms, b"value-%d" % (first + n), b"key-%d" % (first + n))
+        for n in range(count)
+    ]
+
+
+class Transaction:
+    """A transaction that is still open; `commit` or `abort` ends it, on every partition."""
+
+    def __init__(self, producer: KafkaProducer) -> None:
+        self._producer = producer
+
+    def add(
+        self, topic: str, records: Iterable[Written], *, partition: int = 0, batch: int = 100
+    ) -> list[int]:
+        """Write `records` in batches of `batch`; return their offsets."""
+        records = list(records)
+        offsets = []
+        for start in range(0, len(records), batch):
+            sent = [
+                self._producer.send(
+                    topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    partition=partition,
+                    timestamp_ms=record.timestamp_ms,
+                )
+                for record in records[start : start + batch]
+            ]
+            self._producer.flush(READ_SECONDS)
+            offsets += [future.get(READ_SECONDS).offset for future in sent]
+        return offsets
+
+    def commit(self) -> None:
+        """Commit, and let go of the producer."""
+        with closing(self._producer):
+            self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        """Abort, and let go of the producer."""
+        with closing(self._producer):
+            self._producer.abort_transaction()
+
+
+class Contents:
+    """The topics and groups of one cluster, to be filled and read by a test."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.admin.close()
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int = 1,
+        *,
+        configs: Mapping[str, str] | None = None,
+        replicas: Mapping[int, Sequence[int]] | None = None,
+    ) -> str:
+        """Create `topic`, wait until each partition has a leader, and return the name.
+
+        `replicas` names the nodes of each partition; it takes the place of `partitions`.
+        """
+        wanted: dict[str, object] = {"configs": dict(configs or {})}
+        if replicas is None:
+            wanted |= {"num_partitions": partitions, "replication_factor": 1}
+        else:
+            wanted["assignments"] = {number: list(nodes) for number, nodes in replicas.items()}
+        self.admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        return topic
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete `topic`, and wait until the cluster does not name it any more."""
+        self.admin.delete_topics([topic])
+        deadline = time.monotonic() + READ_SECONDS
+        while topic in self.admin.list_topics():
+            assert time.monotonic() < deadline, f"{topic} is still there"
+            time.sleep(0.05)
+
+    def produce(
+        self,
+        topic: str,
+        records: Iterable[Written],
+        *,
+        partition: int = 0,
+        batch: int | Sequence[int] = 100,
+        compression: str = "none",
+    ) -> list[int]:
+        """Write `records` and return their offsets.
+
+        `batch` is the size of every batch but the last, or the sizes one by one. The
+        batches are built here, so their limits are exact, a record may have neither key
+        nor value, and its timestamp may be negative.
+        """
+        records = list(records)
+        leader = self._leader(topic, partition)
+        offsets: list[int] = []
+        for some in _cut(records, batch):
+            request = ProduceRequest(
+                transactional_id=None,
+                acks=-1,
+                timeout_ms=30_000,
+                topic_data=[
+                    ProduceRequest.TopicProduceData(
+                        name=topic,
+                        partition_data=[
+                            ProduceRequest.TopicProduceData.PartitionProduceData(
+                                index=partition, records=_batch(some, CODECS[compression])
+                            )
+                        ],
+                    )
+                ],
+                # From version 13 on topics go by their ids.
+                max_version=12,
+            )
+            answer = self.admin._manager.run(self._send, request, leader)
+            stored = answer.responses[0].partition_responses[0]
+            error = for_code(stored.error_code)
+            assert error is NoError, f"{topic}-{partition}: {error.__name__}"
+            offsets += range(stored.base_offset, stored.base_offset + len(some))
+        return offsets
+
+    def begin_transaction(self, transactional_id: str, *, compression: str = "none") -> Transaction:
+        """Open a transaction; take an id of its own for each that is open at once."""
+        producer = KafkaProducer(
+            bootstrap_servers=self.bootstrap,
+            transactional_id=transactional_id,
+            compression_type=None if compression == "none" else compression,
+            # A batch ends where the test says, at a flush.
+            linger_ms=600_000,
+            delivery_timeout_ms=700_000,
+            batch_size=10_000_000,
+            max_request_size=10_000_000,
+        )
+        producer.init_transactions()
+        producer.begin_transaction()
+        return Transaction(producer)
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], int | tuple[int, str]]
+    ) -> None:
+        """Commit for `group`: (topic, partition) to an offset, or to offset and metadata."""
+        wanted = {}
+        for (topic, partition), offset in offsets.items():
+            number, metadata = (offset, "") if isinstance(offset, int) else offset
+            wanted[TopicPartition(topic, partition)] = OffsetAndMetadata(number, metadata, None)
+        errors = self.admin.alter_group_offsets(group, wanted)
+        assert all(error is NoError for error in errors.values()), errors
+
+    def committed_offsets(self, group: str) -> dict[tuple[str, int], tuple[int, str]]:
+        """Return what `group` has committed: (topic, partition) to offset and metadata."""
+        found = self.admin.list_group_offsets(group)[group]
+        return {
+            (place.topic, place.partition): (commit.offset, commit.metadata)
+            for place, commit in found.items()
+        }
+
+    def log_range(
+        self, topic: str, partition: int = 0, *, isolation: str = "read_uncommitted"
+    ) -> tuple[int, int]:
+        """Return where the log starts and ends; the last stable offset if `read_committed`."""
+        place = TopicPartition(topic, partition)
+        level = IsolationLevel[isolation.upper()]
+        start, end = (
+            self.admin.list_partition_offsets({place: spec}, isolation_level=level)[place].offset
+            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+        )
+        return start, end
+
+    def delete_records(self, topic: str, before: int, *, partition: int = 0) -> None:
+        """Move the log's start to `before`."""
+        self.admin.delete_records({TopicPartition(topic, partition): before})
+
+    def read(
+        self,
+        topic: str,
+        partition: int = 0,
+        *,
+        start: int | None = None,
+        isolation: str = "read_uncommitted",
+    ) -> list[Stored]:
+        """Return all data records from `start` (the log's start) to the log's end."""
+        place = TopicPartition(topic, partition)
+        first, end = self.log_range(topic, partition, isolation=isolation)
+        records: list[Stored] = []
+        with self._consumer(isolation) as consumer:
+            consumer.assign([place])
+            consumer.seek(place, first if start is None else start)
+            deadline = time.monotonic() + READ_SECONDS
+            while consumer.position(place) < end:
+                assert time.monotonic() < deadline, f"{place} is not readable up to {end}"
+                for record in consumer.poll(timeout_ms=200).get(place, ()):
+                    records.append(
+                        Stored(
+                            record.offset,
+                            record.timestamp,
+                            record.value,
+                            record.key,
+                            tuple(record.headers),
+                        )
+                    )
+        return records
+
+    @contextmanager
+    def _consumer(self, isolation: str) -> Iterator[KafkaConsumer]:
+        with closing(
+            KafkaConsumer(
+                bootstrap_servers=self.bootstrap,
+                isolation_level=isolation,
+                enable_auto_commit=False,
+                max_poll_records=10_000,
+            )
+        ) as consumer:
+            yield consumer
+
+    def _leader(self, topic: str, partition: int) -> int:
+        (described,) = self.admin.describe_topics([topic])
+        (leader,) = [
+            found["leader_id"]
+            for found in described["partitions"]
+            if found["partition_index"] == partition
+        ]
+        return leader
+
+    async def _send(self, request: ProduceRequest, node_id: int) -> object:
+        return await self.admin._manager.send(request, node_id=node_id)
+
+
+def _cut(records: list[Written], batch: int | Sequence[int]) -> Iterator[list[Written]]:
+    if isinstance(batch, int):
+        sizes: Iterable[int] = [batch] * (-(-len(records) // batch))
+    else:
+        assert sum(batch) == len(records), f"batches {batch} for {len(records)} records"
+        sizes = batch
+    start = 0
+    for size in sizes:
+        yield records[start : start + size]
+        start += size
+
+
+def _batch(records: Sequence[Written], codec: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 30,
+    )
+    for number, record in enumerate(records):
+        builder.append(number, record.timestamp_ms, record.key, record.value, list(record.headers))
+    return bytes(builder.build())
