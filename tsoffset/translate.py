@@ -310,29 +310,30 @@ class _Position:
         if run_end is None:
             return None
         equals = source.equals(source.identity(record))
-        if any(record.offset < offset < run_end for offset in equals):
+        if equals[-1] > record.offset:
             return None
         before = yield from self.ask.previous_data(SOURCE, record.offset)
         after = source.next_known(record.offset + 1)
         # What lies before the copy is older (it is the answer of the time lookup) or known.
         copy_before: Record | Edge | None = self.evidence.target.previous_known(copy.offset)
         copy_after = yield from self.ask.next_data(TARGET, copy.offset + 1)
-        if (
+        mistakable = (
             not _in_order(before, record, after)
             or not _in_order(copy_before, copy, copy_after)
             or (record.key is None and record.value is None)
-        ) and not self._equal(after, copy_after):
+        )
+        if mistakable and not self._equal(after, copy_after):
             copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
             if not self._equal(before, copy_before):
                 return None
-        # An earlier equal record has the same timestamp: there is none where the record
-        # before is older, and none below the source's own time lookup.
-        if before is Edge.LOG_START or (
-            isinstance(before, Record)
-            and before.timestamp_ms is not None
-            and before.timestamp_ms < record.timestamp_ms
+        if equals[0] < record.offset:
+            return equals[0]
+        if not mistakable and (
+            before is Edge.LOG_START
+            or (isinstance(before, Record) and before.timestamp_ms != record.timestamp_ms)
         ):
             return record.offset
+        # An earlier equal record has the same timestamp: none lies below the time lookup.
         first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms)
         if first is None:
             return source.start
