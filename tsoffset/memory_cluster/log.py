@@ -127,19 +127,13 @@ class PartitionLog:
     def compact(self, *, before: int | None = None) -> None:
         """Take out what log compaction would: each record with a later one of its key.
 
-        Only offsets below `before` and below the last stable offset are cleaned.
+        Only what lies below `before` (the broker: the segment that is written to) and below
+        the last stable offset is looked at and cleaned.
         """
-        dirty_from = self.last_stable_offset
-        if before is not None:
-            dirty_from = min(before, dirty_from)
-        newest = {message.key: offset for offset, message in self.messages()}
-        self.remove(
-            [
-                offset
-                for offset, message in self.messages()
-                if offset < dirty_from and message.key is not None and newest[message.key] > offset
-            ]
-        )
+        end = self.last_stable_offset if before is None else min(before, self.last_stable_offset)
+        dirty = [(offset, message.key) for offset, message in self.messages() if offset < end]
+        newest = {key: offset for offset, key in dirty}
+        self.remove([offset for offset, key in dirty if key is not None and offset < newest[key]])
 
     def delete_records(self, before: int) -> None:
         """Raise the log's start to `before`, as DeleteRecords and retention do."""
