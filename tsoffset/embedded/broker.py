@@ -4,15 +4,17 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import javaproperties
+
 from tsoffset.embedded.ports import HOST, free_port, is_free
 from tsoffset.embedded.process import GRACE_SECONDS, JavaProcess
-from tsoffset.embedded.readiness import Deadline, NotReady, ask_until, listening, serving
+from tsoffset.embedded.readiness import listening, serving
 from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
 
 START_SECONDS = 90.0
@@ -136,18 +138,22 @@ class EmbeddedBroker:
         Raises `PortTaken`, `StartFailed`, `JavaMissing`, `JavaTooOld` or
         `JarsUnavailable`; nothing is left running then.
         """
+        if self._process.running:
+            return self
         for _ in range(_ATTEMPTS):
-            if self._process.running:
-                return self
+            self._settle_ports()
             try:
                 self._start_once()
-            except _PortLost:
+            except StartFailed:
+                if _PORT_IN_USE not in self._process.said():
+                    raise
                 # Free a moment ago, but somebody was quicker. A port that was asked for,
                 # or that clients know already, is not exchanged for another.
                 if self._asked_port is not None or self._served:
                     break
                 self._port = self._controller_port = None
             else:
+                self._served = True
                 return self
         raise self._port_taken()
 
@@ -184,9 +190,8 @@ class EmbeddedBroker:
         return self.directory / f"{self.name}.properties"
 
     def _start_once(self) -> None:
-        self._settle_ports()
         self._properties_path.write_text(
-            "".join(f"{key}={value}\n" for key, value in self._all_properties().items())
+            javaproperties.dumps(self._all_properties(), timestamp=None)
         )
         try:
             self._format()
@@ -195,7 +200,6 @@ class EmbeddedBroker:
         except BaseException:
             self.kill()
             raise
-        self._served = True
 
     def _settle_ports(self) -> None:
         if self._port is None:
@@ -203,7 +207,7 @@ class EmbeddedBroker:
         if self._controller_port is None and self._joins is None:
             self._controller_port = free_port()
         if not is_free(self._port):
-            raise _PortLost
+            raise self._port_taken()
 
     def _port_taken(self) -> PortTaken:
         ports = [port for port in (self._port, self._controller_port) if port is not None]
@@ -251,40 +255,19 @@ class EmbeddedBroker:
         try:
             status = tool.run(self._start_seconds)
         except subprocess.TimeoutExpired:
-            raise self._failed(tool, "formatting its data folder took too long") from None
+            raise tool.failed(
+                f"format {self.name}: not done after {self._start_seconds:g} s"
+            ) from None
         if status != 0:
-            raise self._failed(tool, f"formatting its data folder ended with status {status}")
+            raise tool.failed(f"format {self.name}: it ended with status {status}")
 
     def _wait_until_ready(self) -> None:
         groups = int(self._properties["offsets.topic.num.partitions"])
-        questions = (
+        self._process.wait_until(
             lambda: listening(self.port),
             lambda: serving(self.port, self.cluster_id, self.node_id, groups),
-        )
-        deadline = Deadline(self._start_seconds)
-        try:
-            for question in questions:
-                ask_until(self._while_running(question), deadline)
-        except NotReady as late:
-            raise self._failed(
-                self._process, f"not ready after {deadline.seconds:g} s: {late}"
-            ) from None
-
-    def _while_running(self, question: Callable[[], str | None]) -> Callable[[], str | None]:
-        def ask() -> str | None:
-            status = self._process.exit_status
-            if status is None:
-                return question()
-            if _PORT_IN_USE in self._process.said():
-                raise _PortLost
-            raise self._failed(self._process, f"it ended with status {status}")
-
-        return ask
-
-    def _failed(self, process: JavaProcess, cause: str) -> StartFailed:
-        return StartFailed(
-            f"start {self.name}: {cause}; see {process.log_path}, which ends with\n"
-            f"{process.last_lines()}"
+            seconds=self._start_seconds,
+            doing=f"start {self.name}",
         )
 
 
@@ -358,7 +341,3 @@ class EmbeddedCluster:
             for node in self.nodes:
                 stack.push(node.__exit__)
             stack.pop_all().__exit__(kind, error, trace)
-
-
-class _PortLost(Exception):
-    """A port that was free a moment ago is not free any more."""

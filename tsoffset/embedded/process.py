@@ -18,11 +18,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from tsoffset.embedded import watchdog
 from tsoffset.embedded.jars import resolve_jars
 from tsoffset.embedded.java import find_java
+from tsoffset.embedded.readiness import Deadline, NotReady, Question, ask_until
+from tsoffset.errors import StartFailed
 
 GRACE_SECONDS = 20.0
 EXIT_GRACE_SECONDS = 5.0
@@ -149,15 +152,43 @@ class JavaProcess:
             process.wait()
         _starter.forget(process)
 
+    def wait_until(self, *questions: Question, seconds: float, doing: str) -> None:
+        """Ask one question after the other until each is answered by None.
+
+        Raises `StartFailed`, which says what was being done (`doing`), if the program
+        ends before, or if all this takes longer than `seconds`.
+        """
+        deadline = Deadline(seconds)
+        try:
+            for question in questions:
+                ask_until(partial(self._while_running, question, doing), deadline)
+        except NotReady as late:
+            raise self.failed(f"{doing}: not done after {seconds:g} s: {late}") from None
+
+    def failed(self, cause: str) -> StartFailed:
+        """Return an error that names the log and shows what matters in it."""
+        return StartFailed(f"{cause}; see {self.log_path}, which says\n{self._telling_lines()}")
+
+    def _while_running(self, question: Question, doing: str) -> str | None:
+        if self.running:
+            return question()
+        raise self.failed(f"{doing}: it ended with status {self.exit_status}")
+
     def said(self) -> str:
         """What the program has written since it was started last."""
+        if self._process is None:
+            return ""
         with self.log_path.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
 
-    def last_lines(self, count: int = 15) -> str:
-        """The end of what the program has written, for an error's text."""
-        return "\n".join(self.said().splitlines()[-count:])
+    def _telling_lines(self, count: int = 15) -> str:
+        """Pick the log's errors, each with its cause below it; its end if there is none."""
+        lines = self.said().splitlines()
+        errors = [number for number, line in enumerate(lines) if " ERROR " in line]
+        shown = {number + below for number in errors for below in range(3)}
+        telling = [line for number, line in enumerate(lines) if number in shown]
+        return "\n".join((telling or lines)[-count:])
 
 
 class _Starter:

@@ -20,6 +20,9 @@ _PATIENCE_SECONDS = 5.0
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 
+Question = Callable[[], str | None]
+
+
 class NotReady(Exception):
     """The deadline passed; the text says what the last answer was."""
 
@@ -38,13 +41,13 @@ class Deadline:
         return max(0.0, self._end - time.monotonic())
 
 
-def ask_until(answered: Callable[[], str | None], deadline: Deadline) -> None:
-    """Ask again and again until `answered` returns None.
+def ask_until(question: Question, deadline: Deadline) -> None:
+    """Ask again and again until `question` is answered by None.
 
-    `answered` returns what is still missing otherwise, and may raise to give up at once.
-    Raises `NotReady` with the last of these words when the deadline has passed.
+    The answer is what is still missing otherwise; a question may raise to give up at
+    once. Raises `NotReady` with the last answer when the deadline has passed.
     """
-    while (missing := answered()) is not None:
+    while (missing := question()) is not None:
         if not deadline.left:
             raise NotReady(missing)
         time.sleep(PAUSE_SECONDS)
