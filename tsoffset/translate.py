@@ -130,6 +130,10 @@ class _Position:
         if following is Edge.LOG_END and source.end == log_end:
             return (yield from self._at_log_end())
 
+        # Before any pair: what is left of a trimmed log may begin inside a repeat.
+        if (yield from self._begins_at_or_after()):
+            return self._translated(self.evidence.target.start, 0)
+
         # Steps 4 and 5: first where the lookup points, then by a scan. The record before
         # is tried in between, for it costs two questions and a scan may cost megabytes.
         if isinstance(following, Record):
@@ -322,12 +326,18 @@ class _Position:
             or not _in_order(copy_before, copy, copy_after)
             or (record.key is None and record.value is None)
         )
-        if mistakable and not self._equal(after, copy_after):
+        several = len(self.evidence.target.equals(source.identity(record))) > 1
+        beside = self._equal(after, copy_after)
+        if (mistakable or several) and not beside:
             copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
-            if not self._equal(before, copy_before):
+            beside = self._equal(before, copy_before)
+            if mistakable and not beside:
                 return None
         if equals[0] < record.offset:
             return equals[0]
+        if several and not beside:
+            # The copy may be of an equal record that the source no longer has.
+            return source.start
         if not mistakable and (
             before is Edge.LOG_START
             or (isinstance(before, Record) and before.timestamp_ms != record.timestamp_ms)
@@ -371,17 +381,37 @@ class _Position:
             and view.identity(one) == view.identity(other)
         )
 
+    def _begins_at_or_after(self) -> Generator[Question, Answer, bool]:
+        """True where the target's log was trimmed and its first data record is a copy of a
+        source record >= C: all equal ones seen lie there, so whichever it is of will do."""
+        target = self.evidence.target
+        if target.start == 0:
+            return False
+        first = yield from self.ask.next_data(TARGET, target.start, scan=True)
+        if not isinstance(first, Record):
+            return False
+        original = yield from self._original_of(first)
+        if original is None:
+            return False
+        return self.evidence.source.equals(target.identity(first))[0] >= self.offset
+
+    def _original_of(self, copy: Record) -> Generator[Question, Answer, Record | None]:
+        """The lowest source record that equals a target record."""
+        if copy.timestamp_ms is None:
+            return None
+        first = yield from self.ask.first_at_time(SOURCE, copy.timestamp_ms)
+        if first is None:
+            return None
+        return (yield from self._lowest_equal(SOURCE, copy, first, scan=True))
+
     def _last_pair_on_target(self) -> Generator[Question, Answer, Pair | None]:
         """The pair of the last data record on the target, if it is the first image: so far
         the mirror has come."""
         target = self.evidence.target
         last = yield from self.ask.previous_data(TARGET, target.end)
-        if not isinstance(last, Record) or last.timestamp_ms is None:
+        if not isinstance(last, Record):
             return None
-        first = yield from self.ask.first_at_time(SOURCE, last.timestamp_ms)
-        if first is None:
-            return None
-        original = yield from self._lowest_equal(SOURCE, last, first, scan=True)
+        original = yield from self._original_of(last)
         if original is None:
             return None
         return (yield from self._pair_of(original, scan=True))
