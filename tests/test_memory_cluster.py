@@ -7,9 +7,12 @@ import pickle
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.memory_cluster import (
+    Clock,
     MemoryCluster,
     Message,
     PartitionLog,
@@ -364,6 +367,72 @@ def test_a_cluster_can_be_pickled():
     cluster.log("orders").append(numbered([10]))
     assert copy.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
     assert copy.committed(["g"], require_stable=True) == {"g": {ORDERS: CommittedOffset(5)}}
+
+
+messages = st.builds(
+    Message, st.none() | st.integers(-5, 30), st.sampled_from([b"a", b"b", b"c"]), st.none()
+)
+appends = st.tuples(
+    st.sampled_from(["plain", "committed", "aborted"]),
+    st.lists(messages, min_size=1, max_size=6),
+    st.integers(1, 4),
+)
+
+
+@given(
+    st.lists(appends, min_size=1, max_size=6),
+    st.floats(0, 0.8),
+    st.booleans(),
+    st.integers(0, 20),
+    st.integers(1, 600),
+    st.sampled_from([COMMITTED, UNCOMMITTED]),
+)
+def test_reads_chain_over_all_records_and_lookups_find_the_first(
+    written: list[tuple[str, list[Message], int]],
+    compacted: float,
+    keep_empty_batches: bool,
+    trimmed: int,
+    max_bytes: int,
+    isolation: Isolation,
+):
+    """Reading on from each stretch's end meets every record that is left, once and in order;
+    a lookup in one segment answers the first offset at or after the time, in log order."""
+    log = PartitionLog(clock=Clock(now_ms=10))
+    times: dict[int, int] = {}
+    visible: list[int] = []
+    for how, some, batch_size in written:
+        transaction = None if how == "plain" else log.begin()
+        first = (transaction or log).append(some, batch_size=batch_size)
+        numbers = range(first, first + len(some))
+        times |= {
+            n: -1 if m.timestamp_ms is None else m.timestamp_ms
+            for n, m in zip(numbers, some, strict=True)
+        }
+        if how != "aborted" or isolation is UNCOMMITTED:
+            visible += numbers
+        if transaction is not None:
+            times[log.end] = 10
+            transaction.commit() if how == "committed" else transaction.abort()
+    cut = int(compacted * log.end)
+    # The last record stays, as the segment that is written to does.
+    gone = set(list(times)[: max(0, cut - 1) : 2])
+    log.remove(gone, keep_empty_batches=keep_empty_batches)
+    log.delete_records(min(trimmed, log.end))
+    left = [n for n in visible if n not in gone and n >= log.start]
+
+    position, met = log.start, []
+    while position < log.end:
+        stretch = log.read(position, max_bytes, isolation)
+        assert stretch is not None
+        assert log.start <= stretch.start <= position < stretch.end
+        met += [record.offset for record in stretch.records if record.offset >= position]
+        position = stretch.end
+    assert met == left
+
+    for time in range(32):
+        found = log.first_at(time, isolation)
+        expected = [n for n, t in times.items() if t >= time and n not in gone and n >= log.start]
+        assert found == (TimedOffset(expected[0], times[expected[0]]) if expected else None)
 
 
 # --- mirroring ----------------------------------------------------------------------------

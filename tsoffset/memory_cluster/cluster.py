@@ -341,21 +341,23 @@ class MemoryCluster(Cluster):
         return answer(state.log)
 
     def _read(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Stretch | Failed:
+        stretch = None
+        if log.start <= request.offset <= log.end:
+            stretch = log.read(request.offset, request.max_bytes, isolation)
+        return self._unread(request, log, isolation) if stretch is None else stretch
+
+    def _unread(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Failed:
         what = f"read, {request.partition}@{request.offset}, cluster {self.alias}"
-        if not log.start <= request.offset <= log.end:
-            return Failed(
-                FailureKind.INTERNAL,
-                f"{what}: outside the log, which is {log.start}..{log.end}; "
-                "take an offset within it",
-            )
-        stretch = log.read(request.offset, request.max_bytes, isolation)
-        if stretch is None:
+        if log.start <= request.offset <= log.end:
             return Failed(
                 FailureKind.TIMEOUT,
                 f"{what}: nothing came, though the log goes on to "
                 f"{log.readable_end(isolation)}; compaction may have taken all out",
             )
-        return stretch
+        return Failed(
+            FailureKind.INTERNAL,
+            f"{what}: outside the log, which is {log.start}..{log.end}; take an offset within it",
+        )
 
     def _commit(
         self, name: str, partition: TopicPartition, offset: CommittedOffset

@@ -73,7 +73,8 @@ class PartitionLog:
     @property
     def last_stable_offset(self) -> int:
         """The high watermark, or the first offset of the oldest open transaction."""
-        return min((*self._open.values(), self.high_watermark))
+        end = self.high_watermark
+        return min(end, *self._open.values()) if self._open else end
 
     def readable_end(self, isolation: Isolation) -> int:
         """The offset up to which a reader with this isolation sees the log."""
@@ -189,13 +190,10 @@ class PartitionLog:
         """What ListOffsets answers for a timestamp: the first record in log order, control
         and aborted ones too, of the first segment whose largest timestamp reaches it."""
         index = 0
-        for number, segment in enumerate(self._segments):
-            following = self._segments[number + 1 :]
-            stop = (
-                bisect_left(self._last_offsets, following[0].base_offset)
-                if following
-                else len(self._batches)
-            )
+        for number, segment in enumerate(self._segments, 1):
+            stop = len(self._batches)
+            if number < len(self._segments):
+                stop = bisect_left(self._last_offsets, self._segments[number].base_offset)
             if segment.largest_ms >= timestamp_ms:
                 index = bisect_left(self._largest_so_far, timestamp_ms, index, stop)
                 return self._first_in(index, stop, timestamp_ms, isolation)
@@ -205,8 +203,8 @@ class PartitionLog:
     def _first_in(
         self, index: int, stop: int, timestamp_ms: int, isolation: Isolation
     ) -> TimedOffset | None:
-        for batch in self._batches[index:stop]:
-            for offset, timestamp in batch.timestamps():
+        for number in range(index, stop):
+            for offset, timestamp in self._batches[number].timestamps():
                 if timestamp >= timestamp_ms and offset >= self._start:
                     readable = offset < self.readable_end(isolation)
                     return TimedOffset(offset, timestamp) if readable else None
