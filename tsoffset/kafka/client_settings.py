@@ -1,0 +1,145 @@
+"""Kafka client settings as text, made into what kafka-python's connections take."""
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.settings import ClusterSettings
+
+# One request may bring a wide read and every batch is sent whole; the library's own bound
+# for connections without an admin client (1 MB) is below Kafka's default batch size.
+RESPONSE_BYTES_LIMIT = 100_000_000
+
+# How many requests are under way on one connection. The library refuses what comes beyond
+# its own limit, so that one lies above the window.
+WINDOW = 64
+
+_SECURITY_PREFIXES = ("sasl.", "ssl.")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How connections are made and how long is waited. All times are in milliseconds."""
+
+    library: Mapping[str, Any]
+    request_timeout_ms: int
+    metadata_max_age_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+
+
+def _milliseconds(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def _dns_lookup(text: str) -> str:
+    if text == "default":
+        return "use_all_dns_ips"
+    if text not in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"):
+        raise ValueError(text)
+    return text
+
+
+_WHOLE = "must be a whole number of milliseconds"
+
+# Kafka's name -> the library's name, how the text is read, what is allowed.
+_LIBRARY: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
+    "client.id": ("client_id", str, "must be text"),
+    "request.timeout.ms": ("request_timeout_ms", _milliseconds, _WHOLE),
+    "metadata.max.age.ms": ("metadata_max_age_ms", _milliseconds, _WHOLE),
+    "connections.max.idle.ms": ("connections_max_idle_ms", _milliseconds, _WHOLE),
+    "reconnect.backoff.ms": ("reconnect_backoff_ms", _milliseconds, _WHOLE),
+    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", _milliseconds, _WHOLE),
+    "socket.connection.setup.timeout.ms": (
+        "socket_connection_setup_timeout_ms",
+        _milliseconds,
+        _WHOLE,
+    ),
+    "socket.connection.setup.timeout.max.ms": (
+        "socket_connection_setup_timeout_max_ms",
+        _milliseconds,
+        _WHOLE,
+    ),
+    "client.dns.lookup": (
+        "client_dns_lookup",
+        _dns_lookup,
+        "must be use_all_dns_ips or resolve_canonical_bootstrap_servers_only",
+    ),
+}
+
+_OURS: Mapping[str, int] = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 1_000}
+
+_BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
+
+_DEFAULTS: Mapping[str, Any] = {
+    "client_id": "tsoffset",
+    "request_timeout_ms": 30_000,
+    "metadata_max_age_ms": 300_000,
+    "connections_max_idle_ms": 540_000,
+    "reconnect_backoff_ms": 50,
+    "reconnect_backoff_max_ms": 1_000,
+    "socket_connection_setup_timeout_ms": 10_000,
+    "socket_connection_setup_timeout_max_ms": 30_000,
+}
+
+
+def client_settings(settings: ClusterSettings) -> ClientSettings:
+    """What `settings.client` comes to; settings that kafka-python does not know are left out.
+
+    Raises `ConfigurationError` for a value that cannot be used, and for a security setting:
+    connections are plain text for now, and a setting that asks for more is never ignored.
+    """
+    problems = []
+    library: dict[str, Any] = dict(_DEFAULTS)
+    ours = dict(_OURS)
+    options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    ]
+    for key, text in settings.client.items():
+        name = f"{settings.alias}.{key}"
+        if _is_security(key, text):
+            problems.append(Problem(name, None, "security settings are not supported yet"))
+        elif key in _LIBRARY:
+            library_name, read, allowed = _LIBRARY[key]
+            try:
+                library[library_name] = read(text.strip())
+            except ValueError:
+                problems.append(Problem(name, text, allowed))
+        elif key in ours:
+            try:
+                ours[key] = _milliseconds(text.strip())
+            except ValueError:
+                problems.append(Problem(name, text, _WHOLE))
+        elif key in _BUFFERS:
+            try:
+                size = int(text)
+            except ValueError:
+                problems.append(Problem(name, text, "must be a whole number of bytes, or -1"))
+                continue
+            if size >= 0:
+                options.append((socket.SOL_SOCKET, _BUFFERS[key], size))
+    if problems:
+        raise ConfigurationError(tuple(problems))
+    library["socket_options"] = options
+    library["bootstrap_servers"] = list(settings.bootstrap_servers)
+    library["receive_message_max_bytes"] = RESPONSE_BYTES_LIMIT
+    library["max_in_flight_requests_per_connection"] = 2 * WINDOW
+    return ClientSettings(
+        library,
+        request_timeout_ms=library["request_timeout_ms"],
+        metadata_max_age_ms=library["metadata_max_age_ms"],
+        retry_backoff_ms=ours["retry.backoff.ms"],
+        retry_backoff_max_ms=ours["retry.backoff.max.ms"],
+    )
+
+
+def _is_security(key: str, text: str) -> bool:
+    if key == "security.protocol":
+        return text.strip().upper() != "PLAINTEXT"
+    return key.startswith(_SECURITY_PREFIXES)

@@ -1,0 +1,202 @@
+"""A real Kafka cluster behind the seam of `tsoffset.cluster`."""
+
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from kafka.errors import KafkaError
+
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.kafka.connections import Connections, Node
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.group_offsets import CommittedOffsets
+from tsoffset.kafka.groups import Groups
+from tsoffset.kafka.log_offsets import LogOffsets
+from tsoffset.kafka.reads import Reads
+from tsoffset.kafka.rounds import Again, in_rounds
+from tsoffset.kafka.topology import Topology
+from tsoffset.model import (
+    Broker,
+    ClusterDescription,
+    CommittedOffset,
+    Failed,
+    FirstAtTime,
+    GroupListings,
+    GroupOffsets,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    Stretch,
+    TimedOffset,
+    TopicDescription,
+    TopicPartition,
+)
+from tsoffset.settings import ClusterSettings
+
+# How long `describe` waits for an address or a broker that does not answer.
+_PROBE_MS = 3_000
+
+
+class KafkaCluster:
+    """`tsoffset.cluster.Cluster` over kafka-python.
+
+    Nothing is opened before the first call, so a cluster may be made before a fork and used
+    after it. One thread may use it at a time. `requests` counts what was sent, by kind.
+
+    Raises ConfigurationError for client settings that cannot be used.
+    """
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        self._connections = Connections(settings)
+        self._topology = Topology(self._connections)
+        self._log_offsets = LogOffsets(self._connections, self._topology)
+        self._reads = Reads(
+            self._connections, self._topology, self._log_offsets, settings.poll_timeout_ms
+        )
+        self._groups = Groups(self._connections, self._topology)
+        self._committed = CommittedOffsets(self._connections, self._groups)
+
+    @property
+    def alias(self) -> str:
+        """The name that the configuration gives it; used in messages."""
+        return self._settings.alias
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """How many requests were sent so far, by kind (`fetch`, `list_offsets`, ...)."""
+        return dict(self._connections.requests)
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of record batches came so far, as they lie in the log."""
+        return self._reads.bytes_read
+
+    def describe(self) -> ClusterDescription:
+        """The brokers with their versions, and the bootstrap addresses that do not answer."""
+        deadline = self._deadline()
+
+        async def attempt(_: Collection[None]) -> dict[None, ClusterDescription]:
+            return {None: await self._describe(deadline)}
+
+        description: ClusterDescription = _whole(
+            in_rounds(self._connections, (None,), attempt, "describe the cluster", deadline)
+        )
+        return description
+
+    async def _describe(self, deadline: Deadline) -> ClusterDescription:
+        metadata = await self._topology.metadata((), deadline)
+        addresses = self._connections.bootstrap_nodes()
+        nodes: list[Node] = [broker.node_id for broker in metadata.brokers]
+        versions: dict[Node, str | None] = {}
+
+        async def probe(node: Node) -> None:
+            pace = Deadline.after(deadline.milliseconds(_PROBE_MS))
+            try:
+                connection = await self._connections.open(node, pace)
+            except KafkaError:
+                return
+            versions[node] = connection.broker_version_data.broker_version_str
+
+        def probing(node: Node) -> Any:
+            return lambda: probe(node)
+
+        await self._connections.gather([probing(node) for node in (*nodes, *addresses)])
+        for node in addresses:
+            self._connections.drop(node)
+        alive = {address for node, address in addresses.items() if node in versions}
+        return ClusterDescription(
+            cluster_id=metadata.cluster_id or None,
+            brokers=tuple(
+                Broker(broker.node_id, broker.host, broker.port, versions.get(broker.node_id))
+                for broker in sorted(metadata.brokers, key=lambda each: each.node_id)
+            ),
+            dead_addresses=tuple(
+                address for address in dict.fromkeys(addresses.values()) if address not in alive
+            ),
+        )
+
+    def topics(
+        self, names: Collection[str] | None = None
+    ) -> Mapping[str, TopicDescription | Failed]:
+        """Descriptions of the topics named, or of all, looked up afresh."""
+        deadline = self._deadline()
+        if names is not None:
+
+            async def some(
+                wanted: Collection[str],
+            ) -> Mapping[str, TopicDescription | Failed | Again]:
+                return await self._topology.describe(wanted, deadline)
+
+            return in_rounds(
+                self._connections, sorted(set(names)), some, "describe topics", deadline
+            )
+
+        async def every(_: Collection[None]) -> dict[None, Mapping[str, Any]]:
+            return {None: await self._topology.describe(None, deadline)}
+
+        found = _whole(in_rounds(self._connections, (None,), every, "describe topics", deadline))
+        return {
+            name: answer.otherwise if isinstance(answer, Again) else answer
+            for name, answer in sorted(found.items())
+        }
+
+    def groups(self) -> GroupListings:
+        """All groups with their state, one request a broker."""
+        return self._groups.listings(self._deadline())
+
+    def committed(
+        self, groups: Collection[str], *, require_stable: bool
+    ) -> Mapping[str, GroupOffsets | Failed]:
+        """All committed offsets of each group."""
+        return self._committed.committed(groups, require_stable, self._deadline())
+
+    def log_ranges(
+        self, partitions: Collection[TopicPartition], isolation: Isolation
+    ) -> Mapping[TopicPartition, LogRange | Failed]:
+        """Start and readable end of each partition's log."""
+        return self._log_offsets.log_ranges(partitions, isolation, self._deadline())
+
+    def read(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, Stretch | Failed]:
+        """The stretch of log from each offset on."""
+        return self._reads.read(requests, isolation, self._deadline())
+
+    def first_at_times(
+        self, requests: Collection[FirstAtTime], isolation: Isolation
+    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
+        """The first record at or after each time. Raises ValueError for a negative one."""
+        return self._log_offsets.first_at_times(requests, isolation, self._deadline())
+
+    def commit(
+        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
+        """Commit offsets for groups without being a member; None means committed."""
+        return self._committed.commit(commits, self._deadline())
+
+    def close(self) -> None:
+        """End all connections and the thread that drives them."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self._settings.admin_timeout_ms)
+
+
+def _whole(answers: Mapping[None, Any]) -> Any:
+    """The one answer about the cluster as a whole, for which there is no partial failure."""
+    answer = answers[None]
+    if isinstance(answer, Failed):
+        raise ClusterUnreachable(answer.message)
+    return answer

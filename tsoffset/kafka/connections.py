@@ -1,0 +1,266 @@
+"""Open connections to the brokers of one cluster, and requests pipelined over them.
+
+Everything below runs in kafka-python's own event loop, which one thread per cluster
+drives: it starts with the first call and ends with `close`. The calling thread only waits,
+so that a signal ends the wait at once.
+"""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka.cluster import collect_hosts
+from kafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+)
+from kafka.net.connection import KafkaConnection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.kafka.client_settings import WINDOW, client_settings
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.settings import ClusterSettings
+
+# Without a handler the library's warnings would go to the terminal past the application.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+T = TypeVar("T")
+Q = TypeVar("Q")
+Node = int | str
+
+_PAUSE_SECONDS = 0.02
+_CLOSE_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One kind of request: its class, the versions that the caller handles, its name."""
+
+    name: str
+    request: Any
+    lowest: int
+    highest: int
+
+    def version(self, connection: KafkaConnection) -> int:
+        """The highest version that the broker and we know.
+
+        Raises IncompatibleBrokerVersion if there is none.
+        """
+        found: int = connection.broker_version_data.api_version(
+            self.request, min_version=self.lowest, max_version=self.highest
+        )
+        return found
+
+
+class Connections:
+    """The connections of one cluster; made on first use, and again after `close`."""
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self.alias = settings.alias
+        self.client = client_settings(settings)
+        self.requests: Counter[str] = Counter()
+        self._loop: NetworkSelector | None = None
+        self._manager: KafkaConnectionManager | None = None
+        try:
+            self.addresses = tuple(
+                (address, host, port)
+                for address in settings.bootstrap_servers
+                for host, port, _ in collect_hosts([address])
+            )
+        except ValueError:
+            self.addresses = ()
+        if not self.addresses:
+            raise ConfigurationError(
+                (
+                    Problem(
+                        f"{settings.alias}.bootstrap.servers",
+                        ",".join(settings.bootstrap_servers),
+                        "must be a list of host:port",
+                    ),
+                )
+            )
+
+    # --- the loop --------------------------------------------------------------------------
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine in the loop and wait for its result."""
+        if self._loop is None:
+            self._loop = NetworkSelector(
+                client_id=self.client.library["client_id"],
+                # Batches are decoded inside the loop, and a large one takes its time.
+                slow_task_threshold_secs=0,
+            )
+            self._manager = KafkaConnectionManager(self._loop, **self.client.library)
+            self._loop.start()
+        try:
+            result: T = self._loop.run(work)
+        except Exception:
+            raise
+        except BaseException:
+            # An interrupted call leaves requests behind; the next one must not meet them.
+            self.close()
+            raise
+        return result
+
+    async def gather(self, works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        """Run coroutines side by side until all are done."""
+        if len(works) == 1:
+            await works[0]()
+            return
+        for future in [self.manager.call_soon(work) for work in works]:
+            await future
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run for that long."""
+        assert self._loop is not None
+        await self._loop.sleep(seconds)
+
+    async def within(self, awaitable: Awaitable[T], milliseconds: int) -> T:
+        """Wait that long for a future, which goes on after it. Raises KafkaTimeoutError."""
+        result: T = await self.manager.wait_for(awaitable, milliseconds)
+        return result
+
+    @property
+    def manager(self) -> KafkaConnectionManager:
+        """The library's connections; there is one while a call runs."""
+        assert self._manager is not None
+        return self._manager
+
+    def close(self) -> None:
+        """End all connections and the thread; a later call makes new ones."""
+        loop, manager = self._loop, self._manager
+        self._loop = self._manager = None
+        if loop is None or manager is None:
+            return
+        try:
+            loop.run(manager.close)
+        except (KafkaError, RuntimeError):
+            logging.getLogger(__name__).debug("kafka_loop_was_gone", exc_info=True)
+        loop.stop(timeout_ms=_CLOSE_MS)
+        loop.close()
+
+    # --- connections -----------------------------------------------------------------------
+
+    def bootstrap_nodes(self) -> dict[Node, str]:
+        """The library's ids of the bootstrap addresses, with the address as configured.
+
+        An address that stands for several hosts has several.
+        """
+        written = {(host, port): address for address, host, port in self.addresses}
+        return {
+            node.node_id: written.get((node.host, node.port), f"{node.host}:{node.port}")
+            for node in self.manager.cluster.bootstrap_brokers()
+        }
+
+    def connected_nodes(self) -> list[Node]:
+        """Brokers with an open connection, the longest unused first."""
+        return [
+            connection.node_id
+            for connection in self.manager.least_used_connections()
+            if not self.manager.cluster.is_bootstrap(connection.node_id)
+        ]
+
+    def learn_brokers(self, metadata: Any) -> None:
+        """Take the brokers' addresses from a Metadata response."""
+        topics, metadata.topics = metadata.topics, []
+        self.manager.cluster.update_metadata(metadata)
+        metadata.topics = topics
+
+    async def open(self, node: Node, deadline: Deadline) -> KafkaConnection:
+        """A connection to `node` that is open, authenticated and knows the broker's versions.
+
+        Raises KafkaError if there is none within the deadline.
+        """
+        manager = self.manager
+        if (delay := manager.connection_delay(node)) > 0:
+            if delay >= deadline.seconds_left:
+                raise NodeNotReadyError(f"waiting {delay:.1f} s before the next attempt")
+            await self.sleep(delay)
+        # Each connection asks its own broker: during an upgrade they differ in versions.
+        manager.broker_version_data = None
+        connection = manager.get_connection(node, refresh_metadata_on_err=False)
+        if not connection.connected:
+            timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
+            await self.within(connection.init_future, deadline.milliseconds(timeout))
+        return connection
+
+    def drop(self, node: Node) -> None:
+        """Close the connection to one node, if there is one."""
+        self.manager.close(node)
+
+    async def ask(
+        self, node: Node, api: Api, build: Callable[[int], Any], deadline: Deadline
+    ) -> Any:
+        """Send one request, built for the version agreed on, and wait for its response.
+
+        Raises KafkaError if there is none.
+        """
+        answers: list[Any] = []
+
+        def take(_: None, answer: Any) -> None:
+            answers.append(answer)
+
+        await self.pipeline(node, api, (None,), lambda _, version: build(version), take, deadline)
+        if isinstance(answers[0], KafkaError):
+            raise answers[0]
+        return answers[0]
+
+    async def pipeline(
+        self,
+        node: Node,
+        api: Api,
+        questions: Iterable[Q],
+        build: Callable[[Q, int], Any],
+        take: Callable[[Q, Any], None],
+        deadline: Deadline,
+    ) -> None:
+        """Send one request per question to a node without waiting for each response.
+
+        `take` gets every question exactly once, with its response or the KafkaError that
+        came instead. Responses come in the order of the requests, so the oldest is awaited
+        whenever the window is full.
+        """
+        try:
+            connection = await self.open(node, deadline)
+            version = api.version(connection)
+        except (KafkaError, IncompatibleBrokerVersion) as error:
+            for question in questions:
+                take(question, error)
+            return
+        under_way: deque[tuple[Q, Any]] = deque()
+        for question in questions:
+            if len(under_way) >= WINDOW:
+                await _take_oldest(under_way, take)
+            # A broker that throttles us has said for how long; the library keeps the time.
+            while connection.paused and connection.connected and not deadline.over:
+                await self.sleep(_PAUSE_SECONDS)
+            if deadline.over:
+                take(question, KafkaTimeoutError("the call's time is up"))
+                continue
+            self.requests[api.name] += 1
+            timeout = deadline.milliseconds(self.client.request_timeout_ms)
+            request = build(question, version)
+            under_way.append(
+                (question, connection.send_request(request, request_timeout_ms=timeout))
+            )
+        while under_way:
+            await _take_oldest(under_way, take)
+
+
+async def _take_oldest(under_way: deque[tuple[Q, Any]], take: Callable[[Q, Any], None]) -> None:
+    question, future = under_way.popleft()
+    try:
+        response = await future
+    except KafkaError as error:
+        take(question, error)
+    except OSError as error:
+        take(question, KafkaConnectionError(str(error)))
+    else:
+        take(question, response)

@@ -1,0 +1,326 @@
+"""What every error of Kafka means to us: a kind, a sentence, and whether to try again.
+
+The only place that knows the classes of `kafka.errors` one by one. kafka-python's own
+`retriable` is not used: it is false for errors that a newer look at the cluster cures.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import kafka.errors as kafka_errors
+
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.model import Failed, FailureKind
+
+
+class Remedy(Enum):
+    """What may cure an error within the deadline of a call."""
+
+    NONE = "none"
+    AGAIN = "ask again"
+    REFRESH = "look the leader or the coordinator up again, then ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one class of errors means.
+
+    `next_step` may name `{alias}`. With `detail`, the library's own text is added to the
+    cause: it says which side of a connection failed, and holds no content.
+    """
+
+    kind: FailureKind
+    cause: str
+    next_step: str
+    remedy: Remedy = Remedy.NONE
+    missing: bool = False
+    group_active: bool = False
+    metadata_too_large: bool = False
+    detail: bool = False
+
+
+_SEE_BROKER = "look into the log of the brokers of {alias}"
+_CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
+_IN_A_MOMENT = "it is tried again in the next cycle; if it stays, " + _SEE_BROKER
+_REPORT = "please report this with the versions of tsoffset and of the brokers"
+
+_MEMBERS = Rule(
+    FailureKind.COORDINATOR,
+    "the group has members on this cluster",
+    "stop them, or leave the group's offsets to them",
+    group_active=True,
+)
+_UNKNOWN_TOPIC = Rule(
+    FailureKind.NO_LEADER,
+    "the topic or partition does not exist",
+    "create it, let it be mirrored, or leave it out by a filter",
+    Remedy.REFRESH,
+    missing=True,
+)
+_LEADER_MOVED = Rule(
+    FailureKind.NO_LEADER,
+    "the partition's leader is moving to another broker",
+    _IN_A_MOMENT,
+    Remedy.REFRESH,
+)
+_COORDINATOR_MOVED = Rule(
+    FailureKind.COORDINATOR,
+    "the group's coordinator is not ready",
+    _IN_A_MOMENT,
+    Remedy.REFRESH,
+)
+_CONNECTION = Rule(
+    FailureKind.UNREACHABLE,
+    "no connection to the broker",
+    _CHECK_CONNECTION,
+    Remedy.REFRESH,
+    detail=True,
+)
+_TIMEOUT = Rule(
+    FailureKind.TIMEOUT,
+    "no answer in time",
+    "check the broker's load and the network, or raise {alias}.request.timeout.ms",
+    Remedy.REFRESH,
+)
+_BUSY = Rule(
+    FailureKind.TIMEOUT, "the broker asks for patience", _IN_A_MOMENT, Remedy.AGAIN, detail=True
+)
+_VERSION = Rule(
+    FailureKind.UNSUPPORTED_VERSION,
+    "the broker does not know this request in a version that tsoffset speaks",
+    "upgrade the brokers to 2.8 or later",
+    detail=True,
+)
+_AUTHENTICATION = Rule(
+    FailureKind.AUTHENTICATION,
+    "the broker does not accept the credentials",
+    "check the security settings of {alias}",
+)
+_INTERNAL = Rule(FailureKind.INTERNAL, "unexpected answer", _REPORT, detail=True)
+
+
+def _not_allowed(what: str, grant: str) -> Rule:
+    return Rule(FailureKind.AUTHORIZATION, f"not authorized for {what}", f"grant {grant}")
+
+
+def _internal(cause: str, next_step: str = _REPORT) -> Rule:
+    return Rule(FailureKind.INTERNAL, cause, next_step)
+
+
+_RULES: dict[type[BaseException], Rule] = {
+    # What the client notices by itself.
+    kafka_errors.KafkaConnectionError: _CONNECTION,
+    kafka_errors.NetworkExceptionError: _CONNECTION,
+    kafka_errors.NodeNotReadyError: _CONNECTION,
+    kafka_errors.UnknownBrokerIdError: replace(_CONNECTION, cause="the broker is not known"),
+    kafka_errors.Cancelled: replace(_CONNECTION, cause="the connection was closed"),
+    kafka_errors.MetadataEmptyBrokerList: replace(_CONNECTION, cause="it names no broker"),
+    kafka_errors.StaleMetadata: _LEADER_MOVED,
+    kafka_errors.KafkaTimeoutError: _TIMEOUT,
+    kafka_errors.TooManyInFlightRequests: _BUSY,
+    kafka_errors.CorrelationIdError: _CONNECTION,
+    kafka_errors.KafkaProtocolError: replace(
+        _CONNECTION,
+        cause="the answer is not of Kafka's protocol",
+        next_step="check that {alias}.bootstrap.servers name Kafka's plain listener",
+    ),
+    kafka_errors.UnsupportedCodecError: Rule(
+        FailureKind.UNSUPPORTED_VERSION,
+        "the batch is compressed in a way that cannot be read here",
+        "install kafka-python with its lz4, snappy and zstd extras",
+        detail=True,
+    ),
+    kafka_errors.UnrecognizedBrokerVersion: _VERSION,
+    # Connections.
+    kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
+    kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION,
+    kafka_errors.IllegalSaslStateError: _AUTHENTICATION,
+    kafka_errors.SecurityDisabledError: _AUTHENTICATION,
+    kafka_errors.DelegationTokenAuthDisabledError: _AUTHENTICATION,
+    kafka_errors.DelegationTokenNotFoundError: _AUTHENTICATION,
+    kafka_errors.DelegationTokenOwnerMismatchError: _AUTHENTICATION,
+    kafka_errors.DelegationTokenRequestNotAllowedError: _AUTHENTICATION,
+    kafka_errors.DelegationTokenExpiredError: _AUTHENTICATION,
+    kafka_errors.UnacceptableCredentialError: _AUTHENTICATION,
+    kafka_errors.PrincipalDeserializationFailureError: _AUTHENTICATION,
+    kafka_errors.UnsupportedVersionError: _VERSION,
+    kafka_errors.RequestTimedOutError: _TIMEOUT,
+    kafka_errors.BrokerNotAvailableError: replace(_CONNECTION, detail=False),
+    kafka_errors.ListenerNotFoundError: replace(
+        _CONNECTION, cause="the leader has no listener like the one asked", detail=False
+    ),
+    kafka_errors.ThrottlingQuotaExceededError: _BUSY,
+    # Rights.
+    kafka_errors.AuthorizationError: _not_allowed("this", "this principal the right to it"),
+    kafka_errors.TopicAuthorizationFailedError: _not_allowed(
+        "the topic", "READ and DESCRIBE on it to this principal"
+    ),
+    kafka_errors.GroupAuthorizationFailedError: _not_allowed(
+        "the group", "READ and DESCRIBE on it to this principal"
+    ),
+    kafka_errors.ClusterAuthorizationFailedError: _not_allowed(
+        "the cluster", "DESCRIBE on the cluster to this principal"
+    ),
+    # Partitions.
+    kafka_errors.UnknownTopicOrPartitionError: _UNKNOWN_TOPIC,
+    kafka_errors.UnknownTopicIdError: _UNKNOWN_TOPIC,
+    kafka_errors.InconsistentTopicIdError: _UNKNOWN_TOPIC,
+    kafka_errors.InvalidTopicError: replace(
+        _UNKNOWN_TOPIC,
+        cause="no topic can have this name",
+        next_step="check replication.policy.class and its separator",
+        remedy=Remedy.NONE,
+    ),
+    kafka_errors.LeaderNotAvailableError: Rule(
+        FailureKind.NO_LEADER,
+        "the partition has no leader",
+        "bring back a broker that holds a copy of it",
+        Remedy.REFRESH,
+    ),
+    kafka_errors.NotLeaderForPartitionError: _LEADER_MOVED,
+    kafka_errors.ReplicaNotAvailableError: _LEADER_MOVED,
+    kafka_errors.FencedLeaderEpochError: _LEADER_MOVED,
+    kafka_errors.UnknownLeaderEpochError: _LEADER_MOVED,
+    kafka_errors.PreferredLeaderNotAvailableError: _LEADER_MOVED,
+    kafka_errors.EligibleLeadersNotAvailableError: _LEADER_MOVED,
+    kafka_errors.NewLeaderElectedError: _LEADER_MOVED,
+    kafka_errors.OffsetNotAvailableError: replace(
+        _LEADER_MOVED, cause="the new leader does not know its log's end yet"
+    ),
+    kafka_errors.KafkaStorageError: replace(
+        _LEADER_MOVED, cause="the broker cannot read its disk", next_step=_SEE_BROKER
+    ),
+    kafka_errors.OffsetMovedToTieredStorageError: replace(
+        _LEADER_MOVED, cause="the offset has moved to tiered storage"
+    ),
+    kafka_errors.OffsetOutOfRangeError: _internal(
+        "the offset is outside the log", "the log was trimmed or truncated meanwhile; run again"
+    ),
+    kafka_errors.CorruptRecordError: Rule(
+        FailureKind.CORRUPT_BATCH,
+        "the batch is damaged",
+        "check the disks of the brokers of {alias}, and this log with kafka-dump-log",
+        detail=True,
+    ),
+    kafka_errors.UnsupportedForMessageFormatError: replace(
+        _VERSION, cause="the topic's message format has no timestamps", next_step="rewrite it"
+    ),
+    kafka_errors.UnsupportedCompressionTypeError: replace(
+        _VERSION, cause="the broker cannot hand out batches of this compression"
+    ),
+    kafka_errors.FetchSessionIdNotFoundError: _BUSY,
+    kafka_errors.InvalidFetchSessionEpochError: _BUSY,
+    kafka_errors.FetchSessionTopicIdError: _BUSY,
+    # Groups.
+    kafka_errors.CoordinatorLoadInProgressError: replace(
+        _COORDINATOR_MOVED, cause="the group's coordinator is still loading its offsets"
+    ),
+    kafka_errors.CoordinatorNotAvailableError: _COORDINATOR_MOVED,
+    kafka_errors.NotCoordinatorError: _COORDINATOR_MOVED,
+    kafka_errors.UnstableOffsetCommitError: Rule(
+        FailureKind.COORDINATOR,
+        "the group's offsets wait for a transaction to end",
+        "end the producer that holds it open, or abort it with kafka-transactions",
+        Remedy.AGAIN,
+    ),
+    kafka_errors.ConcurrentTransactionsError: replace(
+        _COORDINATOR_MOVED, cause="a transaction of the group is being ended"
+    ),
+    kafka_errors.UnknownMemberIdError: _MEMBERS,
+    kafka_errors.IllegalGenerationError: _MEMBERS,
+    kafka_errors.RebalanceInProgressError: _MEMBERS,
+    kafka_errors.FencedInstanceIdError: _MEMBERS,
+    kafka_errors.FencedMemberEpochError: _MEMBERS,
+    kafka_errors.StaleMemberEpochError: _MEMBERS,
+    kafka_errors.UnreleasedInstanceIdError: _MEMBERS,
+    kafka_errors.MemberIdRequiredError: _MEMBERS,
+    kafka_errors.NonEmptyGroupError: _MEMBERS,
+    kafka_errors.GroupSubscribedToTopicError: _MEMBERS,
+    kafka_errors.GroupIdNotFoundError: Rule(
+        FailureKind.COORDINATOR,
+        "the cluster has this group as one without committed offsets, such as a share group",
+        "leave the group out by groups.exclude, or delete it on this cluster",
+    ),
+    kafka_errors.InvalidGroupIdError: Rule(
+        FailureKind.COORDINATOR,
+        "the cluster does not take this group's id",
+        "leave the group out by groups.exclude",
+    ),
+    kafka_errors.OffsetMetadataTooLargeError: Rule(
+        FailureKind.COORDINATOR,
+        "the commit's metadata is larger than the cluster takes",
+        "raise offset.metadata.max.bytes of the brokers of {alias}",
+        metadata_too_large=True,
+    ),
+    kafka_errors.InvalidCommitOffsetSizeError: Rule(
+        FailureKind.COORDINATOR,
+        "the commit is larger than the cluster takes",
+        "raise max.message.bytes of __consumer_offsets on {alias}",
+    ),
+    # A commit is written by the coordinator as a record, and these are its troubles.
+    kafka_errors.NotEnoughReplicasError: replace(
+        _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"
+    ),
+    kafka_errors.NotEnoughReplicasAfterAppendError: replace(
+        _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"
+    ),
+    # The roots: whatever is not named above.
+    kafka_errors.InvalidMetadataError: _LEADER_MOVED,
+    kafka_errors.RetriableError: _BUSY,
+    kafka_errors.KafkaError: _INTERNAL,
+    # Ours, where one call was answered in part before the cluster went away.
+    ClusterUnreachable: _CONNECTION,
+}
+
+
+def rule(error: BaseException | type[BaseException]) -> Rule:
+    """What `error`, or an error of that class, means; the nearest class that has a rule."""
+    kind = error if isinstance(error, type) else type(error)
+    for ancestor in kind.__mro__:
+        if (found := _RULES.get(ancestor)) is not None:
+            return found
+    return _INTERNAL
+
+
+def failure(
+    error: BaseException | type[BaseException], operation: str, alias: str, note: str = ""
+) -> Failed:
+    """`error` as a value: "*operation*, cluster *alias*: cause; next step".
+
+    `note` is put behind the cause, for what only the caller knows.
+    """
+    what = rule(error)
+    cause = what.cause
+    if what.detail and (text := _own_words(error)):
+        cause += f" ({text})"
+    if note:
+        cause += f" ({note})"
+    return Failed(
+        what.kind,
+        f"{operation}, cluster {alias}: {cause}; {what.next_step.format(alias=alias)}",
+        missing=what.missing,
+        group_active=what.group_active,
+        metadata_too_large=what.metadata_too_large,
+    )
+
+
+def failure_for_code(code: int, operation: str, alias: str, note: str = "") -> Failed:
+    """The failure for an error code of a broker's answer, which is not 0."""
+    return failure(error_class(code), operation, alias, note)
+
+
+def error_class(code: int) -> type[BaseException]:
+    """The class of `kafka.errors` for a broker's error code."""
+    found: type[BaseException] = kafka_errors.for_code(code)
+    return found
+
+
+def _own_words(error: BaseException | type[BaseException]) -> str:
+    """What the library says, in one line; for an answer's code, its name in the protocol."""
+    if isinstance(error, kafka_errors.BrokerResponseError | type):
+        kind = error if isinstance(error, type) else type(error)
+        name = getattr(kind, "message", None) or kind.__name__
+        code = getattr(kind, "errno", None)
+        return str(name) if code is None else f"{name}, code {code}"
+    words = " ".join(str(argument) for argument in getattr(error, "args", ()) if argument)
+    return " ".join(words.split()) or type(error).__name__

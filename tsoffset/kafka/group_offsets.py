@@ -1,0 +1,255 @@
+"""Committed offsets of groups: read many groups a request, written one group a request."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+from kafka.errors import KafkaError
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
+
+from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import Remedy, error_class, failure, rule
+from tsoffset.kafka.groups import Groups
+from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
+
+# Versions with require_stable, and with topics named rather than numbered.
+OFFSET_FETCH = Api("offset_fetch", OffsetFetchRequest, 7, 9)
+OFFSET_COMMIT = Api("offset_commit", OffsetCommitRequest, 2, 9)
+
+_MANY_GROUPS_SINCE = 8
+_GROUPS_PER_REQUEST = 50
+# A commit becomes one batch of __consumer_offsets, and those are bounded in size.
+_PARTITIONS_PER_COMMIT = 1_000
+
+_READ = "read the offsets of group"
+_COMMIT = "commit offsets of group"
+_NO_GENERATION = -1
+_NO_MEMBER = ""
+_NO_LEADER_EPOCH = -1
+
+_Commit = tuple[str, TopicPartition]
+
+
+class CommittedOffsets:
+    """OffsetFetch and OffsetCommit over all coordinators of a cluster."""
+
+    def __init__(self, connections: Connections, groups: Groups) -> None:
+        self._connections = connections
+        self._groups = groups
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def committed(
+        self, groups: Collection[str], require_stable: bool, deadline: Deadline
+    ) -> dict[str, GroupOffsets | Failed]:
+        """All committed offsets of each group."""
+
+        async def attempt(
+            open_ones: Collection[str],
+        ) -> dict[str, GroupOffsets | Failed | Again]:
+            return await self._fetch_round(open_ones, require_stable, deadline)
+
+        return in_rounds(self._connections, sorted(set(groups)), attempt, _READ, deadline)
+
+    async def _fetch_round(
+        self, groups: Collection[str], require_stable: bool, deadline: Deadline
+    ) -> dict[str, GroupOffsets | Failed | Again]:
+        answers: dict[str, GroupOffsets | Failed | Again] = {}
+        coordinators = await self._groups.coordinators(groups, _READ, deadline)
+        by_node: dict[Node, list[str]] = defaultdict(list)
+        for group, node in coordinators.items():
+            if isinstance(node, Failed | Again):
+                answers[group] = node
+            else:
+                by_node[node].append(group)
+
+        def take(some: list[str], response: Any) -> None:
+            answers.update(self._fetched(some, response))
+
+        def build(some: list[str], version: int) -> Any:
+            return _fetch_request(some, version, require_stable)
+
+        async def ask(node: Node, theirs: list[str]) -> None:
+            try:
+                connection = await self._connections.open(node, deadline)
+                many = OFFSET_FETCH.version(connection) >= _MANY_GROUPS_SINCE
+            except KafkaError as error:
+                take(theirs, error)
+                return
+            size = _GROUPS_PER_REQUEST if many else 1
+            chunks = [theirs[begin : begin + size] for begin in range(0, len(theirs), size)]
+            await self._connections.pipeline(node, OFFSET_FETCH, chunks, build, take, deadline)
+
+        await self._connections.gather(
+            [partial(ask, node, theirs) for node, theirs in by_node.items()]
+        )
+        self._groups.forget(
+            [group for group, answer in answers.items() if isinstance(answer, Again)]
+        )
+        return answers
+
+    def _fetched(
+        self, groups: list[str], response: Any
+    ) -> dict[str, GroupOffsets | Failed | Again]:
+        alias = self._connections.alias
+        if isinstance(response, KafkaError):
+            return {group: answer_to(response, f"{_READ} {group}", alias) for group in groups}
+        if response.API_VERSION < _MANY_GROUPS_SINCE:
+            found = [(groups[0], response)]
+        else:
+            found = [(each.group_id, each) for each in response.groups]
+        answers: dict[str, GroupOffsets | Failed | Again] = {}
+        for group, answer in found:
+            if answer.error_code:
+                error = error_class(answer.error_code)
+                answers[group] = answer_to(error, f"{_READ} {group}", alias)
+            else:
+                answers[group] = self._offsets(group, answer)
+        return answers
+
+    def _offsets(self, group: str, answer: Any) -> GroupOffsets | Again:
+        offsets: dict[TopicPartition, CommittedOffset | Failed] = {}
+        ask_again = False
+        for topic in answer.topics:
+            for each in topic.partitions:
+                tp = TopicPartition(topic.name, each.partition_index)
+                if each.error_code:
+                    error = error_class(each.error_code)
+                    offsets[tp] = failure(error, f"{_READ} {group}, {tp}", self._connections.alias)
+                    ask_again |= rule(error).remedy is not Remedy.NONE
+                elif each.committed_offset >= 0:
+                    epoch = each.committed_leader_epoch
+                    offsets[tp] = CommittedOffset(
+                        each.committed_offset, each.metadata or "", epoch if epoch >= 0 else None
+                    )
+        return Again(offsets) if ask_again else offsets
+
+    # --- committing ------------------------------------------------------------------------
+
+    def commit(
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        deadline: Deadline,
+    ) -> dict[str, dict[TopicPartition, Failed | None]]:
+        """Commit as no member, without leader epochs. What a broker has accepted is not sent
+        again when the rest of its group is: the group may have moved on since."""
+
+        async def attempt(
+            open_ones: Collection[_Commit],
+        ) -> dict[_Commit, Failed | Again | None]:
+            return await self._commit_round(open_ones, commits, deadline)
+
+        keys = [(group, tp) for group in sorted(commits) for tp in sorted(commits[group])]
+        done = in_rounds(self._connections, keys, attempt, _COMMIT, deadline)
+        answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
+        for (group, tp), answer in done.items():
+            answers[group][tp] = answer
+        return answers
+
+    async def _commit_round(
+        self,
+        keys: Collection[_Commit],
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        deadline: Deadline,
+    ) -> dict[_Commit, Failed | Again | None]:
+        answers: dict[_Commit, Failed | Again | None] = {}
+        by_group: dict[str, list[TopicPartition]] = defaultdict(list)
+        for group, tp in keys:
+            by_group[group].append(tp)
+        coordinators = await self._groups.coordinators(by_group, _COMMIT, deadline)
+        by_node: dict[Node, list[tuple[str, list[TopicPartition]]]] = defaultdict(list)
+        for group, node in coordinators.items():
+            theirs = by_group[group]
+            if isinstance(node, Failed | Again):
+                answers.update({(group, tp): node for tp in theirs})
+                continue
+            for begin in range(0, len(theirs), _PARTITIONS_PER_COMMIT):
+                by_node[node].append((group, theirs[begin : begin + _PARTITIONS_PER_COMMIT]))
+
+        def build(question: tuple[str, list[TopicPartition]], version: int) -> Any:
+            group, partitions = question
+            return _commit_request(group, {tp: commits[group][tp] for tp in partitions}, version)
+
+        def take(question: tuple[str, list[TopicPartition]], response: Any) -> None:
+            group, partitions = question
+            answers.update(self._accepted(group, partitions, response))
+
+        connections = self._connections
+        await connections.gather(
+            [
+                partial(connections.pipeline, node, OFFSET_COMMIT, theirs, build, take, deadline)
+                for node, theirs in by_node.items()
+            ]
+        )
+        self._groups.forget(
+            {group for (group, _), answer in answers.items() if isinstance(answer, Again)}
+        )
+        return answers
+
+    def _accepted(
+        self, group: str, partitions: list[TopicPartition], response: Any
+    ) -> dict[_Commit, Failed | Again | None]:
+        alias = self._connections.alias
+        if isinstance(response, KafkaError):
+            return {
+                (group, tp): answer_to(response, f"{_COMMIT} {group}, {tp}", alias)
+                for tp in partitions
+            }
+        answers: dict[_Commit, Failed | Again | None] = {}
+        for topic in response.topics:
+            for each in topic.partitions:
+                tp = TopicPartition(topic.name, each.partition_index)
+                answer: Failed | Again | None = None
+                if each.error_code:
+                    error = error_class(each.error_code)
+                    answer = answer_to(error, f"{_COMMIT} {group}, {tp}", alias)
+                    if isinstance(answer, Again) and rule(error).missing:
+                        answer = answer.otherwise
+                answers[group, tp] = answer
+        return answers
+
+
+def _fetch_request(groups: list[str], version: int, require_stable: bool) -> Any:
+    if version < _MANY_GROUPS_SINCE:
+        return OffsetFetchRequest(
+            group_id=groups[0], topics=None, require_stable=require_stable, version=version
+        )
+    group_class = OffsetFetchRequest.OffsetFetchRequestGroup
+    return OffsetFetchRequest(
+        groups=[
+            group_class(group_id=group, member_id=None, member_epoch=-1, topics=None)
+            for group in groups
+        ],
+        require_stable=require_stable,
+        version=version,
+    )
+
+
+def _commit_request(
+    group: str, commits: Mapping[TopicPartition, CommittedOffset], version: int
+) -> Any:
+    topics: dict[str, list[Any]] = defaultdict(list)
+    topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
+    for tp, commit in commits.items():
+        topics[tp.topic].append(
+            topic_class.OffsetCommitRequestPartition(
+                partition_index=tp.partition,
+                committed_offset=commit.offset,
+                # A consumer that meets an epoch its cluster never had looks for metadata
+                # without end.
+                committed_leader_epoch=_NO_LEADER_EPOCH,
+                committed_metadata=commit.metadata,
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=_NO_GENERATION,
+        member_id=_NO_MEMBER,
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[topic_class(name=name, partitions=theirs) for name, theirs in topics.items()],
+        version=version,
+    )

@@ -1,0 +1,180 @@
+"""Which groups there are, and which broker coordinates each."""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from kafka.errors import CoordinatorNotAvailableError, KafkaError
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+
+from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import error_class
+from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.topology import Topology
+from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
+
+LIST_GROUPS = Api("list_groups", ListGroupsRequest, 0, 5)
+FIND_COORDINATOR = Api("find_coordinator", FindCoordinatorRequest, 1, 5)
+
+_BATCHED_SINCE = 4
+_GROUPS_PER_REQUEST = 500
+
+
+class Groups:
+    """The groups of a cluster and their coordinators. Lives in the connections' loop."""
+
+    def __init__(self, connections: Connections, topology: Topology) -> None:
+        self._connections = connections
+        self._topology = topology
+        self._coordinators: dict[str, Node] = {}
+
+    # --- listing ---------------------------------------------------------------------------
+
+    def listings(self, deadline: Deadline) -> GroupListings:
+        """All groups, one request a broker; brokers that do not answer are named."""
+
+        async def find_brokers(_: Collection[None]) -> dict[None, list[int]]:
+            metadata = await self._topology.metadata((), deadline)
+            return {None: [broker.node_id for broker in metadata.brokers]}
+
+        found = in_rounds(self._connections, (None,), find_brokers, "list groups", deadline)[None]
+        assert not isinstance(found, Failed)
+
+        def attempt(nodes: Collection[int]) -> Any:
+            return self._list_round(nodes, deadline)
+
+        answers: dict[int, tuple[GroupListing, ...] | Failed] = in_rounds(
+            self._connections, found, attempt, "list groups", deadline
+        )
+        groups: dict[str, GroupListing] = {}
+        failed: dict[int, Failed] = {}
+        for node, answer in sorted(answers.items()):
+            if isinstance(answer, Failed):
+                failed[node] = answer
+            else:
+                groups.update((listing.group, listing) for listing in answer)
+        return GroupListings(dict(sorted(groups.items())), failed)
+
+    async def _list_round(
+        self, nodes: Collection[int], deadline: Deadline
+    ) -> dict[int, tuple[GroupListing, ...] | Failed | Again]:
+        answers: dict[int, tuple[GroupListing, ...] | Failed | Again] = {}
+
+        def take(node: int, response: Any) -> None:
+            operation = f"list groups of broker {node}"
+            alias = self._connections.alias
+            if isinstance(response, KafkaError):
+                answers[node] = answer_to(response, operation, alias)
+            elif response.error_code:
+                answers[node] = answer_to(error_class(response.error_code), operation, alias)
+            else:
+                answers[node] = tuple(
+                    _listing(group, node, response.API_VERSION) for group in response.groups
+                )
+
+        await self._connections.gather(
+            [
+                partial(
+                    self._connections.pipeline,
+                    node,
+                    LIST_GROUPS,
+                    (node,),
+                    lambda _, version: ListGroupsRequest(
+                        states_filter=[], types_filter=[], version=version
+                    ),
+                    take,
+                    deadline,
+                )
+                for node in nodes
+            ]
+        )
+        return answers
+
+    # --- coordinators ----------------------------------------------------------------------
+
+    async def coordinators(
+        self, groups: Collection[str], operation: str, deadline: Deadline
+    ) -> dict[str, Node | Failed | Again]:
+        """The broker that coordinates each group; looked up where it is not known."""
+        answers: dict[str, Node | Failed | Again] = {
+            group: self._coordinators[group] for group in groups if group in self._coordinators
+        }
+        unknown = [group for group in groups if group not in answers]
+        if not unknown:
+            return answers
+
+        def take(some: list[str], response: Any) -> None:
+            answers.update(self._learn(some, response, operation))
+
+        broker = await self._topology.any_broker(deadline)
+        try:
+            connection = await self._connections.open(broker, deadline)
+            batched = FIND_COORDINATOR.version(connection) >= _BATCHED_SINCE
+        except KafkaError as error:
+            take(unknown, error)
+            return answers
+        per_request = _GROUPS_PER_REQUEST if batched else 1
+
+        await self._connections.pipeline(
+            broker,
+            FIND_COORDINATOR,
+            [unknown[begin : begin + per_request] for begin in range(0, len(unknown), per_request)],
+            _coordinator_request,
+            take,
+            deadline,
+        )
+        known = {each.node_id for each in self._connections.manager.cluster.brokers()}
+        if any(isinstance(node, int) and node not in known for node in answers.values()):
+            await self._topology.metadata((), deadline)
+        return answers
+
+    def _learn(
+        self, groups: list[str], response: Any, operation: str
+    ) -> dict[str, Node | Failed | Again]:
+        alias = self._connections.alias
+        if isinstance(response, KafkaError):
+            return {group: answer_to(response, f"{operation} {group}", alias) for group in groups}
+        if response.API_VERSION < _BATCHED_SINCE:
+            found = [(groups[0], response.error_code, response.node_id)]
+        else:
+            found = [(each.key, each.error_code, each.node_id) for each in response.coordinators]
+        answers: dict[str, Node | Failed | Again] = {}
+        for group, code, node in found:
+            if code:
+                answers[group] = answer_to(error_class(code), f"{operation} {group}", alias)
+            elif node < 0:
+                answers[group] = answer_to(
+                    CoordinatorNotAvailableError, f"{operation} {group}", alias
+                )
+            else:
+                answers[group] = self._coordinators[group] = node
+        return answers
+
+    def forget(self, groups: Collection[str]) -> None:
+        """Look the coordinators of these groups up again before they are used next."""
+        for group in groups:
+            self._coordinators.pop(group, None)
+
+
+def _listing(group: Any, node: int, version: int) -> GroupListing:
+    kind = GroupType.CLASSIC
+    if version >= 5:
+        name = group.group_type.lower()
+        kind = GroupType(name) if name in set(GroupType) else GroupType.UNKNOWN
+    return GroupListing(
+        group=group.group_id,
+        type=kind,
+        state=(group.group_state or None) if version >= 4 else None,
+        protocol_type=group.protocol_type,
+        coordinator=node,
+    )
+
+
+def _coordinator_request(groups: list[str], version: int) -> Any:
+    if version >= _BATCHED_SINCE:
+        return FindCoordinatorRequest(
+            key_type=CoordinatorType.GROUP, coordinator_keys=groups, version=version
+        )
+    return FindCoordinatorRequest(key=groups[0], key_type=CoordinatorType.GROUP, version=version)

@@ -1,0 +1,184 @@
+"""Reading logs: one-partition Fetch requests, pipelined to each leader."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from functools import partial
+
+from kafka.errors import (
+    CorruptRecordError,
+    KafkaError,
+    KafkaTimeoutError,
+    OffsetOutOfRangeError,
+    ThrottlingQuotaExceededError,
+    UnsupportedCodecError,
+)
+from kafka.protocol.consumer import FetchRequest
+
+from tsoffset.kafka import fetch_codec
+from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import error_class, failure
+from tsoffset.kafka.fetch_codec import FetchAnswer, FetchOne
+from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
+from tsoffset.kafka.records import stretch
+from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.topology import Leader, Topology
+from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, Stretch
+
+FETCH = Api("fetch", FetchRequest, fetch_codec.VERSION, fetch_codec.VERSION)
+
+
+class Reads:
+    """Fetch over all leaders of a cluster. `bytes_read` counts the bytes of batches."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        topology: Topology,
+        log_offsets: LogOffsets,
+        poll_timeout_ms: int,
+    ) -> None:
+        self.connections = connections
+        self.topology = topology
+        self.log_offsets = log_offsets
+        self.poll_timeout_ms = poll_timeout_ms
+        self.bytes_read = 0
+
+    def read(
+        self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
+    ) -> dict[ReadFrom, Stretch | Failed]:
+        """The stretch of log from each offset on, as `Cluster.read` says."""
+        return _Reading(self, isolation, deadline).answers(requests)
+
+
+class _Reading:
+    """One call of `read`.
+
+    `patient` holds what was empty below the log's end, which is asked for once more and
+    waited for then; `outside` the offsets outside their logs.
+    """
+
+    def __init__(self, reads: Reads, isolation: Isolation, deadline: Deadline) -> None:
+        self._reads = reads
+        self._alias = reads.connections.alias
+        self._isolation = isolation
+        self._deadline = deadline
+        self._patient: set[ReadFrom] = set()
+        self._outside: set[ReadFrom] = set()
+
+    def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, Stretch | Failed]:
+        answers: dict[ReadFrom, Stretch | Failed] = in_rounds(
+            self._reads.connections, sorted(set(requests)), self._round, "read", self._deadline
+        )
+        if self._outside:
+            logs = self._reads.log_offsets.log_ranges(
+                {request.partition for request in self._outside},
+                Isolation.READ_UNCOMMITTED,
+                self._deadline,
+            )
+            for request in self._outside:
+                log = logs[request.partition]
+                note = f"{log.start} to {log.end}" if isinstance(log, LogRange) else ""
+                answers[request] = failure(OffsetOutOfRangeError, _what(request), self._alias, note)
+        return answers
+
+    async def _round(
+        self, requests: Collection[ReadFrom]
+    ) -> dict[ReadFrom, Stretch | Failed | Again]:
+        answers: dict[ReadFrom, Stretch | Failed | Again] = {}
+        topology = self._reads.topology
+        leaders = await topology.leaders(
+            {request.partition for request in requests}, "read", self._deadline
+        )
+        by_node: dict[Node, list[tuple[ReadFrom, int]]] = defaultdict(list)
+        for request in requests:
+            leader = leaders[request.partition]
+            if isinstance(leader, Leader):
+                by_node[leader.node].append((request, leader.epoch))
+            else:
+                answers[request] = leader
+
+        def take(question: tuple[ReadFrom, int], response: FetchAnswer | KafkaError) -> None:
+            request, _ = question
+            answers[request] = self._answer(request, response)
+
+        connections = self._reads.connections
+        await connections.gather(
+            [
+                partial(
+                    connections.pipeline, node, FETCH, theirs, self._build, take, self._deadline
+                )
+                for node, theirs in by_node.items()
+            ]
+        )
+        topology.forget(
+            request.partition.topic
+            for request, answer in answers.items()
+            if isinstance(answer, Again) and request not in self._patient
+        )
+        return answers
+
+    def _build(self, question: tuple[ReadFrom, int], _: int) -> FetchOne:
+        request, epoch = question
+        wait_ms = 0
+        if request in self._patient:
+            wait_ms = self._deadline.milliseconds(self._reads.poll_timeout_ms)
+        return FetchOne(
+            request.partition.topic,
+            request.partition.partition,
+            epoch,
+            request.offset,
+            request.max_bytes,
+            wait_ms,
+            ISOLATION_LEVELS[self._isolation],
+        )
+
+    def _answer(
+        self, request: ReadFrom, response: FetchAnswer | KafkaError
+    ) -> Stretch | Failed | Again:
+        if isinstance(response, KafkaError):
+            return answer_to(response, _what(request), self._alias)
+        if response.error_code:
+            error = error_class(response.error_code)
+            if issubclass(error, OffsetOutOfRangeError):
+                self._outside.add(request)
+            return answer_to(error, _what(request), self._alias)
+        if not response.present:
+            return answer_to(ThrottlingQuotaExceededError, _what(request), self._alias)
+        if self._isolation is Isolation.READ_COMMITTED:
+            readable_end = response.last_stable_offset
+        else:
+            readable_end = response.high_watermark
+        if request.offset >= readable_end:
+            return Stretch(request.offset, request.offset)
+        self._reads.bytes_read += len(response.records)
+        try:
+            found = stretch(
+                response.records,
+                request.offset,
+                response.log_start,
+                readable_end,
+                self._isolation,
+                response.aborted,
+            )
+        except (CorruptRecordError, UnsupportedCodecError) as error:
+            return answer_to(error, _what(request), self._alias)
+        return self._not_yet(request) if found is None else found
+
+    def _not_yet(self, request: ReadFrom) -> Failed | Again:
+        """The log goes on, yet nothing came: tiered storage that was not asked in time, or
+        a broker that holds back. That is not "no record"."""
+        timed_out = failure(
+            KafkaTimeoutError,
+            _what(request),
+            self._alias,
+            f"the log goes on, and nothing came within {self._reads.poll_timeout_ms} ms",
+        )
+        if request in self._patient:
+            return timed_out
+        self._patient.add(request)
+        return Again(timed_out)
+
+
+def _what(request: ReadFrom) -> str:
+    return f"read {request.partition}@{request.offset}"

@@ -1,0 +1,355 @@
+"""Record batches, made into stretches of digests: the only place that sees content."""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from kafka import codec
+from kafka.errors import CorruptRecordError, UnsupportedCodecError
+from kafka.record.legacy_records import LegacyRecordBatch
+from kafka.record.util import calc_crc32c
+
+from tsoffset.digests import DIGEST_BYTES, content_digest, header_digest
+from tsoffset.model import Isolation, Record, Stretch, TimestampType
+
+# Base offset, length, leader epoch, magic: in the same places in all formats.
+_PREFIX = struct.Struct(">qiib")
+_LENGTH_ENDS = 12
+# CRC, attributes, last offset delta, base timestamp, max timestamp, producer id, producer
+# epoch, base sequence, count: what follows in format 2. The CRC covers all after itself.
+_HEADER = struct.Struct(">Ihiqqqhii")
+_CHECKED_FROM = _PREFIX.size + 4
+_RECORDS_FROM = _PREFIX.size + _HEADER.size
+_MARKER = struct.Struct(">hh")
+
+_COMPRESSION = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_ABORT = 0
+
+_CODECS: dict[int, tuple[str, Callable[[], bool], str]] = {
+    1: ("gzip", codec.has_gzip, "gzip_decode"),
+    2: ("snappy", codec.has_snappy, "snappy_decode"),
+    3: ("lz4", codec.has_lz4, "lz4_decode"),
+    4: ("zstd", codec.has_zstd, "zstd_decode"),
+}
+
+_NO_HEADERS: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """One batch, its checksum verified. `read` decodes its records."""
+
+    base_offset: int
+    last_offset: int
+    read: Callable[[], list[Record]]
+    log_append_time: bool
+    producer_id: int = -1
+    transactional: bool = False
+    control: bool = False
+    abort_marker: bool = False
+
+
+def stretch(
+    view: memoryview,
+    offset: int,
+    log_start: int,
+    readable_end: int,
+    isolation: Isolation,
+    aborted: Sequence[tuple[int, int]] = (),
+) -> Stretch | None:
+    """What a Fetch from `offset` on answered, as a stretch; None if it holds no whole batch.
+
+    A batch that is cut off at the end is left out, and so is everything at or past
+    `readable_end`. `aborted` are (producer id, first offset) of the aborted transactions;
+    they count where read with READ_COMMITTED.
+
+    Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
+    later one ends the stretch before it.
+    """
+    records: list[Record] = []
+    start: int | None = None
+    end = offset
+    append_time = False
+    # Last first, so that the next one is popped from the end.
+    ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
+    aborting: set[int] = set()
+    try:
+        for batch in _batches(view):
+            if batch.base_offset >= readable_end:
+                break
+            dropped = batch.control
+            if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
+                # A producer's records count as aborted from a transaction's first offset
+                # up to its marker (FetchResponse, AbortedTransactions).
+                while ahead and ahead[-1][1] <= batch.last_offset:
+                    aborting.add(ahead.pop()[0])
+                if batch.abort_marker:
+                    aborting.discard(batch.producer_id)
+                elif batch.transactional and batch.producer_id in aborting:
+                    dropped = True
+            if not dropped:
+                records += batch.read()
+                append_time |= batch.log_append_time
+            if start is None:
+                start = min(offset, batch.base_offset)
+            end = batch.last_offset + 1
+    except (CorruptRecordError, UnsupportedCodecError):
+        if start is None:
+            raise
+    if start is None:
+        return None
+    start = max(start, log_start)
+    end = max(start, min(end, readable_end))
+    return Stretch(
+        start=start,
+        end=end,
+        records=tuple(record for record in records if start <= record.offset < end),
+        timestamp_type=(
+            TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
+        ),
+        bytes_read=len(view),
+    )
+
+
+def _batches(view: memoryview) -> Iterator[_Batch]:
+    position = 0
+    while len(view) - position >= _PREFIX.size:
+        base_offset, length, _, magic = _PREFIX.unpack_from(view, position)
+        end = position + _LENGTH_ENDS + length
+        if end > len(view):
+            return
+        if length <= _PREFIX.size - _LENGTH_ENDS:
+            raise CorruptRecordError(f"the batch at offset {base_offset} has no content")
+        if magic == 2:
+            yield _batch(view[position:end], base_offset)
+        elif magic in (0, 1):
+            yield _legacy_batch(view[position:end], base_offset, magic)
+        else:
+            raise UnsupportedCodecError(f"message format {magic} at offset {base_offset}")
+        position = end
+
+
+def _batch(view: memoryview, base_offset: int) -> _Batch:
+    if len(view) < _RECORDS_FROM:
+        raise CorruptRecordError(f"the batch at offset {base_offset} is too short")
+    crc, attributes, last_delta, base_timestamp, max_timestamp, producer_id, _, _, count = (
+        _HEADER.unpack_from(view, _PREFIX.size)
+    )
+    if calc_crc32c(view[_CHECKED_FROM:]) != crc:
+        raise CorruptRecordError(f"the batch at offset {base_offset} fails its checksum")
+    append_time = bool(attributes & _LOG_APPEND_TIME)
+
+    def read() -> list[Record]:
+        content = _content(view[_RECORDS_FROM:], attributes, base_offset)
+        try:
+            return _records(
+                content,
+                count,
+                base_offset,
+                base_timestamp,
+                max_timestamp if append_time else None,
+            )
+        except (IndexError, ValueError, UnicodeError) as error:
+            raise _malformed(base_offset) from error
+
+    control = bool(attributes & _CONTROL)
+    return _Batch(
+        base_offset,
+        base_offset + last_delta,
+        read,
+        append_time,
+        producer_id,
+        bool(attributes & _TRANSACTIONAL),
+        control,
+        control and _is_abort_marker(view, base_offset),
+    )
+
+
+def _malformed(base_offset: int) -> CorruptRecordError:
+    return CorruptRecordError(f"a record of the batch at offset {base_offset} is malformed")
+
+
+def _content(view: memoryview, attributes: int, base_offset: int) -> memoryview:
+    compression = attributes & _COMPRESSION
+    if not compression:
+        return view
+    if compression not in _CODECS:
+        raise UnsupportedCodecError(f"compression {compression} at offset {base_offset}")
+    name, available, decode = _CODECS[compression]
+    if not available():
+        raise UnsupportedCodecError(f"{name} at offset {base_offset}")
+    try:
+        return memoryview(getattr(codec, decode)(view.tobytes()))
+    except Exception as error:  # each codec has exceptions of its own
+        raise CorruptRecordError(
+            f"the {name} content of the batch at offset {base_offset} cannot be unpacked"
+        ) from error
+
+
+def _records(
+    view: memoryview,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    append_timestamp: int | None,
+) -> list[Record]:
+    """The records of a batch of format 2, already unpacked.
+
+    Written out in one piece: it runs once per record read, and calls are what costs here.
+    Numbers are zigzag varints, nearly all of one byte.
+    """
+    records = []
+    position = 0
+    for _ in range(count):
+        byte = view[position]
+        position += 1
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+        else:
+            size, position = _long_varint(view, position, byte)
+        record_end = position + size
+
+        position += 1  # attributes, of which none is in use
+        byte = view[position]
+        position += 1
+        if byte < 0x80:
+            timestamp = (byte >> 1) ^ -(byte & 1)
+        else:
+            timestamp, position = _long_varint(view, position, byte)
+        timestamp = base_timestamp + timestamp if append_timestamp is None else append_timestamp
+
+        byte = view[position]
+        position += 1
+        if byte < 0x80:
+            offset = base_offset + ((byte >> 1) ^ -(byte & 1))
+        else:
+            offset, position = _long_varint(view, position, byte)
+            offset += base_offset
+
+        byte = view[position]
+        position += 1
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+        else:
+            size, position = _long_varint(view, position, byte)
+        if size < 0:
+            key = None
+        else:
+            key = blake2b(view[position : position + size], digest_size=DIGEST_BYTES).digest()
+            position += size
+
+        byte = view[position]
+        position += 1
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+        else:
+            size, position = _long_varint(view, position, byte)
+        if size < 0:
+            value = None
+        else:
+            value = blake2b(view[position : position + size], digest_size=DIGEST_BYTES).digest()
+            position += size
+
+        byte = view[position]
+        position += 1
+        if byte == 0:
+            headers = _NO_HEADERS
+        else:
+            headers, position = _headers(view, position, byte)
+        if position != record_end:
+            raise ValueError("a record does not end where its length says")
+        records.append(Record(offset, timestamp if timestamp >= 0 else None, key, value, headers))
+    if position != len(view):
+        raise ValueError("bytes are left after the last record")
+    return records
+
+
+def _headers(view: memoryview, position: int, byte: int) -> tuple[frozenset[bytes], int]:
+    count, position = _varint_from(view, position, byte)
+    found = set()
+    for _ in range(count):
+        size, position = _varint(view, position)
+        name = bytes(view[position : position + size])
+        position += size
+        size, position = _varint(view, position)
+        value = None
+        if size >= 0:
+            value = bytes(view[position : position + size])
+            position += size
+        # A name that is no UTF-8 is told apart from others all the same.
+        found.add(header_digest(name.decode("utf-8", "backslashreplace"), value))
+    return frozenset(found), position
+
+
+def _varint(view: memoryview, position: int) -> tuple[int, int]:
+    return _varint_from(view, position + 1, view[position])
+
+
+def _varint_from(view: memoryview, position: int, byte: int) -> tuple[int, int]:
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    return _long_varint(view, position, byte)
+
+
+def _long_varint(view: memoryview, position: int, byte: int) -> tuple[int, int]:
+    """A varint whose first byte is read and says that more follow."""
+    result = byte & 0x7F
+    shift = 7
+    while True:
+        byte = view[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _is_abort_marker(view: memoryview, base_offset: int) -> bool:
+    """Whether the one record of a control batch ends a transaction by aborting it."""
+    try:
+        position = _RECORDS_FROM
+        _, position = _varint(view, position)
+        position += 1
+        for _ in ("timestamp", "offset"):
+            _, position = _varint(view, position)
+        size, position = _varint(view, position)
+        if size < _MARKER.size:
+            return False
+        _, kind = _MARKER.unpack_from(view, position)
+    except (IndexError, ValueError, struct.error) as error:
+        raise _malformed(base_offset) from error
+    return bool(kind == _ABORT)
+
+
+def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
+    """A message of format 0 or 1, or the wrapper of several that are compressed together.
+
+    The wrapper's offset is that of its last message. Format 0 has no timestamps.
+    """
+    try:
+        batch = LegacyRecordBatch(view, magic)
+        if not batch.validate_crc():
+            raise CorruptRecordError(f"the message at offset {offset} fails its checksum")
+        content = list(batch)
+    except UnsupportedCodecError:
+        raise
+    except Exception as error:  # the library walks it without checks of its own
+        raise CorruptRecordError(f"the message at offset {offset} is malformed") from error
+    if not content:
+        raise CorruptRecordError(f"the message set at offset {offset} is empty")
+    records = [
+        Record(
+            record.offset,
+            record.timestamp if record.timestamp is not None and record.timestamp >= 0 else None,
+            content_digest(record.key),
+            content_digest(record.value),
+        )
+        for record in content
+    ]
+    return _Batch(records[0].offset, records[-1].offset, lambda: records, batch.timestamp_type == 1)

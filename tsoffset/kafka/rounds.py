@@ -1,0 +1,133 @@
+"""Asking again what could not be answered, within the total deadline of a call.
+
+A call asks for many things at once. In every round what is still open is asked for; an
+answer that may yet come right is `Again`. All requests here can be repeated: they read, or
+they write the same offsets once more.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka.errors import KafkaTimeoutError
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result
+from tenacity.stop import stop_base
+from tenacity.wait import wait_exponential, wait_random
+
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.kafka.connections import Connections
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import Remedy, failure, rule
+from tsoffset.model import Failed, FailureKind
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# How long is asked for a partition without any leader, and at a broker that cannot be
+# connected to: the second covers the time in which a cluster notices that a broker is gone
+# (broker.session.timeout.ms, 9 s) and elects others. More would hold up every cycle.
+LEADERLESS_PATIENCE_SECONDS = 2.0
+GONE_PATIENCE_SECONDS = 15.0
+
+# How often in a row all addresses of a cluster are tried before it counts as unreachable:
+# about two seconds where they refuse.
+_UNREACHABLE_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Worth asking again; `otherwise` is the answer if time is up first.
+
+    `patience_seconds`, from the start of the call, may end it sooner than the deadline.
+    """
+
+    otherwise: Any
+    patience_seconds: float = float("inf")
+
+
+def answer_to(
+    error: BaseException | type[BaseException], operation: str, alias: str, note: str = ""
+) -> Failed | Again:
+    """What an error comes to: final, or worth asking again."""
+    failed = failure(error, operation, alias, note)
+    if rule(error).remedy is Remedy.NONE:
+        return failed
+    if failed.kind is FailureKind.UNREACHABLE:
+        return Again(failed, GONE_PATIENCE_SECONDS)
+    return Again(failed)
+
+
+class _Stop(stop_base):
+    """At the deadline, or when the cluster was found unreachable often enough."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._unreachable = 0
+
+    def __call__(self, state: RetryCallState) -> bool:
+        failed = state.outcome is not None and state.outcome.failed
+        self._unreachable = self._unreachable + 1 if failed else 0
+        return (
+            self._unreachable >= _UNREACHABLE_ATTEMPTS
+            or state.upcoming_sleep >= self._deadline.seconds_left
+        )
+
+
+def in_rounds(
+    connections: Connections,
+    keys: Collection[K],
+    attempt: Callable[[Collection[K]], Awaitable[Mapping[K, V | Failed | Again]]],
+    operation: str,
+    deadline: Deadline,
+) -> dict[K, V | Failed]:
+    """Answers to all keys: `attempt` is run in the loop until none of them is `Again`.
+
+    A key that an attempt leaves out is asked again too; `operation` is for the message.
+    Raises ClusterUnreachable if no broker could be asked and nothing was answered before;
+    otherwise what is open then is a `Failed`.
+    """
+    answers: dict[K, V | Failed] = {}
+    waiting: dict[K, Any] = dict.fromkeys(keys)
+
+    async def ask() -> Mapping[K, V | Failed | Again]:
+        return await attempt(tuple(waiting))
+
+    def once() -> bool:
+        for key, answer in connections.run(ask).items():
+            if key not in waiting:
+                continue
+            if not isinstance(answer, Again):
+                answers[key] = answer
+                del waiting[key]
+            elif deadline.seconds_spent >= answer.patience_seconds:
+                answers[key] = answer.otherwise
+                del waiting[key]
+            else:
+                waiting[key] = answer.otherwise
+        return bool(waiting)
+
+    if not waiting:
+        return answers
+    client = connections.client
+    retrying = Retrying(
+        stop=_Stop(deadline),
+        wait=wait_exponential(
+            multiplier=client.retry_backoff_ms / 1000, max=client.retry_backoff_max_ms / 1000
+        )
+        + wait_random(0, client.retry_backoff_ms / 1000),
+        retry=retry_if_result(bool) | retry_if_exception_type(ClusterUnreachable),
+        retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
+    )
+    unreachable = retrying(once)
+    if (
+        isinstance(unreachable, ClusterUnreachable)
+        and not answers
+        and all(known is None for known in waiting.values())
+    ):
+        raise unreachable
+    silence = unreachable if isinstance(unreachable, BaseException) else KafkaTimeoutError()
+    for key, otherwise in waiting.items():
+        if otherwise is None:
+            otherwise = failure(silence, operation, connections.alias)
+        answers[key] = otherwise
+    return answers

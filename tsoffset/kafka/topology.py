@@ -1,0 +1,244 @@
+"""Who leads which partition: the cluster's metadata, kept and looked up again when stale."""
+
+import random
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from kafka.errors import (
+    KafkaError,
+    KafkaTimeoutError,
+    LeaderNotAvailableError,
+    MetadataEmptyBrokerList,
+    UnknownTopicOrPartitionError,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import Remedy, error_class, failure, failure_for_code, rule
+from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again
+from tsoffset.model import (
+    Failed,
+    PartitionDescription,
+    TopicDescription,
+    TopicPartition,
+)
+
+METADATA = Api("metadata", MetadataRequest, 4, 12)
+
+# An address that does not answer must not hold up the next one for long; it may still
+# answer while that one is asked.
+_FIRST_WAIT_MS = 1_500
+_PATIENT_WAIT_MS = 30_000
+_TOPICS_PER_REQUEST = 2_000
+_NO_TOPIC_ID = UUID(int=0)
+
+TopicAnswer = TopicDescription | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Where a partition's log is read, and the epoch of which that is true."""
+
+    node: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class _Known:
+    topic: TopicDescription
+    since: float = field(default_factory=time.monotonic)
+
+
+class Topology:
+    """Brokers and leaders of one cluster. Lives in the loop of its connections."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._alias = connections.alias
+        self._topics: dict[str, _Known] = {}
+
+    # --- metadata --------------------------------------------------------------------------
+
+    async def metadata(self, topics: Collection[str] | None, deadline: Deadline) -> Any:
+        """One Metadata response from whichever broker answers: connected ones are asked
+        first, then the others known, then the bootstrap addresses.
+
+        `topics` None asks for all. Raises ClusterUnreachable if none answers.
+        """
+        connections = self._connections
+        addresses = connections.bootstrap_nodes()
+        connected = connections.connected_nodes()
+        known = [node.node_id for node in connections.manager.cluster.brokers()]
+        others = [node for node in known if node not in connected]
+        bootstrap = list(addresses)
+        random.shuffle(others)
+        random.shuffle(bootstrap)
+        candidates: list[Node] = [*connected, *others, *bootstrap]
+        causes: dict[Node, KafkaError] = {}
+        try:
+            for patient in (False, True):
+                for node in candidates:
+                    if patient and not isinstance(causes[node], KafkaTimeoutError):
+                        continue
+                    wait = deadline.milliseconds(_PATIENT_WAIT_MS if patient else _FIRST_WAIT_MS)
+                    try:
+                        await connections.open(node, Deadline.after(wait))
+                        response = await connections.ask(
+                            node, METADATA, lambda version: _request(topics, version), deadline
+                        )
+                    except KafkaError as error:
+                        causes[node] = error
+                        continue
+                    if response.brokers:
+                        connections.learn_brokers(response)
+                        return response
+                    causes[node] = MetadataEmptyBrokerList()
+        finally:
+            for node in bootstrap:
+                connections.drop(node)
+        named = {node: causes[node] for node in bootstrap}
+        raise ClusterUnreachable(
+            f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
+            + "; ".join(
+                f"{addresses[node]}: {rule(error).cause} ({_words(error)})"
+                for node, error in sorted(named.items(), key=lambda item: str(item[0]))
+            )
+            + f"; check {self._alias}.bootstrap.servers and that the brokers run"
+        )
+
+    async def describe(
+        self, names: Collection[str] | None, deadline: Deadline
+    ) -> dict[str, TopicAnswer | Again]:
+        """Fresh descriptions of the topics named, or of all."""
+        found: dict[str, TopicAnswer | Again] = {}
+        for some in [None] if names is None else _chunks(sorted(names)):
+            response = await self.metadata(some, deadline)
+            for topic in response.topics:
+                found[topic.name] = self._learn(topic)
+        return found
+
+    def _learn(self, topic: Any) -> TopicAnswer | Again:
+        operation = f"describe topic {topic.name}"
+        if topic.error_code:
+            self._topics.pop(topic.name, None)
+            failed = failure_for_code(topic.error_code, operation, self._alias)
+            known = rule(error_class(topic.error_code))
+            return failed if known.remedy is Remedy.NONE or failed.missing else Again(failed)
+        description = TopicDescription(
+            topic=topic.name,
+            topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id),
+            partitions={
+                partition.partition_index: _partition(partition)
+                for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
+            },
+            internal=bool(topic.is_internal),
+        )
+        self._topics[topic.name] = _Known(description)
+        return description
+
+    # --- leaders ---------------------------------------------------------------------------
+
+    async def leaders(
+        self, partitions: Collection[TopicPartition], operation: str, deadline: Deadline
+    ) -> dict[TopicPartition, Leader | Failed | Again]:
+        """The leader of each partition; looked up where it is not known or known too long."""
+        oldest = time.monotonic() - self._connections.client.metadata_max_age_ms / 1000
+        unknown = set()
+        for partition in partitions:
+            known = self._topics.get(partition.topic)
+            if known is None or known.since < oldest:
+                unknown.add(partition.topic)
+            else:
+                there = known.topic.partitions.get(partition.partition)
+                if there is None or there.leader is None:
+                    unknown.add(partition.topic)
+        fresh = await self.describe(unknown, deadline) if unknown else {}
+        return {
+            partition: self._leader(partition, fresh.get(partition.topic), operation)
+            for partition in partitions
+        }
+
+    def _leader(
+        self, partition: TopicPartition, fresh: TopicAnswer | Again | None, operation: str
+    ) -> Leader | Failed | Again:
+        if isinstance(fresh, Failed | Again):
+            return fresh
+        known = self._topics.get(partition.topic)
+        there = None if known is None else known.topic.partitions.get(partition.partition)
+        what = f"{operation} {partition}"
+        if known is None or there is None:
+            count = "" if known is None else f"the topic has {len(known.topic.partitions)}"
+            return failure(UnknownTopicOrPartitionError, what, self._alias, count)
+        if there.leader is None:
+            failed = failure(LeaderNotAvailableError, what, self._alias)
+            return Again(failed, LEADERLESS_PATIENCE_SECONDS)
+        return Leader(there.leader, -1 if there.leader_epoch is None else there.leader_epoch)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Look these topics up again before they are used next."""
+        for topic in topics:
+            self._topics.pop(topic, None)
+
+    async def any_broker(self, deadline: Deadline) -> Node:
+        """A broker that can be asked what any broker knows. Raises ClusterUnreachable."""
+        connections = self._connections
+        if connected := connections.connected_nodes():
+            return connected[0]
+        known: list[Node] = [node.node_id for node in connections.manager.cluster.brokers()]
+        random.shuffle(known)
+        for node in known:
+            try:
+                await connections.open(node, Deadline.after(deadline.milliseconds(_FIRST_WAIT_MS)))
+            except KafkaError:
+                continue
+            return node
+        response = await self.metadata((), deadline)
+        named: list[Node] = [broker.node_id for broker in response.brokers]
+        for node in named:
+            try:
+                await connections.open(node, deadline)
+            except KafkaError:
+                continue
+            return node
+        raise ClusterUnreachable(
+            f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): its bootstrap "
+            f"addresses answer, but none of the brokers that they name does; "
+            f"check the listeners that the brokers advertise"
+        )
+
+
+def _partition(partition: Any) -> PartitionDescription:
+    leader = None if partition.leader_id < 0 else partition.leader_id
+    epoch = None if leader is None or partition.leader_epoch < 0 else partition.leader_epoch
+    return PartitionDescription(partition.partition_index, leader, epoch)
+
+
+def _request(topics: Collection[str] | None, version: int) -> Any:
+    return MetadataRequest(
+        topics=None
+        if topics is None
+        else [
+            MetadataRequest.MetadataRequestTopic(name=topic, topic_id=_NO_TOPIC_ID)
+            for topic in topics
+        ],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+        version=version,
+    )
+
+
+def _chunks(names: list[str]) -> list[list[str]]:
+    return [
+        names[begin : begin + _TOPICS_PER_REQUEST]
+        for begin in range(0, len(names), _TOPICS_PER_REQUEST)
+    ]
+
+
+def _words(error: KafkaError) -> str:
+    return " ".join(str(argument) for argument in error.args) or type(error).__name__
