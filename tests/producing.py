@@ -110,7 +110,7 @@ class Contents:
         configs: Mapping[str, str] | None = None,
         replicas: Mapping[int, Sequence[int]] | None = None,
     ) -> str:
-        """Create `topic`, wait until each partition has a leader, and return the name.
+        """Create `topic`, wait until each partition's leader answers, and return the name.
 
         `replicas` names the nodes of each partition; it takes the place of `partitions`.
         """
@@ -120,6 +120,10 @@ class Contents:
         else:
             wanted["assignments"] = {number: list(nodes) for number, nodes in replicas.items()}
         self.admin.create_topics({topic: wanted}, wait_for_metadata=True)
+        # Brokers name a leader before it has taken office; this asks until it answers.
+        numbers = range(partitions) if replicas is None else replicas
+        places = [TopicPartition(topic, number) for number in numbers]
+        self.admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
         return topic
 
     def delete_topic(self, topic: str) -> None:

@@ -260,7 +260,8 @@ class ReadFrom:
     """Read a partition from `offset` on.
 
     `max_bytes` = 1 reads exactly one batch, the first whose last offset is >= `offset`;
-    more reads as many whole batches as fit (at least one).
+    more reads as many whole batches as fit (at least one), but none of a further segment of
+    the log.
     """
 
     partition: TopicPartition

@@ -67,7 +67,7 @@ class Batch:
                 self.base_offset,
                 self.last_offset + 1,
                 () if hidden else self._records(),
-                self.timestamp_type,
+                TimestampType.CREATE_TIME if hidden else self.timestamp_type,
                 self.size,
             )
             self._stretches[isolation] = known

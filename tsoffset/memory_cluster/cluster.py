@@ -376,7 +376,7 @@ class MemoryCluster(Cluster):
             return self._missing(Verb.COMMIT, str(partition))
         if metadata_length(offset.metadata) > self._max_metadata_length:
             return Failed(
-                FailureKind.INTERNAL,
+                FailureKind.COORDINATOR,
                 f"{what}: metadata is longer than {self._max_metadata_length}; commit without it",
                 metadata_too_large=True,
             )

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from tsoffset.memory_cluster.batches import NO_TIMESTAMP, Batch, Message
 from tsoffset.model import Isolation, Stretch, TimedOffset, TimestampType
@@ -167,8 +168,8 @@ class PartitionLog:
                 yield from (pair for pair in batch.messages if pair[0] >= self._start)
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation) -> Stretch | None:
-        """The stretch of whole batches from `offset` on (`ReadFrom`); None where the log has
-        more offsets and no batch for them, since compaction took all of them out."""
+        """The stretch of whole batches from `offset` on (`ReadFrom`), all of one segment; None
+        where the log has more offsets and no batch for them, since compaction took them."""
         end = self.readable_end(isolation)
         if offset >= end:
             return Stretch(offset, offset)
@@ -214,9 +215,11 @@ class PartitionLog:
         self, stretch: Stretch, index: int, left: int, end: int, isolation: Isolation
     ) -> Stretch:
         stretches = [stretch]
-        for batch in self._batches[index + 1 :]:
+        following = self._segments[self._segment_of(self._batches[index]) + 1 :]
+        stop = min(end, following[0].base_offset) if following else end
+        for batch in islice(self._batches, index + 1, None):
             left -= batch.size
-            if left < 0 or batch.base_offset >= end:
+            if left < 0 or batch.base_offset >= stop:
                 break
             stretches.append(batch.stretch(isolation))
         rewritten = any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in stretches)

@@ -1,0 +1,555 @@
+"""Two stands for the contract suite: a cluster to be asked, and means to fill it.
+
+`MemoryStand` fills a `MemoryCluster`, `BrokerStand` a real broker by a client of its own, so
+that the cluster under test is only ever asked.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.structs import OffsetAndMetadata
+
+from tests.producing import Contents, Written
+from tests.producing import Transaction as OpenTransaction
+from tsoffset.cluster import Cluster
+from tsoffset.embedded import EmbeddedBroker
+from tsoffset.embedded.process import JavaProcess
+from tsoffset.kafka import KafkaCluster
+from tsoffset.memory_cluster import Clock, MemoryCluster, Message
+from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
+from tsoffset.settings import ClusterSettings
+
+# A little ago, so that what a broker stamps itself is always later.
+NOW_MS = int(time.time() * 1000) - 60_000
+PATIENCE_SECONDS = 60
+
+
+class OpenRecords(Protocol):
+    """A transaction on one partition that has not ended."""
+
+    def append(self, messages: Sequence[Message]) -> object:
+        """Append one batch."""
+
+    def commit(self) -> None:
+        """Return once the marker is in the log."""
+
+    def abort(self) -> None:
+        """Return once the marker is in the log."""
+
+
+class OpenOffset(Protocol):
+    """A committed offset whose transaction has not ended."""
+
+    def commit(self) -> None:
+        """Return once the offset counts."""
+
+
+class Stand(Protocol):
+    """What a test needs to fill a cluster before it asks."""
+
+    cluster: Cluster
+
+    def unique(self, prefix: str) -> str:
+        """A name that nothing else has."""
+
+    def create_topic(
+        self,
+        partitions: int = 1,
+        *,
+        name: str | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> str:
+        """Make a topic, return its name."""
+
+    def partition(
+        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    ) -> TopicPartition:
+        """The only partition of a new topic."""
+
+    def delete_topic(self, topic: str) -> None:
+        """Return once it is gone."""
+
+    def internal_topic(self) -> str:
+        """The name of a topic that is Kafka's own."""
+
+    def append(
+        self,
+        partition: TopicPartition,
+        messages: Sequence[Message],
+        *,
+        batch_size: int | None = None,
+        codec: str = "none",
+    ) -> None:
+        """Append in batches of `batch_size` messages (None: one batch)."""
+
+    def compacted(
+        self, batches: Sequence[Sequence[Message]], *, apart: bool = False
+    ) -> TopicPartition:
+        """A new partition with these batches, each in a segment of its own, after its log,
+        but for the last segment, was compacted.
+
+        The cleaner puts small segments together; with `apart` the first one is so large
+        that it stays for itself.
+        """
+
+    def delete_records(self, partition: TopicPartition, before: int) -> None:
+        """Move the log's start to `before`."""
+
+    def transaction(self, partition: TopicPartition) -> AbstractContextManager[OpenRecords]:
+        """Begin a transaction; the test ends it."""
+
+    def commit_as_consumer(
+        self, group: str, partition: TopicPartition, offset: CommittedOffset
+    ) -> None:
+        """Commit as a consumer does that assigns partitions to itself."""
+
+    def members(self, group: str, topic: str, kind: GroupType) -> AbstractContextManager[None]:
+        """Keep a member in the group while the block runs."""
+
+    def wait_until_empty(self, group: str) -> None:
+        """Return once the group has no members."""
+
+    def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
+        """Return once the group has no offset for this partition."""
+
+    def pending_offset(
+        self, group: str, partition: TopicPartition, offset: int
+    ) -> AbstractContextManager[OpenOffset]:
+        """Commit an offset in a transaction that stays open."""
+
+    def impatient(self) -> Cluster:
+        """The same cluster with a short deadline for calls."""
+
+    def another_cluster(self) -> Cluster:
+        """The same cluster, over connections of its own where it has any."""
+
+
+# --- in memory ----------------------------------------------------------------------------
+
+
+class MemoryStand:
+    """Fills a cluster in memory."""
+
+    def __init__(self, unique: Callable[[str], str]) -> None:
+        self.cluster = MemoryCluster("M", clock=Clock(NOW_MS + 60_000))
+        self.unique = unique
+
+    def create_topic(
+        self,
+        partitions: int = 1,
+        *,
+        name: str | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> str:
+        topic = name or self.unique("topic")
+        self.cluster.create_topic(topic, partitions, timestamp_type=timestamp_type)
+        return topic
+
+    def partition(
+        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    ) -> TopicPartition:
+        return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
+
+    def delete_topic(self, topic: str) -> None:
+        self.cluster.delete_topic(topic)
+
+    def internal_topic(self) -> str:
+        self.cluster.create_topic("__consumer_offsets", internal=True)
+        return "__consumer_offsets"
+
+    def append(
+        self,
+        partition: TopicPartition,
+        messages: Sequence[Message],
+        *,
+        batch_size: int | None = None,
+        codec: str = "none",
+    ) -> None:
+        self.cluster.log(partition.topic, partition.partition).append(
+            messages, batch_size=batch_size
+        )
+
+    def compacted(
+        self, batches: Sequence[Sequence[Message]], *, apart: bool = False
+    ) -> TopicPartition:
+        partition = self.partition()
+        log = self.cluster.log(partition.topic)
+        for number, batch in enumerate(batches):
+            if (apart and number == 1) or number == len(batches) - 1:
+                log.roll()
+            active = log.append(batch)
+        log.compact(before=active)
+        return partition
+
+    def delete_records(self, partition: TopicPartition, before: int) -> None:
+        self.cluster.log(partition.topic, partition.partition).delete_records(before)
+
+    @contextmanager
+    def transaction(self, partition: TopicPartition) -> Iterator[OpenRecords]:
+        yield self.cluster.log(partition.topic, partition.partition).begin()
+
+    def commit_as_consumer(
+        self, group: str, partition: TopicPartition, offset: CommittedOffset
+    ) -> None:
+        self.cluster.group(group).offsets[partition] = offset
+
+    @contextmanager
+    def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
+        self.cluster.group(group, kind).state = "Stable"
+        yield
+        self.cluster.group(group).state = "Empty"
+
+    def wait_until_empty(self, group: str) -> None:
+        assert self.cluster.group(group).state == "Empty"
+
+    def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
+        assert partition not in self.cluster.group(group).offsets
+
+    @contextmanager
+    def pending_offset(
+        self, group: str, partition: TopicPartition, offset: int
+    ) -> Iterator[OpenOffset]:
+        self.cluster.group(group).pending[partition] = CommittedOffset(offset)
+        yield _MemoryOffset(self.cluster, group)
+
+    def impatient(self) -> Cluster:
+        return self.cluster
+
+    def another_cluster(self) -> Cluster:
+        return MemoryCluster("another")
+
+
+class _MemoryOffset:
+    def __init__(self, cluster: MemoryCluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+
+    def commit(self) -> None:
+        self._cluster.group(self._group).end_transaction(commit=True)
+
+
+# --- on a real broker ---------------------------------------------------------------------
+
+
+class BrokerStand:
+    """Fills a real broker by kafka-python's own clients and Kafka's console consumers."""
+
+    def __init__(
+        self, broker: EmbeddedBroker, unique: Callable[[str], str], directory: Path
+    ) -> None:
+        self._broker = broker
+        self._directory = directory
+        self._numbers = itertools.count()
+        self._open: dict[TopicPartition, int] = {}
+        self._stack = ExitStack()
+        self.unique = unique
+        self.contents = Contents(broker.bootstrap)
+        self._stack.callback(self.contents.close)
+        self.cluster = self._stack.enter_context(self.another_cluster())
+        # Fifteen seconds of rest between two looks are the default.
+        self.contents.admin.alter_configs(
+            [
+                ConfigResource(
+                    ConfigResourceType.BROKER,
+                    str(broker.node_id),
+                    {"log.cleaner.backoff.ms": "100"},
+                )
+            ]
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def create_topic(
+        self,
+        partitions: int = 1,
+        *,
+        name: str | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> str:
+        return self._create_topic(partitions, name, {"message.timestamp.type": timestamp_type})
+
+    def partition(
+        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    ) -> TopicPartition:
+        return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
+
+    def delete_topic(self, topic: str) -> None:
+        self.contents.delete_topic(topic)
+
+    def internal_topic(self) -> str:
+        self.contents.commit_offsets(self.unique("group"), {(self.create_topic(), 0): 0})
+        return "__consumer_offsets"
+
+    def append(
+        self,
+        partition: TopicPartition,
+        messages: Sequence[Message],
+        *,
+        batch_size: int | None = None,
+        codec: str = "none",
+    ) -> None:
+        self.contents.produce(
+            partition.topic,
+            written(messages),
+            partition=partition.partition,
+            batch=batch_size or max(1, len(messages)),
+            compression=codec,
+        )
+
+    def compacted(
+        self, batches: Sequence[Sequence[Message]], *, apart: bool = False
+    ) -> TopicPartition:
+        # A batch whose times are later by more than segment.ms begins a new segment.
+        configs = {
+            "cleanup.policy": "compact",
+            "min.cleanable.dirty.ratio": "0.0",
+            "segment.bytes": "1048576",
+            "segment.ms": "1",
+        }
+        partition = TopicPartition(self._create_topic(1, None, configs), 0)
+        for batch in batches:
+            self.append(partition, batch)
+        closed = [message for batch in batches[:-1] for message in batch]
+        newest = {message.key: offset for offset, message in enumerate(closed)}
+        active = range(len(closed), len(closed) + len(batches[-1]))
+        expected = sorted([*newest.values(), *active])
+
+        def cleaned() -> bool:
+            return [r.offset for r in self.contents.read(partition.topic)] == expected
+
+        wait_until(cleaned, f"{partition} is compacted to {expected}")
+        return partition
+
+    def delete_records(self, partition: TopicPartition, before: int) -> None:
+        self.contents.delete_records(partition.topic, before, partition=partition.partition)
+
+    @contextmanager
+    def transaction(self, partition: TopicPartition) -> Iterator[OpenRecords]:
+        opened = self.contents.begin_transaction(self.unique("transaction"))
+        yield _BrokerTransaction(self.contents, opened, partition, self._open)
+
+    def commit_as_consumer(
+        self, group: str, partition: TopicPartition, offset: CommittedOffset
+    ) -> None:
+        place = KafkaTopicPartition(partition.topic, partition.partition)
+        commit = OffsetAndMetadata(offset.offset, offset.metadata, offset.leader_epoch)
+        with closing(
+            KafkaConsumer(
+                bootstrap_servers=self._broker.bootstrap, group_id=group, enable_auto_commit=False
+            )
+        ) as consumer:
+            consumer.assign([place])
+            consumer.commit({place: commit})
+
+    @contextmanager
+    def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
+        member = {
+            GroupType.CLASSIC: self._classic_member,
+            GroupType.CONSUMER: self._consumer_member,
+            GroupType.SHARE: self._share_member,
+        }[kind]
+        with member(group, topic):
+            wait_until(lambda: self._state(group) == "Stable", f"{group} is stable")
+            yield
+
+    def wait_until_empty(self, group: str) -> None:
+        wait_until(lambda: self._state(group) == "Empty", f"{group} is empty")
+
+    def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
+        place = (partition.topic, partition.partition)
+        wait_until(
+            lambda: place not in self.contents.committed_offsets(group),
+            f"{group} has no offset for {partition}",
+        )
+
+    @contextmanager
+    def pending_offset(
+        self, group: str, partition: TopicPartition, offset: int
+    ) -> Iterator[OpenOffset]:
+        place = KafkaTopicPartition(partition.topic, partition.partition)
+        with closing(
+            KafkaProducer(
+                bootstrap_servers=self._broker.bootstrap,
+                transactional_id=self.unique("transaction"),
+            )
+        ) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
+            yield _BrokerOffset(self.contents, producer, group, place, offset)
+
+    def impatient(self) -> Cluster:
+        return KafkaCluster(
+            ClusterSettings("impatient", (self._broker.bootstrap,), admin_timeout_ms=1_500)
+        )
+
+    def another_cluster(self) -> Cluster:
+        return KafkaCluster(ClusterSettings("R", (self._broker.bootstrap,)))
+
+    def _create_topic(self, partitions: int, name: str | None, configs: Mapping[str, str]) -> str:
+        return self.contents.create_topic(name or self.unique("topic"), partitions, configs=configs)
+
+    def _state(self, group: str) -> str | None:
+        for listed in self.contents.admin.list_groups():
+            if listed["group_id"] == group:
+                return str(listed["group_state"])
+        return None
+
+    @contextmanager
+    def _classic_member(self, group: str, topic: str) -> Iterator[None]:
+        done = threading.Event()
+
+        def consume() -> None:
+            with closing(
+                KafkaConsumer(
+                    topic,
+                    bootstrap_servers=self._broker.bootstrap,
+                    group_id=group,
+                    enable_auto_commit=False,
+                )
+            ) as consumer:
+                while not done.is_set():
+                    consumer.poll(timeout_ms=50)
+
+        thread = threading.Thread(target=consume, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(PATIENCE_SECONDS)
+
+    def _consumer_member(self, group: str, topic: str) -> AbstractContextManager[None]:
+        return self._console(
+            "ConsoleConsumer", group, topic, "--command-property", "group.protocol=consumer"
+        )
+
+    def _share_member(self, group: str, topic: str) -> AbstractContextManager[None]:
+        return self._console("ConsoleShareConsumer", group, topic)
+
+    @contextmanager
+    def _console(self, tool: str, group: str, topic: str, *options: str) -> Iterator[None]:
+        command = [
+            f"org.apache.kafka.tools.consumer.{tool}",
+            *("--bootstrap-server", self._broker.bootstrap),
+            *("--topic", topic, "--group", group),
+            *options,
+        ]
+        name = f"{tool}-{next(self._numbers)}"
+        process = JavaProcess(name, command, directory=self._directory, java_options=("-Xmx128m",))
+        process.start()
+        try:
+            yield
+        finally:
+            process.stop()
+
+
+class _BrokerTransaction:
+    def __init__(
+        self,
+        contents: Contents,
+        transaction: OpenTransaction,
+        partition: TopicPartition,
+        open_now: dict[TopicPartition, int],
+    ) -> None:
+        self._contents = contents
+        self._transaction = transaction
+        self._partition = partition
+        self._open = open_now
+        self._open[partition] = self._open.get(partition, 0) + 1
+
+    def append(self, messages: Sequence[Message]) -> object:
+        return self._transaction.add(
+            self._partition.topic,
+            written(messages),
+            partition=self._partition.partition,
+            batch=len(messages),
+        )
+
+    def commit(self) -> None:
+        self._end(self._transaction.commit)
+
+    def abort(self) -> None:
+        self._end(self._transaction.abort)
+
+    def _end(self, end: Callable[[], None]) -> None:
+        """The coordinator writes the marker some time after it has answered."""
+        _, before = self._range("read_uncommitted")
+        end()
+        self._open[self._partition] -= 1
+
+        def marked() -> bool:
+            _, log_end = self._range("read_uncommitted")
+            _, stable = self._range("read_committed")
+            return log_end > before and (self._open[self._partition] > 0 or stable == log_end)
+
+        wait_until(marked, f"the marker is in {self._partition}")
+
+    def _range(self, isolation: str) -> tuple[int, int]:
+        return self._contents.log_range(
+            self._partition.topic, self._partition.partition, isolation=isolation
+        )
+
+
+class _BrokerOffset:
+    def __init__(
+        self,
+        contents: Contents,
+        producer: KafkaProducer,
+        group: str,
+        place: KafkaTopicPartition,
+        offset: int,
+    ) -> None:
+        self._contents = contents
+        self._producer = producer
+        self._group = group
+        self._place = (place.topic, place.partition)
+        self._offset = offset
+
+    def commit(self) -> None:
+        self._producer.commit_transaction()
+
+        def counts() -> bool:
+            found = self._contents.committed_offsets(self._group).get(self._place)
+            return found is not None and found[0] == self._offset
+
+        wait_until(counts, f"{self._group} has {self._offset}")
+
+
+def written(messages: Sequence[Message]) -> list[Written]:
+    """The messages in the words of `producing`, where no timestamp is -1."""
+    return [
+        Written(
+            -1 if message.timestamp_ms is None else message.timestamp_ms,
+            message.value,
+            message.key,
+            message.headers,
+        )
+        for message in messages
+    ]
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Ask until it holds; fail after a minute of asking."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.05)

@@ -1,0 +1,919 @@
+"""What every `Cluster` answers: one suite over the cluster in memory and over real brokers.
+
+Each test fills a stand (tests/cluster_stands.py) and asks the cluster through the seam
+alone. Where the two differ, the broker is right.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.cluster_stands import NOW_MS, BrokerStand, MemoryStand, Stand
+from tsoffset.cluster import Cluster
+from tsoffset.digests import content_digest, header_digests
+from tsoffset.embedded import EmbeddedBroker
+from tsoffset.memory_cluster import Message
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    GroupType,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    Record,
+    Stretch,
+    TimedOffset,
+    TimestampType,
+    TopicDescription,
+    TopicPartition,
+)
+
+COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+BOTH = (UNCOMMITTED, COMMITTED)
+WIDE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def broker_stand(
+    source_broker: EmbeddedBroker,
+    unique: Callable[[str], str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[BrokerStand]:
+    with BrokerStand(source_broker, unique, tmp_path_factory.mktemp("members")) as made:
+        yield made
+
+
+@pytest.fixture(params=["memory", pytest.param("broker", marks=pytest.mark.integration)])
+def stand(request: pytest.FixtureRequest, unique: Callable[[str], str]) -> Stand:
+    if request.param == "memory":
+        return MemoryStand(unique)
+    made: BrokerStand = request.getfixturevalue("broker_stand")
+    return made
+
+
+@pytest.fixture
+def cluster(stand: Stand) -> Cluster:
+    return stand.cluster
+
+
+def numbered(numbers: Iterable[int]) -> list[Message]:
+    """Messages a millisecond apart, no two of them equal."""
+    return [Message(NOW_MS + n, b"k%d" % n, b"v%d" % n) for n in numbers]
+
+
+def read(
+    cluster: Cluster,
+    partition: TopicPartition,
+    offset: int,
+    isolation: Isolation = UNCOMMITTED,
+    max_bytes: int = 1,
+) -> Stretch | Failed:
+    request = ReadFrom(partition, offset, max_bytes)
+    answers = cluster.read([request], isolation)
+    assert set(answers) == {request}
+    return answers[request]
+
+
+def stretch(
+    cluster: Cluster,
+    partition: TopicPartition,
+    offset: int,
+    isolation: Isolation = UNCOMMITTED,
+    max_bytes: int = 1,
+) -> tuple[int, int, list[int]]:
+    """Start, end and the records' offsets of what is read."""
+    answer = read(cluster, partition, offset, isolation, max_bytes)
+    assert isinstance(answer, Stretch), answer
+    return answer.start, answer.end, [record.offset for record in answer.records]
+
+
+def lookup(
+    cluster: Cluster,
+    partition: TopicPartition,
+    timestamp_ms: int,
+    isolation: Isolation = UNCOMMITTED,
+) -> TimedOffset | Failed | None:
+    request = FirstAtTime(partition, timestamp_ms)
+    answers = cluster.first_at_times([request], isolation)
+    assert set(answers) == {request}
+    return answers[request]
+
+
+def log_range(
+    cluster: Cluster, partition: TopicPartition, isolation: Isolation = UNCOMMITTED
+) -> LogRange | Failed:
+    answers = cluster.log_ranges([partition], isolation)
+    assert set(answers) == {partition}
+    return answers[partition]
+
+
+def offsets_of(cluster: Cluster, group: str, require_stable: bool = True) -> object:
+    answers = cluster.committed([group], require_stable=require_stable)
+    assert set(answers) == {group}
+    return answers[group]
+
+
+def is_missing(answer: object) -> bool:
+    return (
+        isinstance(answer, Failed)
+        and answer.missing
+        and answer.kind is FailureKind.NO_LEADER
+        and bool(answer.message)
+    )
+
+
+# --- the cluster and its topics -----------------------------------------------------------
+
+
+def test_a_cluster_describes_itself(cluster: Cluster) -> None:
+    """It has an id and brokers under distinct node ids, and no dead address here."""
+    description = cluster.describe()
+    assert description.cluster_id
+    assert description.brokers
+    assert len({broker.node_id for broker in description.brokers}) == len(description.brokers)
+    assert description.dead_addresses == ()
+
+
+def test_topics_named_are_described(stand: Stand, cluster: Cluster) -> None:
+    """A topic has an id that stays, and for each partition a leader with its epoch."""
+    topic = stand.create_topic(partitions=3)
+    described = cluster.topics([topic])
+    description = described[topic]
+    assert isinstance(description, TopicDescription)
+    assert description.topic == topic
+    assert description.topic_id
+    assert not description.internal
+    assert set(description.partitions) == {0, 1, 2}
+    nodes = {broker.node_id for broker in cluster.describe().brokers}
+    for number, partition in description.partitions.items():
+        assert partition.partition == number
+        assert partition.leader in nodes
+        assert partition.leader_epoch is not None
+    assert cluster.topics([topic]) == described
+
+
+def test_all_topics_are_described(stand: Stand, cluster: Cluster) -> None:
+    """Without names every topic of the cluster comes, each as when it is named."""
+    topics = [stand.create_topic() for _ in range(2)]
+    everything = cluster.topics()
+    assert set(topics) <= set(everything)
+    assert {topic: everything[topic] for topic in topics} == cluster.topics(topics)
+
+
+def test_no_topics_named_is_not_all(stand: Stand, cluster: Cluster) -> None:
+    """An empty collection asks for nothing."""
+    stand.create_topic()
+    assert cluster.topics([]) == {}
+
+
+def test_a_topic_that_does_not_exist_is_missing(stand: Stand, cluster: Cluster) -> None:
+    """It is a `Failed` with `missing` in its place, beside the ones that exist."""
+    topic, absent = stand.create_topic(), stand.unique("absent")
+    answers = cluster.topics([topic, absent])
+    assert isinstance(answers[topic], TopicDescription)
+    assert is_missing(answers[absent])
+    assert absent not in cluster.topics()
+
+
+def test_a_topic_made_anew_has_another_id(stand: Stand, cluster: Cluster) -> None:
+    """The id tells a topic from a later one of the same name."""
+    topic = stand.create_topic()
+    before = cluster.topics([topic])[topic]
+    stand.delete_topic(topic)
+    stand.create_topic(name=topic)
+    after = cluster.topics([topic])[topic]
+    assert isinstance(before, TopicDescription)
+    assert isinstance(after, TopicDescription)
+    assert before.topic_id != after.topic_id
+
+
+def test_kafkas_own_topics_are_internal(stand: Stand, cluster: Cluster) -> None:
+    """`__consumer_offsets` is described as internal."""
+    name = stand.internal_topic()
+    description = cluster.topics([name])[name]
+    assert isinstance(description, TopicDescription)
+    assert description.internal
+
+
+# --- log ranges ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isolation", BOTH)
+def test_a_log_range_goes_from_the_first_record_to_behind_the_last(
+    stand: Stand, cluster: Cluster, isolation: Isolation
+) -> None:
+    """An empty log is 0..0; n records make it 0..n."""
+    partition = stand.partition()
+    assert log_range(cluster, partition, isolation) == LogRange(0, 0)
+    stand.append(partition, numbered(range(7)), batch_size=3)
+    assert log_range(cluster, partition, isolation) == LogRange(0, 7)
+
+
+def test_each_partition_has_its_own_range(stand: Stand, cluster: Cluster) -> None:
+    """One call answers for many partitions, also of several topics."""
+    topics = [stand.create_topic(partitions=4) for _ in range(2)]
+    partitions = [TopicPartition(topic, number) for topic in topics for number in range(4)]
+    for count, partition in enumerate(partitions):
+        stand.append(partition, numbered(range(count)))
+    assert cluster.log_ranges(partitions, UNCOMMITTED) == {
+        partition: LogRange(0, count) for count, partition in enumerate(partitions)
+    }
+
+
+def test_deleted_records_raise_the_start(stand: Stand, cluster: Cluster) -> None:
+    """The start is the first offset that exists, also inside a batch."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(10)), batch_size=5)
+    stand.delete_records(partition, 7)
+    assert log_range(cluster, partition) == LogRange(7, 10)
+
+
+def test_a_log_that_was_emptied_begins_at_its_end(stand: Stand, cluster: Cluster) -> None:
+    """With all records deleted, start and end are the same, and not 0."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(10)), batch_size=5)
+    stand.delete_records(partition, 10)
+    assert log_range(cluster, partition) == LogRange(10, 10)
+    assert stretch(cluster, partition, 10) == (10, 10, [])
+    assert lookup(cluster, partition, NOW_MS) is None
+
+
+def test_an_unknown_partition_is_missing_and_the_others_answer(
+    stand: Stand, cluster: Cluster
+) -> None:
+    """Unknown topics and partitions fail in their place, for every verb on partitions."""
+    good = stand.partition()
+    stand.append(good, numbered(range(3)))
+    bad = [TopicPartition(good.topic, 9), TopicPartition(stand.unique("absent"), 0)]
+    ranges = cluster.log_ranges([*bad, good], UNCOMMITTED)
+    assert [is_missing(ranges[partition]) for partition in bad] == [True, True]
+    assert ranges[good] == LogRange(0, 3)
+
+    reads = cluster.read([ReadFrom(partition, 0) for partition in [*bad, good]], UNCOMMITTED)
+    assert [is_missing(reads[ReadFrom(partition, 0)]) for partition in bad] == [True, True]
+    assert isinstance(reads[ReadFrom(good, 0)], Stretch)
+
+    times = [FirstAtTime(partition, NOW_MS) for partition in [*bad, good]]
+    found = cluster.first_at_times(times, UNCOMMITTED)
+    assert [is_missing(found[time]) for time in times[:2]] == [True, True]
+    assert found[times[2]] == TimedOffset(0, NOW_MS)
+
+
+def test_nothing_asked_is_nothing_answered(cluster: Cluster) -> None:
+    """Every verb takes an empty batch."""
+    assert cluster.log_ranges([], UNCOMMITTED) == {}
+    assert cluster.read([], UNCOMMITTED) == {}
+    assert cluster.first_at_times([], UNCOMMITTED) == {}
+    assert cluster.committed([], require_stable=True) == {}
+    assert cluster.commit({}) == {}
+
+
+# --- reading ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isolation", BOTH)
+def test_one_byte_reads_the_batch_that_holds_the_offset(
+    stand: Stand, cluster: Cluster, isolation: Isolation
+) -> None:
+    """Whichever offset of a batch is asked for, the whole batch comes and no other."""
+    partition = stand.partition()
+    for size in (3, 1, 4):
+        stand.append(partition, numbered(range(size)))
+    expected = [(0, 3, [0, 1, 2])] * 3 + [(3, 4, [3])] + [(4, 8, [4, 5, 6, 7])] * 4
+    answers = [stretch(cluster, partition, offset, isolation) for offset in range(8)]
+    assert answers == expected
+
+
+def test_many_reads_of_one_call_are_each_answered(stand: Stand, cluster: Cluster) -> None:
+    """Hundreds of offsets of several partitions in one call: each gets its own batch."""
+    topic = stand.create_topic(partitions=3)
+    partitions = [TopicPartition(topic, number) for number in range(3)]
+    for partition in partitions:
+        stand.append(partition, numbered(range(120)), batch_size=4)
+    requests = [ReadFrom(partition, offset) for partition in partitions for offset in range(120)]
+    answers = cluster.read(requests, UNCOMMITTED)
+    assert set(answers) == set(requests)
+    for request, answer in answers.items():
+        first = request.offset // 4 * 4
+        assert isinstance(answer, Stretch), answer
+        assert (answer.start, answer.end) == (first, first + 4)
+        assert [record.offset for record in answer.records] == list(range(first, first + 4))
+
+
+def test_more_bytes_read_whole_batches_one_after_another(stand: Stand, cluster: Cluster) -> None:
+    """A stretch never holds a part of a batch, has no gap, and the next begins at its end."""
+    partition = stand.partition()
+    padded = [Message(m.timestamp_ms, m.key, bytes(100)) for m in numbered(range(60))]
+    stand.append(partition, padded, batch_size=5)
+    one_batch = read(cluster, partition, 0)
+    assert isinstance(one_batch, Stretch)
+    assert one_batch.bytes_read > 500
+    position, stretches = 0, 0
+    while position < 60:
+        start, end, offsets = stretch(
+            cluster, partition, position, max_bytes=one_batch.bytes_read * 5 // 2
+        )
+        assert (start, end - start) == (position, 10)
+        assert offsets == list(range(start, end))
+        position, stretches = end, stretches + 1
+    assert stretches == 6
+    assert stretch(cluster, partition, 3, max_bytes=WIDE) == (0, 60, list(range(60)))
+
+
+def test_records_keep_their_time_and_are_known_by_digests(stand: Stand, cluster: Cluster) -> None:
+    """Timestamp and offset as written; key, value and headers as digests; null is None."""
+    partition = stand.partition()
+    written = [
+        Message(NOW_MS, b"key", b"value", (("name", b"x"), ("other", None))),
+        Message(NOW_MS + 5, b"key", None),
+        Message(NOW_MS + 3, None, b"value", (("name", b"x"), ("name", b"y"))),
+        Message(NOW_MS + 3, b"", b"", (("name", b""), ("name", b"x"))),
+    ]
+    stand.append(partition, written)
+    answer = read(cluster, partition, 0)
+    assert isinstance(answer, Stretch)
+    assert answer.timestamp_type is TimestampType.CREATE_TIME
+    assert answer.records == tuple(
+        Record(
+            offset,
+            message.timestamp_ms,
+            content_digest(message.key),
+            content_digest(message.value),
+            header_digests(message.headers),
+        )
+        for offset, message in enumerate(written)
+    )
+    first, second, third, fourth = answer.records
+    assert first.key == second.key != fourth.key
+    assert second.value is None is third.key
+    assert fourth.value is not None
+    assert not first.headers <= third.headers
+
+
+@pytest.mark.parametrize("isolation", BOTH)
+def test_the_log_end_reads_as_nothing(stand: Stand, cluster: Cluster, isolation: Isolation) -> None:
+    """At the readable end a stretch is empty, also with many bytes and in an empty log."""
+    partition = stand.partition()
+    assert read(cluster, partition, 0, isolation) == Stretch(0, 0)
+    stand.append(partition, numbered(range(4)))
+    assert stretch(cluster, partition, 4, isolation, WIDE) == (4, 4, [])
+
+
+@pytest.mark.parametrize("offset", [2, 11])
+def test_offsets_outside_the_log_fail(stand: Stand, cluster: Cluster, offset: int) -> None:
+    """Below the start and beyond the end there is nothing to read, and that is said."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(10)), batch_size=5)
+    stand.delete_records(partition, 3)
+    good = ReadFrom(partition, 3)
+    bad = ReadFrom(partition, offset)
+    answers = cluster.read([bad, good], UNCOMMITTED)
+    failed = answers[bad]
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.INTERNAL
+    assert not failed.missing
+    assert isinstance(answers[good], Stretch)
+
+
+def test_deleted_records_of_a_batch_do_not_exist(stand: Stand, cluster: Cluster) -> None:
+    """Where the log begins inside a batch, its earlier records are not part of the stretch."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(10)), batch_size=5)
+    stand.delete_records(partition, 3)
+    assert stretch(cluster, partition, 3) == (3, 5, [3, 4])
+    assert stretch(cluster, partition, 4) == (3, 5, [3, 4])
+    assert stretch(cluster, partition, 4, max_bytes=WIDE) == (3, 10, [3, 4, 5, 6, 7, 8, 9])
+
+
+@pytest.mark.parametrize("isolation", BOTH)
+def test_control_records_are_no_data(stand: Stand, cluster: Cluster, isolation: Isolation) -> None:
+    """A marker's batch reads as a stretch of one offset without records."""
+    partition = stand.partition()
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(3)))
+        transaction.commit()
+    stand.append(partition, numbered([3]))
+    assert log_range(cluster, partition, isolation) == LogRange(0, 5)
+    assert stretch(cluster, partition, 2, isolation) == (0, 3, [0, 1, 2])
+    assert stretch(cluster, partition, 3, isolation) == (3, 4, [])
+    assert stretch(cluster, partition, 0, isolation, WIDE) == (0, 5, [0, 1, 2, 4])
+
+
+def test_aborted_records_exist_only_for_readers_of_uncommitted_ones(
+    stand: Stand, cluster: Cluster
+) -> None:
+    """Read committed, an aborted batch is a stretch without records; else it is data."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(2)))
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(2, 5)))
+        transaction.abort()
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(6, 8)))
+        transaction.commit()
+    assert stretch(cluster, partition, 3, UNCOMMITTED) == (2, 5, [2, 3, 4])
+    assert stretch(cluster, partition, 3, COMMITTED) == (2, 5, [])
+    assert stretch(cluster, partition, 6, COMMITTED) == (6, 8, [6, 7])
+    everything = (0, 9, [0, 1, 6, 7])
+    assert stretch(cluster, partition, 0, COMMITTED, WIDE) == everything
+    assert stretch(cluster, partition, 0, UNCOMMITTED, WIDE) == (0, 9, [0, 1, 2, 3, 4, 6, 7])
+
+
+def test_only_the_aborted_one_of_two_mingled_transactions_is_void(
+    stand: Stand, cluster: Cluster
+) -> None:
+    """Batches of two producers lie among each other; each goes with its own transaction."""
+    partition = stand.partition()
+    with stand.transaction(partition) as kept, stand.transaction(partition) as void:
+        kept.append(numbered([0]))
+        void.append(numbered([1]))
+        kept.append(numbered([2]))
+        void.append(numbered([3]))
+        void.abort()
+        kept.commit()
+    with stand.transaction(partition) as later:
+        later.append(numbered([6]))
+        later.commit()
+    assert stretch(cluster, partition, 0, COMMITTED, WIDE) == (0, 8, [0, 2, 6])
+    assert stretch(cluster, partition, 1, COMMITTED) == (1, 2, [])
+    assert stretch(cluster, partition, 2, COMMITTED) == (2, 3, [2])
+
+
+def test_an_open_transaction_ends_what_is_stable(stand: Stand, cluster: Cluster) -> None:
+    """Read committed, the log ends at the oldest open transaction, whatever comes after it;
+    nothing at or behind that is read or found, until the transaction ends."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(3)))
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(3, 5)))
+        stand.append(partition, numbered(range(5, 7)))
+        assert log_range(cluster, partition, UNCOMMITTED) == LogRange(0, 7)
+        assert log_range(cluster, partition, COMMITTED) == LogRange(0, 3)
+        assert stretch(cluster, partition, 0, COMMITTED, WIDE) == (0, 3, [0, 1, 2])
+        for undecided in (3, 4, 5, 7):
+            assert stretch(cluster, partition, undecided, COMMITTED) == (undecided, undecided, [])
+        assert stretch(cluster, partition, 4, UNCOMMITTED) == (3, 5, [3, 4])
+        assert lookup(cluster, partition, NOW_MS + 2, COMMITTED) == TimedOffset(2, NOW_MS + 2)
+        assert lookup(cluster, partition, NOW_MS + 3, COMMITTED) is None
+        assert lookup(cluster, partition, NOW_MS + 3, UNCOMMITTED) == TimedOffset(3, NOW_MS + 3)
+        transaction.commit()
+    assert log_range(cluster, partition, COMMITTED) == LogRange(0, 8)
+    assert stretch(cluster, partition, 3, COMMITTED) == (3, 5, [3, 4])
+    assert lookup(cluster, partition, NOW_MS + 3, COMMITTED) == TimedOffset(3, NOW_MS + 3)
+
+
+def test_compaction_leaves_holes(stand: Stand, cluster: Cluster) -> None:
+    """Records keep their offsets; a batch keeps its bounds when records go, and where all
+    went the batch behind answers, from the offset asked for on."""
+    keys = [(b"a", b"b"), (b"c", b"a"), (b"b", b"d"), (b"d", b"e"), (b"c",), (b"z",)]
+    offsets = iter(range(10))
+    batches = [
+        [Message(NOW_MS + 2 * (n := next(offsets)), key, b"%d" % n) for key in of_batch]
+        for of_batch in keys
+    ]
+    partition = stand.compacted(batches)
+    assert log_range(cluster, partition) == LogRange(0, 10)
+    assert stretch(cluster, partition, 0) == (0, 4, [3])
+    assert stretch(cluster, partition, 1) == (1, 4, [3])
+    assert stretch(cluster, partition, 2) == (2, 4, [3])
+    assert stretch(cluster, partition, 4) == (4, 6, [4])
+    assert stretch(cluster, partition, 5) == (4, 6, [4])
+    # A read does not go on into the next segment, here the one that is written to.
+    assert stretch(cluster, partition, 0, max_bytes=WIDE) == (0, 9, [3, 4, 6, 7, 8])
+    assert stretch(cluster, partition, 9, max_bytes=WIDE) == (9, 10, [9])
+    assert lookup(cluster, partition, NOW_MS + 10) == TimedOffset(6, NOW_MS + 12)
+
+
+def test_a_lookup_gives_up_at_an_emptied_segment(stand: Stand, cluster: Cluster) -> None:
+    """Where compaction left a file without records, every time before its last write gets
+    None, although later records exist: None proves nothing."""
+    large = bytes(700_000)
+    batches = [
+        [Message(NOW_MS, b"a", large)],
+        [Message(NOW_MS + 10, b"b", large)],
+        [Message(NOW_MS + 20, b"a", b"new")],
+        [Message(NOW_MS + 30, b"z", b"")],
+    ]
+    partition = stand.compacted(batches, apart=True)
+    assert stretch(cluster, partition, 0) == (0, 2, [1])
+    assert lookup(cluster, partition, NOW_MS) is None
+    assert lookup(cluster, partition, NOW_MS + 10) is None
+
+
+def test_records_may_have_no_timestamp(stand: Stand, cluster: Cluster) -> None:
+    """A record without a time, or with one before 1970, has None, and no lookup answers it."""
+    partition = stand.partition()
+    times = [None, -500, NOW_MS, None, 0]
+    stand.append(partition, [Message(time, b"k%d" % n) for n, time in enumerate(times)])
+    answer = read(cluster, partition, 0)
+    assert isinstance(answer, Stretch)
+    stamps = [record.timestamp_ms for record in answer.records]
+    assert stamps == [None, None, NOW_MS, None, 0]
+    assert lookup(cluster, partition, 0) == TimedOffset(2, NOW_MS)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_batches_read_like_others(stand: Stand, cluster: Cluster, codec: str) -> None:
+    """Every codec gives the same records; an offset within the batch gives the whole of it."""
+    partition = stand.partition()
+    messages = [
+        Message(NOW_MS + n, b"k%d" % n, b"value" * 40, (("h", b"x" * 20),)) for n in range(50)
+    ]
+    stand.append(partition, messages, codec=codec)
+    answer = read(cluster, partition, 30)
+    assert isinstance(answer, Stretch)
+    assert (answer.start, answer.end) == (0, 50)
+    assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in answer.records] == [
+        (
+            message.timestamp_ms,
+            content_digest(message.key),
+            content_digest(message.value),
+            header_digests(message.headers),
+        )
+        for message in messages
+    ]
+    assert lookup(cluster, partition, NOW_MS + 30) == TimedOffset(30, NOW_MS + 30)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "lz4", "snappy"])
+def test_a_batch_may_be_large_once_decompressed(stand: Stand, cluster: Cluster, codec: str) -> None:
+    """2 MiB of content in one compressed batch are read whole."""
+    partition = stand.partition()
+    messages = [Message(NOW_MS + n, b"k%d" % n, bytes([n]) * 524_288) for n in range(4)]
+    stand.append(partition, messages, codec=codec)
+    answer = read(cluster, partition, 2)
+    assert isinstance(answer, Stretch), answer
+    assert [record.value for record in answer.records] == [
+        content_digest(message.value) for message in messages
+    ]
+
+
+# --- LogAppendTime ------------------------------------------------------------------------
+
+
+def test_a_broker_may_stamp_records_itself(stand: Stand, cluster: Cluster) -> None:
+    """With LogAppendTime the stretch says so, all records of a batch have one time, which is
+    not the producer's, and lookups go by it."""
+    partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
+    long_ago = 1_000_000
+    stand.append(partition, [Message(long_ago + n, b"k%d" % n) for n in range(3)])
+    answer = read(cluster, partition, 0)
+    assert isinstance(answer, Stretch)
+    assert answer.timestamp_type is TimestampType.LOG_APPEND_TIME
+    times = {record.timestamp_ms for record in answer.records}
+    assert len(times) == 1
+    appended = times.pop()
+    assert appended is not None
+    assert appended > long_ago + 2
+    assert lookup(cluster, partition, long_ago) == TimedOffset(0, appended)
+    assert lookup(cluster, partition, appended) == TimedOffset(0, appended)
+    assert lookup(cluster, partition, appended + 1) is None
+
+
+def test_control_records_tell_nothing_of_who_stamps(stand: Stand, cluster: Cluster) -> None:
+    """A stretch without data is of CreateTime, whoever stamps the topic's records."""
+    partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(2)))
+        transaction.abort()
+    kinds = {}
+    for isolation in BOTH:
+        data, marker = (read(cluster, partition, offset, isolation) for offset in (0, 2))
+        assert isinstance(data, Stretch)
+        assert isinstance(marker, Stretch)
+        kinds[isolation] = (data.timestamp_type, marker.timestamp_type)
+    assert kinds == {
+        UNCOMMITTED: (TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME),
+        COMMITTED: (TimestampType.CREATE_TIME, TimestampType.CREATE_TIME),
+    }
+
+
+# --- lookups by time ----------------------------------------------------------------------
+
+
+def test_a_lookup_finds_the_first_record_in_log_order(stand: Stand, cluster: Cluster) -> None:
+    """Not the nearest time: the first record at or after it as the log goes; several times
+    of several partitions are asked in one call."""
+    topic = stand.create_topic(partitions=2)
+    rising, mixed = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    stand.append(rising, [Message(NOW_MS + t, b"k") for t in (10, 20, 20, 20, 30)], batch_size=2)
+    stand.append(mixed, [Message(NOW_MS + t, b"k") for t in (50, 90, 70, 60, 95)], batch_size=2)
+    expected = {
+        (rising, 0): (0, 10),
+        (rising, 10): (0, 10),
+        (rising, 11): (1, 20),
+        (rising, 20): (1, 20),
+        (rising, 21): (4, 30),
+        (rising, 31): None,
+        (mixed, 0): (0, 50),
+        (mixed, 51): (1, 90),
+        (mixed, 60): (1, 90),
+        (mixed, 91): (4, 95),
+        (mixed, 96): None,
+    }
+    requests = {FirstAtTime(tp, NOW_MS + t): wanted for (tp, t), wanted in expected.items()}
+    answers = cluster.first_at_times(list(requests), UNCOMMITTED)
+    assert answers == {
+        request: None if wanted is None else TimedOffset(wanted[0], NOW_MS + wanted[1])
+        for request, wanted in requests.items()
+    }
+
+
+def test_a_lookup_may_answer_a_record_that_is_no_data(stand: Stand, cluster: Cluster) -> None:
+    """Aborted and control records are found like any other, with either isolation."""
+    partition = stand.partition()
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(2)))
+        transaction.abort()
+    for isolation in BOTH:
+        assert lookup(cluster, partition, NOW_MS + 1, isolation) == TimedOffset(1, NOW_MS + 1)
+        marker = lookup(cluster, partition, NOW_MS + 2, isolation)
+        assert isinstance(marker, TimedOffset)
+        assert marker.offset == 2
+
+
+def test_a_lookup_never_answers_below_the_log_start(stand: Stand, cluster: Cluster) -> None:
+    """Deleted records are not found, though their batch is still there."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(10)), batch_size=5)
+    stand.delete_records(partition, 3)
+    assert lookup(cluster, partition, NOW_MS) == TimedOffset(3, NOW_MS + 3)
+    assert lookup(cluster, partition, NOW_MS + 4) == TimedOffset(4, NOW_MS + 4)
+
+
+def test_negative_times_are_refused(stand: Stand, cluster: Cluster) -> None:
+    """They mean other things to a broker: asking for one is a mistake of the caller's."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(3)))
+    with pytest.raises(ValueError, match="-1"):
+        cluster.first_at_times([FirstAtTime(partition, -1)], UNCOMMITTED)
+
+
+# --- groups and commits -------------------------------------------------------------------
+
+
+def test_an_unknown_group_has_no_offsets(stand: Stand, cluster: Cluster) -> None:
+    """It is no failure, and asking does not make the group."""
+    group = stand.unique("absent")
+    assert offsets_of(cluster, group) == {}
+    assert group not in cluster.groups().groups
+
+
+def test_a_commit_is_read_back(stand: Stand, cluster: Cluster) -> None:
+    """Offset and metadata as committed; the group then exists, simple, empty and inactive."""
+    topic, group = stand.create_topic(partitions=3), stand.unique("group")
+    commits = {
+        TopicPartition(topic, 0): CommittedOffset(0, ""),
+        TopicPartition(topic, 1): CommittedOffset(5, "kept as it is: é, \U0001f4be"),
+        TopicPartition(topic, 2): CommittedOffset(2**40, "x"),
+    }
+    assert cluster.commit({group: commits}) == {group: dict.fromkeys(commits)}
+    for require_stable in (True, False):
+        assert offsets_of(cluster, group, require_stable) == commits
+    listing = cluster.groups().groups[group]
+    assert (listing.group, listing.type, listing.state) == (group, GroupType.CLASSIC, "Empty")
+    assert not listing.active
+
+
+def test_the_leader_epoch_is_never_sent(stand: Stand, cluster: Cluster) -> None:
+    """A commit that carries an epoch is stored without it."""
+    partition, group = stand.partition(), stand.unique("group")
+    cluster.commit({group: {partition: CommittedOffset(5, "m", leader_epoch=7)}})
+    assert offsets_of(cluster, group) == {partition: CommittedOffset(5, "m", None)}
+
+
+def test_a_consumers_own_epoch_is_read(stand: Stand, cluster: Cluster) -> None:
+    """The leader epoch that a consumer stored beside its offset comes along."""
+    partition, group = stand.partition(), stand.unique("group")
+    stand.append(partition, numbered(range(3)))
+    stand.commit_as_consumer(group, partition, CommittedOffset(2, "mine", leader_epoch=0))
+    assert offsets_of(cluster, group) == {partition: CommittedOffset(2, "mine", leader_epoch=0)}
+
+
+def test_a_later_commit_replaces_the_earlier(stand: Stand, cluster: Cluster) -> None:
+    """Forwards, backwards and with other metadata: the verb stores what it is told."""
+    partition, group = stand.partition(), stand.unique("group")
+    for commit in (CommittedOffset(5, "a"), CommittedOffset(9), CommittedOffset(3, "b")):
+        assert cluster.commit({group: {partition: commit}}) == {group: {partition: None}}
+        assert offsets_of(cluster, group) == {partition: commit}
+
+
+def test_many_groups_are_answered_in_one_call(stand: Stand, cluster: Cluster) -> None:
+    """Several groups share a coordinator; each gets its own commits and its own answer."""
+    topic = stand.create_topic(partitions=2)
+    prefix = stand.unique("group")
+    commits = {
+        f"{prefix}-{number}": {
+            TopicPartition(topic, part): CommittedOffset(10 * number + part) for part in range(2)
+        }
+        for number in range(40)
+    }
+    answers = cluster.commit(commits)
+    assert answers == {group: dict.fromkeys(offsets) for group, offsets in commits.items()}
+    assert cluster.committed(list(commits), require_stable=True) == commits
+    listings = cluster.groups()
+    assert not listings.failed_brokers
+    assert set(commits) <= set(listings.groups)
+    nodes = {broker.node_id for broker in cluster.describe().brokers}
+    assert {listings.groups[group].coordinator for group in commits} <= nodes
+
+
+def test_a_missing_target_fails_alone(stand: Stand, cluster: Cluster) -> None:
+    """Commits for topics and partitions that do not exist fail; the others are stored."""
+    good, group = stand.partition(), stand.unique("group")
+    absent = TopicPartition(stand.unique("absent"), 0)
+    beyond = TopicPartition(good.topic, 9)
+    answers = cluster.commit(
+        {group: {partition: CommittedOffset(1) for partition in (absent, good, beyond)}}
+    )
+    assert answers[group][good] is None
+    assert is_missing(answers[group][absent])
+    assert is_missing(answers[group][beyond])
+    assert offsets_of(cluster, group) == {good: CommittedOffset(1)}
+
+
+def test_metadata_has_a_limit_of_4096_characters(stand: Stand, cluster: Cluster) -> None:
+    """Java's characters, not bytes: é counts one, an astral character two. More is refused,
+    said, and does not keep other partitions from being committed."""
+    topic, group = stand.create_topic(partitions=4), stand.unique("group")
+    partitions = [TopicPartition(topic, number) for number in range(4)]
+    metadata = ["é" * 4096, "é" * 4097, "\U0001f4be" * 2048, "\U0001f4be" * 2049]
+    commits = {
+        partition: CommittedOffset(1, text)
+        for partition, text in zip(partitions, metadata, strict=True)
+    }
+    answers = cluster.commit({group: commits})[group]
+    too_large = [
+        isinstance(answer, Failed) and answer.metadata_too_large
+        for answer in (answers[partition] for partition in partitions)
+    ]
+    assert too_large == [False, True, False, True]
+    assert [answers[partitions[0]], answers[partitions[2]]] == [None, None]
+    stored = {partitions[0]: commits[partitions[0]], partitions[2]: commits[partitions[2]]}
+    assert offsets_of(cluster, group) == stored
+
+
+@pytest.mark.parametrize("kind", [GroupType.CLASSIC, GroupType.CONSUMER])
+def test_a_group_with_members_refuses_commits(
+    stand: Stand, cluster: Cluster, kind: GroupType
+) -> None:
+    """Its listing is active and its offsets are its members' to move, though they can be
+    read; the other groups of the same call are committed. Once it is empty it accepts."""
+    partition = stand.partition()
+    group, idle = stand.unique("group"), stand.unique("group")
+    with stand.members(group, partition.topic, kind):
+        listing = cluster.groups().groups[group]
+        assert listing.active
+        assert listing.type is kind
+        answers = cluster.commit({name: {partition: CommittedOffset(5)} for name in (group, idle)})
+        refused = answers[group][partition]
+        assert isinstance(refused, Failed)
+        assert refused.group_active
+        assert refused.kind is FailureKind.COORDINATOR
+        assert refused.message
+        assert answers[idle] == {partition: None}
+        offsets = offsets_of(cluster, group)
+        assert isinstance(offsets, dict)
+        assert offsets.get(partition) != CommittedOffset(5)
+    stand.wait_until_empty(group)
+    assert not cluster.groups().groups[group].active
+    assert cluster.commit({group: {partition: CommittedOffset(6)}}) == {group: {partition: None}}
+    assert offsets_of(cluster, group) == {partition: CommittedOffset(6)}
+
+
+def test_a_share_group_has_no_offsets_to_commit(stand: Stand, cluster: Cluster) -> None:
+    """It is listed as what it is, and refuses commits for another reason than its members."""
+    partition, group = stand.partition(), stand.unique("group")
+    with stand.members(group, partition.topic, GroupType.SHARE):
+        assert cluster.groups().groups[group].type is GroupType.SHARE
+        answer = cluster.commit({group: {partition: CommittedOffset(5)}})[group][partition]
+        assert isinstance(answer, Failed)
+        assert not answer.group_active
+        assert answer.kind is FailureKind.COORDINATOR
+    stand.wait_until_empty(group)
+    still = cluster.commit({group: {partition: CommittedOffset(5)}})[group][partition]
+    assert isinstance(still, Failed)
+    assert not still.group_active
+
+
+def test_offsets_of_an_open_transaction_are_not_stable(stand: Stand, cluster: Cluster) -> None:
+    """Without `require_stable` the last stable offset is read; with it nothing is, until the
+    transaction ends; then its offset counts."""
+    partition, group = stand.partition(), stand.unique("group")
+    stand.append(partition, numbered(range(8)))
+    cluster.commit({group: {partition: CommittedOffset(3)}})
+    with stand.pending_offset(group, partition, 6) as pending:
+        assert offsets_of(cluster, group, require_stable=False) == {partition: CommittedOffset(3)}
+        with stand.impatient() as impatient:
+            answers = impatient.committed([group], require_stable=True)[group]
+        unstable = answers if isinstance(answers, Failed) else answers[partition]
+        assert isinstance(unstable, Failed)
+        assert unstable.kind is FailureKind.COORDINATOR
+        pending.commit()
+    stable = offsets_of(cluster, group)
+    assert isinstance(stable, dict)
+    assert stable[partition].offset == 6
+
+
+def test_offsets_of_a_deleted_topic_are_gone(stand: Stand, cluster: Cluster) -> None:
+    """What was committed for a topic goes with it; the group's other offsets stay."""
+    gone, kept = stand.partition(), stand.partition()
+    group = stand.unique("group")
+    cluster.commit({group: {gone: CommittedOffset(5), kept: CommittedOffset(6)}})
+    stand.delete_topic(gone.topic)
+    stand.wait_until_forgotten(group, gone)
+    assert offsets_of(cluster, group) == {kept: CommittedOffset(6)}
+
+
+def test_a_cluster_is_its_own_context(stand: Stand) -> None:
+    """`with` gives the cluster itself and closes it."""
+    fresh = stand.another_cluster()
+    with fresh as entered:
+        assert entered is fresh
+        assert entered.describe().brokers
+        assert entered.alias == fresh.alias
+
+
+# --- both, side by side -------------------------------------------------------------------
+
+
+def history(stand: Stand, seed: int) -> TopicPartition:
+    """A log that this seed always makes: batches, transactions ended, mingled and left open,
+    times in disorder, a start inside it."""
+    chance = random.Random(seed)
+    partition = stand.partition()
+    end = 0
+
+    def some() -> list[Message]:
+        return [
+            Message(
+                chance.choice([None, NOW_MS + chance.randrange(30)]),
+                chance.choice([None, b"", b"k%d" % chance.randrange(9)]),
+                chance.choice([None, b"", b"v%d" % chance.randrange(9)]),
+                chance.choice([(), (("h", b"x"),), (("h", None), ("i", b""))]),
+            )
+            for _ in range(chance.randrange(1, 8))
+        ]
+
+    for _ in range(8):
+        kind = chance.choice(["plain", "plain", "plain", "transaction", "mingled"])
+        if kind == "plain":
+            messages = some()
+            stand.append(partition, messages, batch_size=chance.randrange(1, 4))
+            end += len(messages)
+            continue
+        with stand.transaction(partition) as first, stand.transaction(partition) as second:
+            for transaction in (first, second, first)[: 3 if kind == "mingled" else 1]:
+                messages = some()
+                # kafka-python's producer sends no record with neither key nor value, and
+                # none without a time.
+                messages = [
+                    Message(message.timestamp_ms or NOW_MS, message.key or b"k", message.value)
+                    for message in messages
+                ]
+                transaction.append(messages)
+                end += len(messages)
+            first.commit() if chance.random() < 0.5 else first.abort()
+            end += 1
+            if kind == "mingled":
+                second.abort()
+                end += 1
+    stand.delete_records(partition, chance.randrange(end // 3))
+    return partition
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("seed", range(4))
+def test_memory_and_broker_answer_alike(
+    broker_stand: BrokerStand, unique: Callable[[str], str], seed: int
+) -> None:
+    """One history told to both: every read at every offset and every lookup agree."""
+    stands = (MemoryStand(unique), broker_stand)
+    memory, broker = (answers(stand.cluster, history(stand, seed)) for stand in stands)
+    assert memory == broker
+
+
+def answers(cluster: Cluster, partition: TopicPartition) -> dict[object, object]:
+    """All that can be asked of one log, without what the two may differ in: the bytes of a
+    batch, the time of a marker and the words of a failure."""
+    told: dict[object, object] = {}
+    for isolation in BOTH:
+        reached = log_range(cluster, partition, isolation)
+        assert isinstance(reached, LogRange)
+        told[isolation] = reached
+        numbers = range(reached.end + 2)
+        reads = [ReadFrom(partition, number, size) for number in numbers for size in (1, WIDE)]
+        for request, read_answer in cluster.read(reads, isolation).items():
+            told[isolation, request.offset, request.max_bytes] = (
+                replace(read_answer, bytes_read=0)
+                if isinstance(read_answer, Stretch)
+                else read_answer.kind
+            )
+        times = [FirstAtTime(partition, NOW_MS + time) for time in range(-1, 32)]
+        for time, found in cluster.first_at_times(times, isolation).items():
+            told[isolation, time.timestamp_ms] = getattr(found, "offset", found)
+    return told
