@@ -4,9 +4,10 @@
 the program sees nothing of files, aliases or inheritance. Units are in the names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tsoffset.errors import UsageError
 from tsoffset.model import Isolation
 from tsoffset.policy import GroupFilter, ReplicationPolicy, TopicFilter
 
@@ -35,6 +36,8 @@ class TranslationSettings:
     `match` names what must be equal for two records to be images: a subset of timestamp,
     key, value. `budget` bounds the fetches per position on each side; `scan_bytes` the
     bytes that a partition's scans may read on each side. `floor` is `none` or `log_start`.
+    `offset_header` names a header in which the replicator kept the source offset, and
+    `expect` what the user says of the mirror; both are None where absent.
     """
 
     proof: str = "content"
@@ -42,6 +45,8 @@ class TranslationSettings:
     budget: int = 8
     scan_bytes: int = 8_000_000
     floor: str = "none"
+    offset_header: str | None = None
+    expect: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class FlowSettings:
     `sync_enabled` is None where `sync.group.offsets.enabled` is absent (we commit);
     `tasks_max` is None where `tasks.max` is absent (chosen from the work).
     `isolation` is what the replicator reads the source with.
+    `source_fetch_max_bytes_per_second` is None where reading is not throttled.
     """
 
     source: ClusterSettings
@@ -66,6 +72,7 @@ class FlowSettings:
     sync_interval_seconds: int = 60
     tasks_max: int | None = None
     translation: TranslationSettings = field(default_factory=TranslationSettings)
+    source_fetch_max_bytes_per_second: int | None = None
 
     @property
     def name(self) -> str:
@@ -76,3 +83,65 @@ class FlowSettings:
     def commits(self) -> bool:
         """False where the user turned syncing off: the flow is planned, never committed."""
         return self.sync_enabled is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a configuration comes to.
+
+    `flows` are those that the file names (or implies), in the order of `clusters`, disabled
+    ones too. `spark` holds every `spark.*` key, `spark.master` included. Directories and
+    addresses are None or empty where the file does not set them. `warnings` are sentences
+    that name file, line and key, never a value.
+    """
+
+    flows: tuple[FlowSettings, ...]
+    clusters: tuple[str, ...]
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    state_dir: str | None = None
+    history_dir: str | None = None
+    listeners: tuple[str, ...] = ()
+    status_remote_urls: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def flow(self, name: str) -> FlowSettings:
+        """The flow of that name, enabled or not. Raises UsageError for an unknown one."""
+        for flow in self.flows:
+            if flow.name == name:
+                return flow
+        raise UsageError(f"there is no flow {name}; {self._flows_in_words()}")
+
+    def select(self, names: Sequence[str] = ()) -> tuple[FlowSettings, ...]:
+        """The flows named, or all enabled ones where none is named.
+
+        Raises UsageError where that is none, or one is unknown or not enabled: what the
+        configuration turns off is not turned on by naming it.
+        """
+        if not names:
+            enabled = tuple(flow for flow in self.flows if flow.enabled)
+            if enabled:
+                return enabled
+            raise UsageError(f"no flow is enabled; {self._flows_in_words()}")
+        chosen = tuple(self.flow(name) for name in dict.fromkeys(names))
+        for flow in chosen:
+            if not flow.enabled:
+                raise UsageError(
+                    f"flow {flow.name} is not enabled; set {flow.name}.enabled = true"
+                    " (`enabled` in a Connect configuration)"
+                )
+        return chosen
+
+    def _flows_in_words(self) -> str:
+        if not self.flows:
+            example = "->".join(self.clusters[:2]) if len(self.clusters) > 1 else "A->B"
+            return f"the configuration names none; add for example {example}.enabled = true"
+        states = ", ".join(
+            flow.name if flow.enabled else f"{flow.name} (not enabled)" for flow in self.flows
+        )
+        remedy = (
+            ""
+            if any(flow.enabled for flow in self.flows)
+            else f"; set for example {self.flows[0].name}.enabled = true"
+            " (`enabled` in a Connect configuration)"
+        )
+        return f"the configuration has {states}{remedy}"

@@ -1,0 +1,178 @@
+"""Keys that belong to MirrorMaker 2 and Kafka Connect alone.
+
+A file written for them is read without noise: these keys are known, and tsoffset has no use
+for them. Names and defaults are those of MirrorSourceConfig, MirrorCheckpointConfig,
+MirrorHeartbeatConfig, MirrorMakerConfig, ConnectorConfig and the worker's configuration. A
+name that ends in `.*` stands for all keys that begin so.
+"""
+
+from typing import NamedTuple
+
+
+class AcceptedKey(NamedTuple):
+    """A key that others read."""
+
+    name: str
+    shown_default: str
+    meaning: str
+
+
+_INTERNAL = "Replication factor of a topic that MirrorMaker 2 makes for itself."
+_WORKER = "Kafka Connect's worker."
+_CONNECTOR = "Kafka Connect's connectors."
+_STORE = "Where Kafka Connect's worker keeps its state."
+
+MIRROR_MAKER_KEYS = (
+    AcceptedKey("replication.factor", "2", "Replication factor of new remote topics."),
+    AcceptedKey("checkpoints.topic.replication.factor", "3", _INTERNAL),
+    AcceptedKey("heartbeats.topic.replication.factor", "3", _INTERNAL),
+    AcceptedKey("offset-syncs.topic.replication.factor", "3", _INTERNAL),
+    AcceptedKey("offset-syncs.topic.location", "source", "Cluster of the offset syncs."),
+    AcceptedKey("offset-syncs.*", "", "Clients of the offset-syncs topic."),
+    AcceptedKey("offset.lag.max", "100", "Distance between offset syncs."),
+    AcceptedKey("emit.offset-syncs.enabled", "true", "We need none."),
+    AcceptedKey("emit.checkpoints.enabled", "true", "We write none."),
+    AcceptedKey("emit.checkpoints.interval.seconds", "60", "We write none."),
+    AcceptedKey("emit.heartbeats.enabled", "true", "We write none."),
+    AcceptedKey("emit.heartbeats.interval.seconds", "1", "We write none."),
+    AcceptedKey("refresh.topics.enabled", "true", "Look for new topics to mirror."),
+    AcceptedKey("refresh.topics.interval.seconds", "600", "The same."),
+    AcceptedKey("sync.topic.configs.enabled", "true", "Copy topic settings."),
+    AcceptedKey("sync.topic.configs.interval.seconds", "600", "The same."),
+    AcceptedKey("sync.topic.acls.enabled", "true", "Copy access rules of topics."),
+    AcceptedKey("sync.topic.acls.interval.seconds", "600", "The same."),
+    AcceptedKey(
+        "config.properties.exclude",
+        "replication and size settings, message.timestamp.type",
+        "Topic settings that are not copied. Also written `config.properties.blacklist`.",
+    ),
+    AcceptedKey("config.properties.blacklist", "", "Older name of `config.properties.exclude`."),
+    AcceptedKey("config.property.filter.class", "DefaultConfigPropertyFilter", "The same."),
+    AcceptedKey("use.incremental.alter.configs", "requested", "How topic settings are copied."),
+    AcceptedKey("use.defaults.from", "target", "Whose defaults of topic settings are meant."),
+    AcceptedKey("forwarding.admin.class", "ForwardingAdmin", "Who makes remote topics."),
+    AcceptedKey("add.source.alias.to.metrics", "false", "Tags of MirrorMaker 2's metrics."),
+    AcceptedKey("topic.creation.*", "", "How Kafka Connect makes topics."),
+    AcceptedKey("task.assigned.partitions", "", "Set by MirrorMaker 2 itself."),
+    AcceptedKey("task.index", "", "Set by MirrorMaker 2 itself."),
+    AcceptedKey("dedicated.mode.enable.internal.rest", "false", "MirrorMaker 2's own REST server."),
+    AcceptedKey("config.providers.*", "", "Classes and parameters of the providers."),
+    AcceptedKey("workers.*", "", "Workers' settings in Cloudera's form of the file."),
+)
+
+CONNECT_KEYS = (
+    AcceptedKey("name", "", "The connector's name."),
+    AcceptedKey("connector.class", "", "The connector's class."),
+    AcceptedKey("connector.plugin.version", "", _CONNECTOR),
+    AcceptedKey("connector.client.config.override.policy", "All", _CONNECTOR),
+    AcceptedKey("tasks.max.enforce", "true", _CONNECTOR),
+    AcceptedKey("config.action.reload", "restart", _CONNECTOR),
+    AcceptedKey("key.converter", "ByteArrayConverter", _CONNECTOR),
+    AcceptedKey("key.converter.*", "", _CONNECTOR),
+    AcceptedKey("value.converter", "ByteArrayConverter", _CONNECTOR),
+    AcceptedKey("value.converter.*", "", _CONNECTOR),
+    AcceptedKey("header.converter", "ByteArrayConverter", _CONNECTOR),
+    AcceptedKey("header.converter.*", "", _CONNECTOR),
+    AcceptedKey("internal.*", "", _CONNECTOR),
+    AcceptedKey("transforms", "", "Transformations are not applied."),
+    AcceptedKey("transforms.*", "", "Transformations are not applied."),
+    AcceptedKey("predicates", "", "Transformations are not applied."),
+    AcceptedKey("predicates.*", "", "Transformations are not applied."),
+    AcceptedKey("errors.*", "", _CONNECTOR),
+    AcceptedKey("exactly.once.support", "requested", _CONNECTOR),
+    AcceptedKey("exactly.once.source.support", "disabled", _WORKER),
+    AcceptedKey("transaction.boundary", "poll", _CONNECTOR),
+    AcceptedKey("transaction.boundary.interval.ms", "", _CONNECTOR),
+    AcceptedKey("offsets.storage.topic", "", _STORE),
+    AcceptedKey("offset.storage.*", "", _STORE),
+    AcceptedKey("config.storage.*", "", _STORE),
+    AcceptedKey("status.storage.*", "", _STORE),
+    AcceptedKey("offset.flush.interval.ms", "60000", _WORKER),
+    AcceptedKey("offset.flush.timeout.ms", "5000", _WORKER),
+    AcceptedKey("group.id", "<source>-mm2", _WORKER),
+    AcceptedKey("connect.protocol", "sessioned", _WORKER),
+    AcceptedKey("plugin.path", "", _WORKER),
+    AcceptedKey("plugin.discovery", "hybrid_warn", _WORKER),
+    AcceptedKey("heartbeat.interval.ms", "3000", _WORKER),
+    AcceptedKey("session.timeout.ms", "10000", _WORKER),
+    AcceptedKey("rebalance.timeout.ms", "60000", _WORKER),
+    AcceptedKey("scheduled.rebalance.max.delay.ms", "300000", _WORKER),
+    AcceptedKey("task.shutdown.graceful.timeout.ms", "5000", _WORKER),
+    AcceptedKey("topic.tracking.*", "", _WORKER),
+    AcceptedKey("worker.*", "", _WORKER),
+    AcceptedKey("inter.worker.*", "", _WORKER),
+    AcceptedKey("rest.*", "", _WORKER),
+    AcceptedKey("admin.listeners", "", _WORKER),
+    AcceptedKey("admin.listeners.*", "", _WORKER),
+    AcceptedKey("listeners.*", "", _WORKER),
+    AcceptedKey("access.control.*", "", _WORKER),
+    AcceptedKey("response.http.headers.config", "", _WORKER),
+)
+
+ACCEPTED_KEYS = MIRROR_MAKER_KEYS + CONNECT_KEYS
+
+# Settings of Kafka's clients that tsoffset has no use for. They may stand after a cluster's
+# alias or after `consumer.`, `producer.` and `admin.`.
+CLIENT_NAMES = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "auto.commit.interval.ms",
+        "auto.include.jmx.reporter",
+        "auto.offset.reset",
+        "batch.size",
+        "buffer.memory",
+        "check.crcs",
+        "client.rack",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "config.providers",
+        "default.api.timeout.ms",
+        "delivery.timeout.ms",
+        "enable.auto.commit",
+        "enable.idempotence",
+        "enable.metrics.push",
+        "exclude.internal.topics",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "interceptor.classes",
+        "isolation.level",
+        "key.deserializer",
+        "key.serializer",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "max.request.size",
+        "metadata.max.idle.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "metadata.recovery.strategy",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partition.assignment.strategy",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "retries",
+        "session.timeout.ms",
+        "share.acknowledgement.mode",
+        "transaction.timeout.ms",
+        "transaction.two.phase.commit.enable",
+        "transactional.id",
+        "value.deserializer",
+        "value.serializer",
+    }
+)

@@ -1,0 +1,213 @@
+"""From merged settings to a flow."""
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tsoffset.config import flow_keys
+from tsoffset.config.findings import Entry, Findings, without
+from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, Key
+from tsoffset.config.places import Setting, client_names, first_of
+from tsoffset.config.plugins import (
+    GROUP_FILTER_PLUGIN,
+    POLICY_PLUGIN,
+    TOPIC_FILTER_PLUGIN,
+    Plugin,
+    UnusablePlugin,
+    configured,
+)
+from tsoffset.model import Isolation
+from tsoffset.narrowing import AssignedGroups
+from tsoffset.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    GroupFilter,
+    InvalidSetting,
+    ReplicationPolicy,
+    TopicFilter,
+)
+from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSource:
+    """What one flow is made of: its settings, named as a connector's are, and its origin.
+
+    `dedicated` is true where `clusters` names the aliases. `secrets` is what came out of
+    `${...}` and must not be repeated.
+    """
+
+    source: str
+    target: str
+    settings: Mapping[str, Setting]
+    file: str
+    dedicated: bool
+    secrets: Collection[str]
+
+    @property
+    def name(self) -> str:
+        """`A->B`."""
+        return f"{self.source}->{self.target}"
+
+    def value(self, key: Key[T]) -> T:
+        """The key's value, or its default where it is absent or not usable."""
+        return read(key, self.settings.get(key.name))
+
+
+def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
+    """The flow. What is wrong goes to `findings`, with a value in its place that fits the type."""
+    enabled = (
+        origin.value(flow_keys.ENABLED)
+        if flow_keys.ENABLED.name in origin.settings
+        else not origin.dedicated
+    )
+    _check_aliases(origin, findings)
+    policy = _policy(origin, findings)
+    return FlowSettings(
+        source=_cluster(origin, "source", origin.source, enabled, findings),
+        target=_cluster(origin, "target", origin.target, enabled, findings),
+        policy=policy,
+        group_filter=_group_filter(origin, findings),
+        topic_filter=_topic_filter(origin, findings),
+        enabled=enabled,
+        isolation=_isolation(origin),
+        refresh_groups_enabled=origin.value(flow_keys.REFRESH_ENABLED),
+        refresh_groups_interval_seconds=origin.value(flow_keys.REFRESH_INTERVAL),
+        sync_enabled=origin.value(flow_keys.SYNC_ENABLED),
+        sync_interval_seconds=origin.value(flow_keys.SYNC_INTERVAL),
+        tasks_max=origin.value(flow_keys.TASKS_MAX),
+        translation=TranslationSettings(
+            proof=origin.value(flow_keys.PROOF),
+            match=origin.value(flow_keys.MATCH),
+            budget=origin.value(flow_keys.BUDGET),
+            scan_bytes=origin.value(flow_keys.SCAN_BYTES),
+            floor=origin.value(flow_keys.FLOOR),
+            offset_header=origin.value(flow_keys.OFFSET_HEADER),
+            expect=origin.value(flow_keys.EXPECT),
+        ),
+        source_fetch_max_bytes_per_second=origin.value(flow_keys.FETCH_RATE),
+    )
+
+
+def read(key: Key[T], setting: Setting | None) -> T:
+    """The value, or the key's default where it is absent or not usable."""
+    return key.read(setting.value) if setting is not None and setting.usable else key.default
+
+
+def _check_aliases(origin: FlowSource, findings: Findings) -> None:
+    """With `clusters` an alias has one source; MirrorMaker 2 would rename topics by the other."""
+    if not origin.dedicated:
+        return
+    for key, alias in (
+        (flow_keys.SOURCE_ALIAS, origin.source),
+        (flow_keys.TARGET_ALIAS, origin.target),
+    ):
+        setting = origin.settings.get(key.name)
+        if setting is not None and setting.value != alias:
+            findings.problem(
+                setting.entry, f"must be left out in flow {origin.name}: `clusters` names {alias}"
+            )
+
+
+def _cluster(
+    origin: FlowSource, side: str, alias: str, enabled: bool, findings: Findings
+) -> ClusterSettings:
+    addresses = first_of(origin.settings, *client_names(side, BOOTSTRAP.name))
+    if addresses is None and enabled:
+        prefix = alias if origin.dedicated else f"{side}.cluster"
+        on = origin.settings.get(flow_keys.ENABLED.name)
+        slip = difflib.get_close_matches(
+            f"{side}.cluster.{BOOTSTRAP.name}", origin.settings, n=1, cutoff=0.9
+        )
+        seen = f"; there is {origin.settings[slip[0]].entry.key}" if slip else ""
+        findings.missing(
+            f"{prefix}.{BOOTSTRAP.name}",
+            f"must name the brokers of {alias}, since flow {origin.name} is enabled{seen}",
+            origin.file,
+            on.entry.line if on is not None else None,
+        )
+    client = {}
+    for key in CLIENT_KEYS:
+        text = read(key, first_of(origin.settings, *client_names(side, key.name)))
+        if text is not None:
+            client[key.name] = text
+    return ClusterSettings(
+        alias=alias,
+        bootstrap_servers=read(BOOTSTRAP, addresses),
+        client=client,
+        admin_timeout_ms=origin.value(flow_keys.ADMIN_TIMEOUT),
+        poll_timeout_ms=origin.value(flow_keys.POLL_TIMEOUT),
+    )
+
+
+def _isolation(origin: FlowSource) -> Isolation:
+    """What the replicator's source consumer reads with (MirrorSourceConfig)."""
+    name = flow_keys.ISOLATION.name
+    return read(flow_keys.ISOLATION, first_of(origin.settings, f"source.{name}", name))
+
+
+def _policy(origin: FlowSource, findings: Findings) -> ReplicationPolicy:
+    policy = _plugin(origin, POLICY_PLUGIN, flow_keys.POLICY, findings)
+    if policy is None:
+        return DefaultReplicationPolicy()
+    if type(policy) is DefaultReplicationPolicy and origin.source != policy.topic_source(
+        policy.format_remote_topic(origin.source, "topic")
+    ):
+        findings.warning(
+            _entry_of(origin, flow_keys.POLICY_SEPARATOR),
+            f"the separator is part of the alias {origin.source}: remote topics of flow"
+            f" {origin.name} cannot be told from others, nor cycles be seen",
+        )
+    return policy
+
+
+def _group_filter(origin: FlowSource, findings: Findings) -> GroupFilter:
+    group_filter = _plugin(origin, GROUP_FILTER_PLUGIN, flow_keys.GROUP_FILTER, findings)
+    if group_filter is None:
+        return DefaultGroupFilter()
+    if isinstance(group_filter, DefaultGroupFilter):
+        _warn_of_nothing(origin, flow_keys.GROUPS, findings)
+    assigned = origin.value(flow_keys.ASSIGNED_GROUPS)
+    if assigned is None:
+        return group_filter
+    return AssignedGroups(group_filter, frozenset(assigned))
+
+
+def _topic_filter(origin: FlowSource, findings: Findings) -> TopicFilter:
+    topic_filter = _plugin(origin, TOPIC_FILTER_PLUGIN, flow_keys.TOPIC_FILTER, findings)
+    if isinstance(topic_filter, DefaultTopicFilter):
+        _warn_of_nothing(origin, flow_keys.TOPICS, findings)
+    return topic_filter if topic_filter is not None else DefaultTopicFilter()
+
+
+def _warn_of_nothing(origin: FlowSource, key: Key[tuple[str, ...]], findings: Findings) -> None:
+    if not origin.value(key):
+        findings.warning(_entry_of(origin, key), f"an empty list: flow {origin.name} syncs nothing")
+
+
+def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Findings) -> T | None:
+    """The configured instance, or None where that was not possible."""
+    texts = {name: setting.value for name, setting in origin.settings.items() if setting.usable}
+    texts[flow_keys.SOURCE_ALIAS.name] = origin.source
+    texts[flow_keys.TARGET_ALIAS.name] = origin.target
+    entry = _entry_of(origin, key)
+    try:
+        return configured(plugin, origin.value(key), texts)
+    except UnusablePlugin as error:
+        findings.problem(entry, without(str(error), origin.secrets))
+    except InvalidSetting as error:
+        setting = origin.settings.get(error.key)
+        findings.problem(
+            entry if setting is None else setting.entry, without(error.allowed, origin.secrets)
+        )
+    return None
+
+
+def _entry_of(origin: FlowSource, key: Key[T]) -> Entry:
+    """Where the key is set, or the file where it is not."""
+    setting = origin.settings.get(key.name)
+    return Entry(key.name, key.shown_default, origin.file) if setting is None else setting.entry

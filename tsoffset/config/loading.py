@@ -1,0 +1,199 @@
+"""A configuration as it travels, unresolved, and as it is used, resolved."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from tsoffset.config import flow_keys, keys
+from tsoffset.config.findings import Entry, Findings
+from tsoffset.config.flows import FlowSource, flow_settings, read
+from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
+from tsoffset.config.providers import Resolver, Unresolved
+from tsoffset.config.review import TOP_NAMES, is_security, refuse_security, review
+from tsoffset.config.source import Format, format_of, parse, read_text
+from tsoffset.errors import ConfigurationError
+from tsoffset.patterns import split_list
+from tsoffset.settings import Settings
+
+_SPARK = "spark."
+_PROVIDER_CLASS = re.compile(rf"{re.escape(keys.PROVIDERS.name)}\.(?P<name>.+)\.class")
+_ALIAS = re.compile(r"(?!.*->)[^\s,]+")
+# What tells a connector's configuration from a file that lacks `clusters`.
+_CONNECTOR_NAMES = ("connector.class", "source.cluster.bootstrap.servers")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A configuration file's text, with every `${...}` still in it.
+
+    This is what travels to Spark's workers: each process resolves it itself, so that what
+    the references stand for is nowhere but in the process that uses it.
+    """
+
+    path: str
+    text: str = field(repr=False)
+    format: Format = Format.PROPERTIES
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The file as it is now. Raises ConfigurationError where it cannot be read."""
+        name = str(path)
+        text = read_text(name)
+        return cls(name, text, format_of(name, text))
+
+    def resolve(self) -> Settings:
+        """The settings that the text comes to in this process, with its environment and files.
+
+        Raises ConfigurationError with everything that is wrong.
+        """
+        findings = Findings()
+        settings = _settings(parse(self.text, self.format, self.path, findings), self, findings)
+        if findings.problems:
+            raise ConfigurationError(findings.problems)
+        return settings
+
+
+def _settings(entries: Sequence[Entry], origin: Configuration, findings: Findings) -> Settings:
+    resolver = Resolver(_provider_classes(entries))
+    listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
+    dedicated = listed is not None
+    clusters = () if listed is None else _aliases(listed, resolver, findings)
+    places = _placed(entries, clusters, findings)
+    settings = {
+        place: replace(
+            setting,
+            usable=setting.usable
+            and review(place, setting, dedicated=dedicated, findings=findings),
+        )
+        for place, setting in _resolved(places, resolver, findings).items()
+    }
+    top = {place.name: setting for place, setting in settings.items() if place.top}
+    sources: list[FlowSource] = []
+    if dedicated:
+        for source, target in _pairs(settings, top, clusters):
+            flow = merged(settings, source, target)
+            sources.append(
+                FlowSource(source, target, flow, origin.path, True, resolver.substituted)
+            )
+    elif (pair := _connect_pair(top, origin, findings)) is not None:
+        clusters = pair
+        sources.append(FlowSource(*pair, top, origin.path, False, resolver.substituted))
+    return Settings(
+        flows=tuple(flow_settings(source, findings) for source in sources),
+        clusters=clusters,
+        spark={name: s.value for name, s in top.items() if name.startswith(_SPARK)},
+        state_dir=read(keys.STATE_DIR, top.get(keys.STATE_DIR.name)),
+        history_dir=read(keys.HISTORY_DIR, top.get(keys.HISTORY_DIR.name)),
+        listeners=read(keys.LISTENERS, top.get(keys.LISTENERS.name)),
+        status_remote_urls=read(keys.STATUS_URLS, top.get(keys.STATUS_URLS.name)),
+        warnings=findings.warnings,
+    )
+
+
+def _provider_classes(entries: Sequence[Entry]) -> dict[str, str]:
+    """Java classes by the names that `config.providers.<name>.class` gives them."""
+    found = ((_PROVIDER_CLASS.fullmatch(entry.key), entry.text) for entry in entries)
+    return {match["name"]: text for match, text in found if match is not None}
+
+
+def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
+    try:
+        return Setting(entry, resolver.resolve(entry.text).strip())
+    except Unresolved as error:
+        for reason in error.reasons:
+            findings.problem(entry, reason)
+        return Setting(entry, "", usable=False)
+
+
+def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str, ...]:
+    """The clusters' aliases; none where the list is wrong."""
+    setting = _resolve(listed, resolver, findings)
+    if not setting.usable:
+        return ()
+    aliases = split_list(setting.value)
+    if not aliases or not all(map(_ALIAS.fullmatch, aliases)):
+        findings.problem(listed, "must be a list of aliases without blanks and arrows")
+        return ()
+    if "spark" in aliases:
+        findings.problem(listed, "must not hold the alias spark: Spark's own keys begin so")
+    if len(set(aliases)) < len(aliases):
+        findings.warning(listed, "names a cluster twice")
+    return tuple(dict.fromkeys(aliases))
+
+
+def _placed(
+    entries: Sequence[Entry], clusters: Sequence[str], findings: Findings
+) -> dict[Place, Entry]:
+    """The entries by their places; two names of one key must not contradict each other."""
+    placed: dict[Place, Entry] = {}
+    for entry in ranked(entries):
+        place = place_of(entry.key, clusters, TOP_NAMES)
+        earlier = placed.get(place)
+        if (
+            earlier is not None
+            and not outranks(entry, earlier)
+            and split_list(entry.text) != split_list(earlier.text)
+        ):
+            findings.problem(entry, f"contradicts {earlier.key} ({earlier.place}); keep one")
+        placed[place] = entry
+    return placed
+
+
+def _resolved(
+    places: Mapping[Place, Entry], resolver: Resolver, findings: Findings
+) -> dict[Place, Setting]:
+    """The settings without those of security, which are refused unread."""
+    settings: dict[Place, Setting] = {}
+    for place, entry in places.items():
+        if is_security(place.name, value=None):
+            refuse_security(entry, findings)
+            continue
+        setting = _resolve(entry, resolver, findings)
+        if setting.usable and is_security(place.name, setting.value):
+            refuse_security(entry, findings)
+        else:
+            settings[place] = setting
+    return settings
+
+
+def _pairs(
+    settings: Mapping[Place, Setting], top: Mapping[str, Setting], clusters: Sequence[str]
+) -> list[tuple[str, str]]:
+    """The flows that keys name; all there can be where `enabled` stands at the top level."""
+    named = {place.flow for place in settings}
+    all_on = read(flow_keys.ENABLED, top.get(flow_keys.ENABLED.name))
+    return [
+        (source, target)
+        for source in clusters
+        for target in clusters
+        if source != target and (all_on or (source, target) in named)
+    ]
+
+
+def _connect_pair(
+    top: Mapping[str, Setting], origin: Configuration, findings: Findings
+) -> tuple[str, str] | None:
+    """Source and target of a connector's configuration; None where it is none."""
+    source = read(flow_keys.SOURCE_ALIAS, top.get(flow_keys.SOURCE_ALIAS.name))
+    target = read(flow_keys.TARGET_ALIAS, top.get(flow_keys.TARGET_ALIAS.name))
+    if source is None:
+        if flow_keys.SOURCE_ALIAS.name in top or (not top and findings.problems):
+            return None
+        if origin.format is Format.JSON or any(name in top for name in _CONNECTOR_NAMES):
+            findings.missing(flow_keys.SOURCE_ALIAS.name, "must name the source", origin.path)
+        else:
+            findings.missing(
+                keys.CLUSTERS.name,
+                "must list the aliases of the clusters, as in a MirrorMaker 2 file;"
+                f" a connector's configuration has {flow_keys.SOURCE_ALIAS.name}",
+                origin.path,
+            )
+        return None
+    if source == target:
+        findings.problem(
+            top.get(flow_keys.TARGET_ALIAS.name, top[flow_keys.SOURCE_ALIAS.name]).entry,
+            "source and target must have different aliases",
+        )
+    return source, target

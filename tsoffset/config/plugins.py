@@ -1,0 +1,148 @@
+"""Replication policies and filters by the name of a class.
+
+The Java names of MirrorMaker 2's own classes mean ours. Anything else is a Python class: the
+name of an entry point, or `package.module:Class` (`package.module.Class`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from tsoffset.config.flow_keys import MIRROR_PACKAGE
+from tsoffset.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    GroupFilter,
+    IdentityReplicationPolicy,
+    InvalidSetting,
+    ReplicationPolicy,
+    TopicFilter,
+)
+
+T = TypeVar("T")
+
+# What names of Java packages begin with, and those of Python packages hardly ever.
+_JAVA_ROOTS = ("com.", "io.", "net.", "org.")
+
+
+class UnusablePlugin(ValueError):
+    """A class cannot be used; the text says why and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin(Generic[T]):
+    """A kind of class that users may bring along."""
+
+    noun: str
+    entry_point_group: str
+    own: Mapping[str, Callable[[], T]]
+    methods: tuple[str, ...]
+
+
+POLICY_PLUGIN: Plugin[ReplicationPolicy] = Plugin(
+    "replication policy",
+    "tsoffset.replication_policies",
+    {
+        f"{MIRROR_PACKAGE}DefaultReplicationPolicy": DefaultReplicationPolicy,
+        f"{MIRROR_PACKAGE}IdentityReplicationPolicy": IdentityReplicationPolicy,
+    },
+    ("configure", "format_remote_topic", "topic_source", "upstream_topic"),
+)
+GROUP_FILTER_PLUGIN: Plugin[GroupFilter] = Plugin(
+    "group filter",
+    "tsoffset.group_filters",
+    {f"{MIRROR_PACKAGE}DefaultGroupFilter": DefaultGroupFilter},
+    ("configure", "should_replicate_group"),
+)
+TOPIC_FILTER_PLUGIN: Plugin[TopicFilter] = Plugin(
+    "topic filter",
+    "tsoffset.topic_filters",
+    {f"{MIRROR_PACKAGE}DefaultTopicFilter": DefaultTopicFilter},
+    ("configure", "should_replicate_topic"),
+)
+
+
+def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
+    """An instance of the class called `name`, configured.
+
+    Raises UnusablePlugin, which speaks of the class, and InvalidSetting, which speaks of
+    another key. A user's class may raise what it likes: its words are in the text.
+    """
+    make: Callable[[], Any] | None = plugin.own.get(name)
+    if make is None:
+        make = _users_class(plugin, name)
+    try:
+        instance = make()
+    except Exception as error:
+        raise UnusablePlugin(f"cannot be made without arguments: {_told(error)}") from None
+    try:
+        instance.configure(dict(settings))
+    except InvalidSetting:
+        raise
+    except Exception as error:
+        raise UnusablePlugin(f"its method configure failed: {_told(error)}") from None
+    made: T = instance
+    return made
+
+
+def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
+    found = _by_entry_point(plugin, name) or _by_path(plugin, name)
+    if not isinstance(found, type):
+        raise UnusablePlugin("is no class")
+    missing = [method for method in plugin.methods if not callable(getattr(found, method, None))]
+    if missing:
+        raise UnusablePlugin(f"the class lacks {' and '.join(missing)}; {_how(plugin)}")
+    return found
+
+
+def _by_entry_point(plugin: Plugin[T], name: str) -> object | None:
+    for entry_point in entry_points(group=plugin.entry_point_group, name=name):
+        try:
+            loaded: object = entry_point.load()
+        except Exception as error:
+            raise UnusablePlugin(
+                f"the entry point {entry_point.value} cannot be loaded: {_told(error)}"
+            ) from None
+        return loaded
+    return None
+
+
+def _by_path(plugin: Plugin[T], name: str) -> object:
+    module_name, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
+    if not module_name or not attribute:
+        raise UnusablePlugin(
+            f"is no entry point in {plugin.entry_point_group} and no class; {_how(plugin)}"
+        )
+    try:
+        found: Any = import_module(module_name)
+    except ModuleNotFoundError as error:
+        # The module may be there and itself miss one that it imports.
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise UnusablePlugin(f"importing {module_name} failed: {_told(error)}") from None
+        what = (
+            "is a Java class, which cannot be used here"
+            if name.startswith(_JAVA_ROOTS)
+            else f"there is no Python module {error.name}"
+        )
+        raise UnusablePlugin(f"{what}; {_how(plugin)}") from None
+    except Exception as error:
+        raise UnusablePlugin(f"importing {module_name} failed: {_told(error)}") from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise UnusablePlugin(f"the module {module_name} has no {attribute}")
+        found = getattr(found, part)
+    return found
+
+
+def _how(plugin: Plugin[T]) -> str:
+    return (
+        f"write the {plugin.noun} as a Python class with the methods"
+        f" {', '.join(plugin.methods)} and name it package.module:Class"
+    )
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

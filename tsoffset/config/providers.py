@@ -1,0 +1,116 @@
+"""References to values kept elsewhere: `${env:NAME}`, `${file:path:key}`, `${dir:path:file}`.
+
+The grammar is that of Kafka's ConfigTransformer, the three providers are those that come
+with Kafka (EnvVarConfigProvider, FileConfigProvider, DirectoryConfigProvider). They work
+without a `config.providers` line; such a line may give them other names.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import javaproperties
+
+_REFERENCE = re.compile(r"\$\{(?P<provider>[^}:]*):(?:(?P<path>[^}:]*):)?(?P<key>[^}]*)\}")
+_KAFKA_PROVIDERS = "org.apache.kafka.common.config.provider."
+_KINDS = {
+    f"{_KAFKA_PROVIDERS}EnvVarConfigProvider": "env",
+    f"{_KAFKA_PROVIDERS}FileConfigProvider": "file",
+    f"{_KAFKA_PROVIDERS}DirectoryConfigProvider": "dir",
+}
+
+
+class Unresolved(ValueError):
+    """A value refers to something that is not there; `reasons` has one sentence for each."""
+
+    def __init__(self, reasons: tuple[str, ...]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
+class Resolver:
+    """Replaces references in values; remembers what it put in, so that it can be hidden.
+
+    `classes` maps names from `config.providers.<name>.class` to Java classes. A file is read
+    once, so that all values that refer to it belong together.
+    """
+
+    def __init__(self, classes: Mapping[str, str]) -> None:
+        self._kinds = {kind: kind for kind in _KINDS.values()}
+        for name, java_class in classes.items():
+            # An unknown class under a known name must not be taken for Kafka's own.
+            self._kinds[name] = _KINDS.get(java_class.strip(), "")
+        self._properties = lru_cache(maxsize=None)(_read_properties)
+        self.substituted: set[str] = set()
+
+    def resolve(self, text: str) -> str:
+        """`text` with every reference replaced. Raises Unresolved, which names each."""
+        reasons: list[str] = []
+
+        def replacement(reference: re.Match[str]) -> str:
+            try:
+                value = self._look_up(reference)
+            except LookupError as error:
+                reasons.append(f"{reference.group()}: {error.args[0]}")
+                return ""
+            self.substituted.add(value)
+            return value
+
+        resolved = _REFERENCE.sub(replacement, text)
+        if reasons:
+            raise Unresolved(tuple(reasons))
+        return resolved
+
+    def _look_up(self, reference: re.Match[str]) -> str:
+        """The value; raises LookupError with a sentence."""
+        provider, path, key = reference.group("provider", "path", "key")
+        match self._kinds.get(provider):
+            case "env":
+                if (value := os.environ.get(key)) is None:
+                    raise LookupError(f"the environment variable {key} is not set")
+                return value
+            case "file":
+                if not path:
+                    raise LookupError("write ${file:path:key}")
+                properties = self._properties(path)
+                if key not in properties:
+                    raise LookupError(f"the file {path} has no key {key}")
+                return properties[key]
+            case "dir":
+                if not path:
+                    raise LookupError("write ${dir:path:file}")
+                return _read_directory_file(path, key)
+            case _:
+                names = ", ".join(sorted(name for name, kind in self._kinds.items() if kind))
+                raise LookupError(f"there is no config provider {provider}; there are {names}")
+
+
+def _read_properties(path: str) -> dict[str, str]:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise LookupError(f"the file {path} cannot be read: {error.strerror}") from None
+    try:
+        return dict(javaproperties.loads(content.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise LookupError(f"the file {path} is not UTF-8 text") from None
+    except javaproperties.InvalidUEscapeError:
+        raise LookupError(f"the file {path} has a \\u without four hexadecimal digits") from None
+
+
+def _read_directory_file(directory: str, name: str) -> str:
+    """The file's text without the line end that editors put after it."""
+    # A name that leads out of the directory is no file of it, as in DirectoryConfigProvider.
+    if not name or name in (".", "..") or "/" in name or os.sep in name:
+        raise LookupError(f"{name} is no file's name")
+    try:
+        content = (Path(directory) / name).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise LookupError(
+            f"the file {name} in {directory} cannot be read: {error.strerror}"
+        ) from None
+    except UnicodeDecodeError:
+        raise LookupError(f"the file {name} in {directory} is not UTF-8 text") from None
+    return re.sub(r"\r?\n\Z", "", content)

@@ -1,0 +1,188 @@
+"""Looking at each entry by itself: is its key known here, is its value right."""
+
+import difflib
+import re
+from collections.abc import Collection
+from typing import Any
+
+from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES
+from tsoffset.config.findings import Entry, Findings
+from tsoffset.config.flow_keys import ENABLED, FLOW_KEYS, ISOLATION
+from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key, Use
+from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
+
+_SECURITY = re.compile(r"(?:^|\.)(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)")
+_SECURITY_REFUSED = (
+    "security settings are not supported yet; until they are, connections are PLAINTEXT and a"
+    " setting that asks for more is never ignored"
+)
+_PROVIDER_PARAMETER = re.compile(r"config\.providers\..+\.param\.")
+_BARE_ISOLATION = "isolation.level"
+
+_FLOW = {key.name: key for key in FLOW_KEYS}
+_CLUSTER = {key.name: key for key in CLUSTER_KEYS}
+_FILE = {key.name: key for key in FILE_KEYS}
+_ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith(".*"))
+_FAMILIES = tuple(
+    name.removesuffix("*")
+    for name in (*(key.name for key in ACCEPTED_KEYS), *_FILE)
+    if name.endswith(".*")
+)
+_CLIENT = CLIENT_NAMES | _CLUSTER.keys()
+
+# Keys that mean themselves at the top level, whatever the aliases are.
+TOP_NAMES = frozenset({*_FLOW, *_FILE, *_ACCEPTED})
+
+
+def is_security(name: str, value: str | None) -> bool:
+    """True for a setting, without its alias, that asks for anything but PLAINTEXT.
+
+    With `value` None, true where that is so whatever the value.
+    """
+    if name.startswith("spark.") or not _SECURITY.search(name):
+        return False
+    if name.endswith("security.protocol"):
+        return value is not None and value.strip().upper() != "PLAINTEXT"
+    return True
+
+
+def refuse_security(entry: Entry, findings: Findings) -> None:
+    """Say that security settings are not supported yet; no value is shown."""
+    findings.problem(entry, _SECURITY_REFUSED, with_value=False)
+
+
+def review(place: Place, setting: Setting, *, dedicated: bool, findings: Findings) -> bool:
+    """Report what is wrong with one setting, or odd about it; False where it is wrong.
+
+    `dedicated` is true for a file with `clusters`; a Connect configuration has only a top
+    level, and there a cluster's bare setting is nobody's.
+    """
+    slip = _flow_slip(place, setting) if dedicated else None
+    if slip is not None:
+        findings.problem(setting.entry, slip)
+        return False
+    key, advice = _known(place, dedicated)
+    if advice is not None:
+        findings.warning(setting.entry, advice)
+    if key is None:
+        return True
+    if key.use is Use.LATER:
+        findings.warning(setting.entry, "is known, but has no effect yet")
+    try:
+        key.read(setting.value)
+    except ValueError as error:
+        findings.problem(setting.entry, str(error))
+        return False
+    return True
+
+
+def _flow_slip(place: Place, setting: Setting) -> str | None:
+    """What is wrong with a key that turns a flow on without effect; None where nothing."""
+    if place.top and setting.value.startswith("->"):
+        return "blanks end a key; write A->B.name = value without any around the arrow"
+    on = setting.value.lower() == "true"
+    if place.top and on and "->" in place.name and place.name.endswith(f".{ENABLED.name}"):
+        return "turns on a flow between clusters that are not both in `clusters`"
+    if on and place.flow is not None and place.flow[0] == place.flow[1]:
+        return "a flow leads from one cluster to another" if place.name == ENABLED.name else None
+    return None
+
+
+def _known(place: Place, dedicated: bool) -> tuple[Key[Any] | None, str | None]:
+    """The key that is read from there; else what to tell the user, None where nothing."""
+    name = place.name
+    if place.cluster is not None:
+        return _known_of_cluster(name, place.cluster)
+    if name in _FLOW:
+        return _FLOW[name], None
+    if prefix := CLUSTER_PREFIX.match(name):
+        return _cluster_setting(name[prefix.end() :], prefix.group())
+    if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
+        return _client_setting(name[prefix.end() :], prefix)
+    if _PROVIDER_PARAMETER.match(name):
+        return None, "has no effect: providers read what the configuration names, wherever it is"
+    if place.flow is not None:
+        return _known_of_flow(name, "->".join(place.flow))
+    if name in _FILE or name.startswith("spark."):
+        return _FILE.get(name), None
+    if name in _CLUSTER or name == _BARE_ISOLATION:
+        return _cluster_setting(name, "") if dedicated else (None, _bare_advice(name))
+    if _is_accepted(name):
+        return None, None
+    if dedicated and "->" in name:
+        return None, "has no effect: it is of a flow between clusters that are not in `clusters`"
+    alias = _alias_before(name)
+    if dedicated and alias is not None:
+        return None, f"has no effect: {alias} is not among `clusters`"
+    return None, _nearest(name, TOP_NAMES | _CLUSTER.keys(), "")
+
+
+def _known_of_cluster(name: str, alias: str) -> tuple[Key[Any] | None, str | None]:
+    """The same for what stands after `A.`."""
+    if name in _FLOW and name != ISOLATION.name:
+        advice = f"write {name}, or {alias}->B.{name} for one flow"
+        return None, f"has no effect: it is a flow's; {advice}"
+    if prefix := CLIENT_PREFIX.match(name):
+        return _client_setting(name[prefix.end() :], prefix)
+    if name in _FILE or name.startswith("spark."):
+        return None, f"has no effect: it is the whole file's; write {name}"
+    return _cluster_setting(name, f"{alias}.")
+
+
+def _known_of_flow(name: str, flow: str) -> tuple[Key[Any] | None, str | None]:
+    """The same for what stands after `A->B.` and is none of a flow's own keys."""
+    if name in _FILE or name.startswith("spark."):
+        return None, f"has no effect: it is the whole file's; write {name}"
+    # `A->B.client.id` names MirrorMaker 2's worker, and no cluster's client.
+    if name == _BARE_ISOLATION or (name in _CLUSTER and name != "client.id"):
+        return None, _bare_advice(name)
+    if _is_accepted(name):
+        return None, None
+    return None, _nearest(name, {*_FLOW, *_ACCEPTED}, f"{flow}.")
+
+
+def _is_accepted(name: str) -> bool:
+    return name in _ACCEPTED or name in _CLIENT or name.startswith(_FAMILIES)
+
+
+def _bare_advice(name: str) -> str:
+    if name == _BARE_ISOLATION:
+        return f"has no effect here; it is a consumer's: write {ISOLATION.name}"
+    at_a_side = f"source.cluster.{name} or target.cluster.{name}"
+    return f"has no effect here; it is a cluster's: write {at_a_side}"
+
+
+def _cluster_setting(rest: str, prefix: str) -> tuple[Key[Any] | None, str | None]:
+    if rest == _BARE_ISOLATION:
+        return None, _bare_advice(rest)
+    if rest in _CLUSTER:
+        return _CLUSTER[rest], None
+    if _is_accepted(rest):
+        return None, None
+    return None, _nearest(rest, _CLIENT, prefix)
+
+
+def _client_setting(rest: str, prefix: re.Match[str]) -> tuple[Key[Any] | None, str | None]:
+    """Settings of one kind of client: we read the admin's and the source consumer's isolation."""
+    if prefix["client"] == "admin" and rest in _CLUSTER:
+        return _CLUSTER[rest], None
+    if prefix["client"] == "consumer" and prefix["side"] != "target" and rest == _BARE_ISOLATION:
+        return ISOLATION, None
+    if rest in _CLIENT:
+        return None, None
+    # Clients have more settings than we know: only what looks like a slip is worth a word.
+    close = difflib.get_close_matches(rest, _CLIENT, n=1, cutoff=0.85)
+    if close:
+        return None, f"is no known key; did you mean {prefix.group()}{close[0]}?"
+    return None, None
+
+
+def _alias_before(name: str) -> str | None:
+    ends = [f".{key}" for key in _CLUSTER if name.endswith(f".{key}")]
+    return name.removesuffix(max(ends, key=len)) if ends else None
+
+
+def _nearest(name: str, candidates: Collection[str], prefix: str) -> str:
+    close = difflib.get_close_matches(name, sorted(candidates), n=1)
+    hint = f"did you mean {prefix}{close[0]}?" if close else "it has no effect"
+    return f"is no known key; {hint}"

@@ -1,0 +1,148 @@
+"""Reading the text of a configuration into entries that know their line."""
+
+import json
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import javaproperties
+
+from tsoffset.config.findings import Entry, Findings
+from tsoffset.errors import ConfigurationError, Problem
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Format(StrEnum):
+    """How a configuration is written."""
+
+    PROPERTIES = "properties"
+    JSON = "json"
+
+
+def read_text(path: str) -> str:
+    """The file's text: UTF-8 where it is that, else Latin-1 as Java reads properties.
+
+    Raises ConfigurationError.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise _unusable(path, f"cannot be read: {error.strerror}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def format_of(path: str, text: str) -> Format:
+    """Told by the name's ending, else by the first character. Raises ConfigurationError."""
+    suffix = Path(path).suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        raise _unusable(path, "is YAML; give a MirrorMaker 2 .properties or a Connect .json file")
+    if suffix == ".json" or (suffix != ".properties" and text.lstrip().startswith("{")):
+        return Format.JSON
+    return Format.PROPERTIES
+
+
+def parse(text: str, form: Format, file: str, findings: Findings) -> tuple[Entry, ...]:
+    """The entries in the file's order; of a key given twice only the last, with a warning.
+
+    Text that cannot be parsed is a problem and gives no entries.
+    """
+    parser = _json if form is Format.JSON else _properties
+    last: dict[str, Entry] = {}
+    for entry in parser(text, file, findings):
+        earlier = last.pop(entry.key, None)
+        if earlier is not None:
+            where = "before" if earlier.line is None else f"on line {earlier.line}"
+            findings.warning(entry, f"given twice; this one holds, the one {where} does not")
+        last[entry.key] = entry
+    return tuple(last.values())
+
+
+def _properties(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
+    entries: list[Entry] = []
+    line = 1
+    try:
+        for element in javaproperties.parse(text):
+            if isinstance(element, javaproperties.KeyValue):
+                entries.append(Entry(element.key, element.value, file, line))
+            line += len(_LINE_END.findall(element.source))
+    except javaproperties.InvalidUEscapeError:
+        findings.missing("\\u", "must be followed by four hexadecimal digits", file, line)
+    return tuple(entries)
+
+
+def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
+    try:
+        document = json.loads(text, object_pairs_hook=_Pairs)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+        findings.missing("JSON", f"cannot be parsed: {reason}", file, line)
+        return ()
+    if not isinstance(document, _Pairs):
+        findings.missing("JSON", "must be one object, a connector's configuration", file)
+        return ()
+    # Connect's REST API takes {"name": ..., "config": {...}}; a file may hold the inner object.
+    nested = [value for key, value in document.pairs if key == "config"]
+    if not nested or not isinstance(nested[-1], _Pairs):
+        return tuple(_json_entries(document.pairs, text, 0, file, findings))
+    for key, _ in document.pairs:
+        if key not in ("config", "name"):
+            findings.warning(
+                Entry(key, "", file, _line_of(text, key, 0, 0)),
+                "stands beside `config`, so it has no effect; move it into `config`",
+            )
+    begin = next(iter(_members(text, "config", 0)), 0)
+    return tuple(_json_entries(nested[-1].pairs, text, begin, file, findings))
+
+
+def _json_entries(
+    pairs: list[tuple[str, object]], text: str, begin: int, file: str, findings: Findings
+) -> Iterator[Entry]:
+    occurrences: dict[str, int] = {}
+    for key, value in pairs:
+        nth = occurrences.get(key, 0)
+        occurrences[key] = nth + 1
+        line = _line_of(text, key, nth, begin)
+        if value is None:
+            continue
+        if isinstance(value, str):
+            yield Entry(key, value, file, line)
+        elif isinstance(value, bool):
+            yield Entry(key, "true" if value else "false", file, line)
+        elif isinstance(value, int | float):
+            yield Entry(key, str(value), file, line)
+        else:
+            findings.problem(
+                Entry(key, "", file, line),
+                "must be text, a number, true or false; a list is written as text with commas",
+                with_value=False,
+            )
+
+
+class _Pairs:
+    """A JSON object with its pairs as written, keys given twice included."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        self.pairs = pairs
+
+
+def _members(text: str, key: str, begin: int) -> list[int]:
+    """Where members of that name stand in JSON text, from `begin` on."""
+    # A quotation mark inside a string has a backslash before it, so none of these is in one.
+    member = re.compile(rf"(?<!\\){re.escape(json.dumps(key))}\s*:")
+    return [found.start() for found in member.finditer(text, begin)]
+
+
+def _line_of(text: str, key: str, nth: int, begin: int) -> int | None:
+    """The line of the nth member of that name; None where the name is written with escapes."""
+    found = _members(text, key, begin)
+    return len(_LINE_END.findall(text, 0, found[nth])) + 1 if nth < len(found) else None
+
+
+def _unusable(path: str, why: str) -> ConfigurationError:
+    return ConfigurationError((Problem("configuration", None, why, path),))

@@ -1,0 +1,126 @@
+"""From text to values. Each reader raises ValueError with a sentence of what is allowed.
+
+The texts never repeat the value: it may have come out of a `${...}` and be secret.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from tsoffset.model import Isolation
+from tsoffset.patterns import split_list
+
+T = TypeVar("T")
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_NAME_PART = re.compile(r"[0-9A-Za-z._-]+")
+_ADDRESS = re.compile(
+    r"(?:(?P<protocol>[A-Za-z_]+)://)?"
+    r"(?P<host>[0-9A-Za-z_](?:[0-9A-Za-z._-]*[0-9A-Za-z_])?|\[[0-9A-Fa-f:.]+(?:%[0-9A-Za-z]+)?\])"
+    r":(?P<port>[0-9]{1,5})"
+)
+INT32_MAX = 2**31 - 1
+
+
+def text(value: str) -> str:
+    """The value without blanks around it; it must not be empty."""
+    stripped = value.strip()
+    if not stripped:
+        raise ValueError("must not be empty")
+    return stripped
+
+
+def name_part(value: str) -> str:
+    """Text that may be part of a topic's name."""
+    stripped = value.strip()
+    if not _NAME_PART.fullmatch(stripped):
+        raise ValueError("must be made of letters, digits, `.`, `_` and `-`, as topic names are")
+    return stripped
+
+
+def names(value: str) -> tuple[str, ...]:
+    """A list with commas; empty text is an empty list."""
+    return split_list(value)
+
+
+def boolean(value: str) -> bool:
+    """`true` or `false`, in any case."""
+    match value.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ValueError("must be true or false")
+
+
+def integer(least: int, most: int = INT32_MAX) -> Callable[[str], int]:
+    """A reader of decimal integers from `least` to `most`."""
+
+    def read(value: str) -> int:
+        stripped = value.strip()
+        if _INTEGER.fullmatch(stripped) and least <= int(stripped) <= most:
+            return int(stripped)
+        raise ValueError(f"must be an integer from {least} to {most}")
+
+    return read
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """A reader of one of a few words, in any case."""
+
+    def read(value: str) -> str:
+        if (word := value.strip().lower()) in allowed:
+            return word
+        raise ValueError(f"must be {' or '.join(allowed)}")
+
+    return read
+
+
+def some_of(*allowed: str) -> Callable[[str], frozenset[str]]:
+    """A reader of a list of some of a few words, in any case and at least one."""
+
+    def read(value: str) -> frozenset[str]:
+        words = frozenset(word.lower() for word in split_list(value))
+        if words and words <= set(allowed):
+            return words
+        raise ValueError(f"must be one or more of {', '.join(allowed)}, with commas between")
+
+    return read
+
+
+def optional(read: Callable[[str], T]) -> Callable[[str], T | None]:
+    """The same reader, for a key whose absence is None."""
+    return read
+
+
+def as_text(read: Callable[[str], object]) -> Callable[[str], str]:
+    """A reader that checks as `read` does and gives the text, for what is handed on as text."""
+
+    def checked(value: str) -> str:
+        read(value)
+        return value.strip()
+
+    return checked
+
+
+def isolation(value: str) -> Isolation:
+    """One of Kafka's two isolation levels."""
+    return Isolation(one_of(*Isolation)(value))
+
+
+def addresses(value: str) -> tuple[str, ...]:
+    """A list of `host:port` (IPv6 in brackets), as `bootstrap.servers` holds them.
+
+    A leading `PLAINTEXT://` is dropped; empty items are passed over, as Kafka does.
+    """
+    found = []
+    for item in filter(None, split_list(value)):
+        address = _ADDRESS.fullmatch(item)
+        if address is None or not 1 <= int(address["port"]) <= 65535:
+            raise ValueError("must be a list of host:port with ports from 1 to 65535")
+        if (address["protocol"] or "PLAINTEXT").upper() != "PLAINTEXT":
+            raise ValueError("must be a list of host:port; security settings are not supported yet")
+        found.append(f"{address['host']}:{address['port']}")
+    if not found:
+        raise ValueError("must name at least one host:port")
+    return tuple(dict.fromkeys(found))
