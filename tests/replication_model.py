@@ -102,6 +102,19 @@ class World:
         )
         return again + to_come
 
+    def first_images(self, start: int, end: int) -> list[int]:
+        """Target offsets in [start, end) that hold the first image of a record that the source
+        still has."""
+        existing = {offset for offset, _ in self.source.messages(self.isolation)}
+        seen: set[int] = set()
+        found = []
+        for offset, origin in sorted(self.origins.items()):
+            if origin not in seen and origin in existing and start <= offset < end:
+                found.append(offset)
+            seen.add(origin)
+        there = set(self._on_target())
+        return [offset for offset in found if offset in there]
+
     def _on_target(self) -> list[int]:
         return [offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)]
 
@@ -208,7 +221,9 @@ def _copy(
     wanted = [(o, m) for o, m in readable if start <= o < end and o not in world.dropped]
     while wanted:
         if rng.random() < kind.foreign:
-            world.target.append([Message(NOW_MS + rng.randrange(300), b"other", b"%d" % len(wanted))])
+            world.target.append(
+                [Message(NOW_MS + rng.randrange(300), b"other", b"%d" % len(wanted))]
+            )
         size = rng.randrange(1, kind.batch + 1)
         part, wanted = wanted[:size], wanted[size:]
         if kind.transactions and rng.random() < 0.3:

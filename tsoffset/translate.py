@@ -12,15 +12,7 @@ after C that is on the target, now or later, is there at p or after.
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from tsoffset.evidence import (
-    GROWING_READ_BYTES,
-    Answer,
-    Edge,
-    Evidence,
-    Inquiry,
-    Question,
-    Unanswered,
-)
+from tsoffset.evidence import Answer, Edge, Evidence, Inquiry, Question, Unanswered
 from tsoffset.model import (
     Isolation,
     Outcome,
@@ -29,9 +21,9 @@ from tsoffset.model import (
     Record,
     Side,
     Skipped,
-    TimedOffset,
     Translated,
 )
+from tsoffset.pairs import Pair, Pairs
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -46,19 +38,6 @@ class Translation:
 
     outcome: Outcome
     source_timestamp_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The target record at `target_offset` is the first image of the source record.
-
-    `earliest_equal` is the lowest source offset whose image it may be instead: lower than
-    `source_offset` where an equal record stands before it. That costs re-reads, never safety.
-    """
-
-    source_offset: int
-    target_offset: int
-    earliest_equal: int
 
 
 Talk = Generator[Question, Answer, Translation]
@@ -97,6 +76,7 @@ class _Position:
         self.offset = offset
         self.evidence = evidence
         self.ask = Inquiry(evidence)
+        self.pairs = Pairs(self.ask)
         self.timestamp_ms: int | None = None
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
@@ -131,33 +111,34 @@ class _Position:
             return (yield from self._at_log_end())
 
         # Before any pair: what is left of a trimmed log may begin inside a repeat.
-        if (yield from self._begins_at_or_after()):
-            return self._translated(self.evidence.target.start, 0)
+        reread_bound = yield from self._rereads_from_log_start()
+        if reread_bound is not None:
+            return self._translated(self.evidence.target.start, reread_bound)
 
         # Steps 4 and 5: first where the lookup points, then by a scan. The record before
         # is tried in between, for it costs two questions and a scan may cost megabytes.
         if isinstance(following, Record):
-            pair = yield from self._pair_of(following)
+            pair = yield from self.pairs.pair_of(following)
             if pair is not None:
                 return self._resume_at(pair)
         previous = yield from self.ask.previous_data(SOURCE, self.offset)
         if isinstance(previous, Record):
             if self.timestamp_ms is None and following is not Edge.UNKNOWN:
                 self.timestamp_ms = previous.timestamp_ms
-            pair = yield from self._pair_of(previous)
+            pair = yield from self.pairs.pair_of(previous)
             if pair is not None:
                 return (yield from self._resume_behind(pair))
         if isinstance(following, Record):
-            pair = yield from self._pair_of(following, scan=True)
+            pair = yield from self.pairs.pair_of(following, scan=True)
             if pair is not None:
                 return self._resume_at(pair)
         if isinstance(previous, Record):
-            pair = yield from self._pair_of(previous, scan=True)
+            pair = yield from self.pairs.pair_of(previous, scan=True)
             if pair is not None:
                 return (yield from self._resume_behind(pair))
 
         # Steps 6 and 8: how far the mirror has come, and pairs further back.
-        frontier = yield from self._last_pair_on_target()
+        frontier = yield from self.pairs.last_on_target()
         if frontier is not None and frontier.source_offset < self.offset:
             return (yield from self._resume_behind(frontier))
         if isinstance(previous, Record):
@@ -190,9 +171,9 @@ class _Position:
             self.timestamp_ms = last.timestamp_ms
         pair = None
         if isinstance(last, Record):
-            pair = yield from self._pair_of(last)
+            pair = yield from self.pairs.pair_of(last)
             if pair is None:
-                pair = yield from self._pair_of(last, scan=True)
+                pair = yield from self.pairs.pair_of(last, scan=True)
         target = self.evidence.target
         may_be_end = not self.evidence.reverse and (
             self.evidence.remote_name or self.evidence.pair_proven or target.start == target.end
@@ -205,7 +186,7 @@ class _Position:
             return self._translated(target.end, 0)
         if pair is not None:
             return self._translated(target.end, pair.source_offset - pair.earliest_equal)
-        frontier = yield from self._last_pair_on_target()
+        frontier = yield from self.pairs.last_on_target()
         lowest = self.evidence.source.start if frontier is None else frontier.earliest_equal + 1
         return self._translated(
             target.end, self._most_data_between(lowest, self.offset), Precision.FRONTIER
@@ -254,167 +235,39 @@ class _Position:
             return source.count_known(start, end)
         return max(0, end - start)
 
-    # --- pairs --------------------------------------------------------------------------
+    def _rereads_from_log_start(self) -> Generator[Question, Answer, int | None]:
+        """The bound for the target's log start, where the log was trimmed and what is left
+        begins with a copy of a source record >= C; None where it is not seen to.
 
-    def _pair_of(
-        self, record: Record, *, scan: bool = False
-    ) -> Generator[Question, Answer, Pair | None]:
-        """The first image of a source record; None where it is not found or not proven.
-
-        Any copy has the record's own timestamp, so none lies below the target's time
-        lookup, and the lowest one met from there on without a gap is the first.
+        Where equal records lie on both sides of C the next ones decide; the start is always
+        safe, so what stays undecided costs re-reads only.
         """
-        if record.timestamp_ms is None:
-            return None
-        first = yield from self.ask.first_at_time(TARGET, record.timestamp_ms)
-        if first is None:
-            return None
-        copy = yield from self._lowest_equal(TARGET, record, first, scan=scan)
-        if copy is None:
-            return None
-        earliest = yield from self._earliest_if_unmistakable(record, copy)
-        if earliest is None or self.evidence.contradicted(record.offset, copy.offset):
-            return None
-        self.evidence.pair_proven = True
-        return Pair(record.offset, copy.offset, earliest)
-
-    def _lowest_equal(
-        self, side: Side, record: Record, first: TimedOffset, *, scan: bool
-    ) -> Generator[Question, Answer, Record | None]:
-        """The lowest record of `side` that equals `record`, read without a gap from `first`."""
-        view = self.evidence.view(side)
-        identity = view.identity(record)
-        growing = iter(GROWING_READ_BYTES)
-        max_bytes = next(growing)
-        while True:
-            known_to = view.covered_to(first.offset)
-            for offset in view.equals(identity):
-                if first.offset <= offset < known_to:
-                    return view.at(offset)
-            scanning = view.next_known(first.offset) is not None
-            if known_to >= view.end or (scanning and not scan):
-                return None
-            if not (yield from self.ask.read(side, known_to, max_bytes, scan=scanning)):
-                return None
-            max_bytes = next(growing, max_bytes)
-
-    def _earliest_if_unmistakable(
-        self, record: Record, copy: Record
-    ) -> Generator[Question, Answer, int | None]:
-        """The twin test: None where another source record may be what the copy is of.
-
-        A later equal record is dangerous: if its copy outlived the first one's, what lies
-        between would be skipped. So the run of the timestamp is read to its end on the
-        right. A record out of order may have a twin far away: it counts only if a direct
-        neighbour is equal on both sides.
-        """
-        assert record.timestamp_ms is not None
-        source = self.evidence.source
-        run_end = yield from self._run_end(record)
-        if run_end is None:
-            return None
-        equals = source.equals(source.identity(record))
-        if equals[-1] > record.offset:
-            return None
-        before = yield from self.ask.previous_data(SOURCE, record.offset)
-        after = source.next_known(record.offset + 1)
-        # What lies before the copy is older (it is the answer of the time lookup) or known.
-        copy_before: Record | Edge | None = self.evidence.target.previous_known(copy.offset)
-        copy_after = yield from self.ask.next_data(TARGET, copy.offset + 1)
-        mistakable = (
-            not _in_order(before, record, after)
-            or not _in_order(copy_before, copy, copy_after)
-            or (record.key is None and record.value is None)
-        )
-        several = len(self.evidence.target.equals(source.identity(record))) > 1
-        beside = self._equal(after, copy_after)
-        if (mistakable or several) and not beside:
-            copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
-            beside = self._equal(before, copy_before)
-            if mistakable and not beside:
-                return None
-        if equals[0] < record.offset:
-            return equals[0]
-        if several and not beside:
-            # The copy may be of an equal record that the source no longer has.
-            return source.start
-        if not mistakable and (
-            before is Edge.LOG_START
-            or (isinstance(before, Record) and before.timestamp_ms != record.timestamp_ms)
-        ):
-            return record.offset
-        # An earlier equal record has the same timestamp: none lies below the time lookup.
-        first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms)
-        if first is None:
-            return source.start
-        earliest = yield from self._lowest_equal(SOURCE, record, first, scan=True)
-        return first.offset if earliest is None else earliest.offset
-
-    def _run_end(self, record: Record) -> Generator[Question, Answer, int | None]:
-        """Where the run of this timestamp ends: the offset of the first later data record with
-        another one, or the readable end; None where it could not be read."""
-        assert record.timestamp_ms is not None
-        known = self.evidence.run_ends.get(record.timestamp_ms)
-        if known is not None and known[0] <= record.offset < known[1]:
-            return known[1]
-        at = record.offset + 1
-        while True:
-            own = at == record.offset + 1
-            following = yield from self.ask.next_data(SOURCE, at, scan=not own)
-            if following is Edge.UNKNOWN:
-                return None
-            if not isinstance(following, Record):
-                end = self.evidence.source.end
-                break
-            if following.timestamp_ms != record.timestamp_ms:
-                end = following.offset
-                break
-            at = following.offset + 1
-        self.evidence.run_ends[record.timestamp_ms] = (record.offset, end)
-        return end
-
-    def _equal(self, one: Record | Edge | None, other: Record | Edge | None) -> bool:
-        view = self.evidence.source
-        return (
-            isinstance(one, Record)
-            and isinstance(other, Record)
-            and view.identity(one) == view.identity(other)
-        )
-
-    def _begins_at_or_after(self) -> Generator[Question, Answer, bool]:
-        """True where the target's log was trimmed and its first data record is a copy of a
-        source record >= C: all equal ones seen lie there, so whichever it is of will do."""
-        target = self.evidence.target
+        source, target = self.evidence.source, self.evidence.target
         if target.start == 0:
-            return False
-        first = yield from self.ask.next_data(TARGET, target.start, scan=True)
-        if not isinstance(first, Record):
-            return False
-        original = yield from self._original_of(first)
-        if original is None:
-            return False
-        return self.evidence.source.equals(target.identity(first))[0] >= self.offset
-
-    def _original_of(self, copy: Record) -> Generator[Question, Answer, Record | None]:
-        """The lowest source record that equals a target record."""
-        if copy.timestamp_ms is None:
             return None
-        first = yield from self.ask.first_at_time(SOURCE, copy.timestamp_ms)
-        if first is None:
+        at = target.start
+        for _ in range(self.evidence.settings.budget):
+            copy = yield from self.ask.next_data(TARGET, at, scan=True)
+            if not isinstance(copy, Record):
+                return None
+            original = yield from self.pairs.original_of(copy)
+            equals = source.equals(target.identity(copy))
+            if original is None:
+                at = copy.offset + 1
+                continue
+            if equals[-1] < self.offset:
+                return None
+            if equals[0] >= self.offset:
+                following = source.next_known(original.offset + 1)
+                beside = self.pairs.equal(following, target.next_known(copy.offset + 1))
+                if beside and at == target.start:
+                    return 0
+                break
+            at = copy.offset + 1
+        else:
             return None
-        return (yield from self._lowest_equal(SOURCE, copy, first, scan=True))
-
-    def _last_pair_on_target(self) -> Generator[Question, Answer, Pair | None]:
-        """The pair of the last data record on the target, if it is the first image: so far
-        the mirror has come."""
-        target = self.evidence.target
-        last = yield from self.ask.previous_data(TARGET, target.end)
-        if not isinstance(last, Record):
-            return None
-        original = yield from self._original_of(last)
-        if original is None:
-            return None
-        return (yield from self._pair_of(original, scan=True))
+        # Some of what is left may be copies of records before C that the source has lost.
+        return self._most_data_between(source.start, self.offset)
 
     def _pair_further_back(self, previous: Record) -> Generator[Question, Answer, Pair | None]:
         """A pair of the source record 2, 4, 8, ... before C; the nearest that is found."""
@@ -425,7 +278,7 @@ class _Position:
             if record is Edge.UNKNOWN:
                 return None
             if isinstance(record, Record) and record.offset < tried:
-                pair = yield from self._pair_of(record)
+                pair = yield from self.pairs.pair_of(record)
                 if pair is not None:
                     return pair
             tried = min(tried, at)
@@ -481,18 +334,3 @@ class _Position:
             f"the records at offset {self.offset} of {self.evidence.source.partition} carry no "
             "timestamp to look up; have producers set one",
         )
-
-
-def _in_order(before: Record | Edge | None, record: Record, after: Record | Edge | None) -> bool:
-    """True where the timestamp lies between those of its neighbours, as far as there are any;
-    a neighbour that is not known, or carries no timestamp, is none to rely on."""
-    stamp = record.timestamp_ms
-    assert stamp is not None
-    for neighbour, sign in ((before, 1), (after, -1)):
-        if neighbour is Edge.UNKNOWN:
-            return False
-        if isinstance(neighbour, Record):
-            other = neighbour.timestamp_ms
-            if other is None or sign * (stamp - other) < 0:
-                return False
-    return True

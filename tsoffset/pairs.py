@@ -1,0 +1,216 @@
+"""Pairs: finding the image of a source record on the target, and proving that it is one.
+
+Equal content makes a candidate. It is a pair once no other source record can be meant (the
+twin test) and no earlier copy exists (first images): docs/design.md section 1.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question
+from tsoffset.model import Record, Side, TimedOffset
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The target record at `target_offset` is the first image of the source record.
+
+    `earliest_equal` is the lowest source offset whose image it may be instead: lower than
+    `source_offset` where an equal record stands before it. That costs re-reads, never safety.
+    """
+
+    source_offset: int
+    target_offset: int
+    earliest_equal: int
+
+
+class Pairs:
+    """Looks for pairs on behalf of one position."""
+
+    def __init__(self, ask: Inquiry) -> None:
+        self.ask = ask
+        self.evidence = ask.evidence
+
+    def pair_of(
+        self, record: Record, *, scan: bool = False
+    ) -> Generator[Question, Answer, Pair | None]:
+        """The first image of a source record; None where it is not found or not proven.
+
+        Any copy has the record's own timestamp, so none lies below the target's time
+        lookup, and the lowest one met from there on without a gap is the first.
+        """
+        if record.timestamp_ms is None:
+            return None
+        first = yield from self.ask.first_at_time(TARGET, record.timestamp_ms)
+        if first is None:
+            return None
+        copy = yield from self._lowest_equal(TARGET, record, first, scan=scan)
+        if copy is None:
+            return None
+        earliest = yield from self._earliest_if_unmistakable(record, copy)
+        if self.evidence.target.start > 0:
+            yield from self._look_for_repeat()
+        if earliest is None or self.evidence.contradicted(record.offset, copy.offset):
+            return None
+        self.evidence.pair_proven = True
+        return Pair(record.offset, copy.offset, earliest)
+
+    def _lowest_equal(
+        self, side: Side, record: Record, first: TimedOffset, *, scan: bool
+    ) -> Generator[Question, Answer, Record | None]:
+        """The lowest record of `side` that equals `record`, read without a gap from `first`."""
+        view = self.evidence.view(side)
+        identity = view.identity(record)
+        growing = iter(GROWING_READ_BYTES)
+        max_bytes = next(growing)
+        while True:
+            known_to = view.covered_to(first.offset)
+            for offset in view.equals(identity):
+                if first.offset <= offset < known_to:
+                    return view.at(offset)
+            scanning = view.next_known(first.offset) is not None
+            if known_to >= view.end or (scanning and not scan):
+                return None
+            if not (yield from self.ask.read(side, known_to, max_bytes, scan=scanning)):
+                return None
+            max_bytes = next(growing, max_bytes)
+
+    def _earliest_if_unmistakable(
+        self, record: Record, copy: Record
+    ) -> Generator[Question, Answer, int | None]:
+        """The twin test: None where another source record may be what the copy is of.
+
+        A later equal record is dangerous: if its copy outlived the first one's, what lies
+        between would be skipped. So the run of the timestamp is read to its end on the
+        right. A record out of order may have a twin far away: it counts only if a direct
+        neighbour is equal on both sides.
+        """
+        assert record.timestamp_ms is not None
+        source = self.evidence.source
+        run_end = yield from self._run_end(record)
+        if run_end is None:
+            return None
+        equals = source.equals(source.identity(record))
+        if equals[-1] > record.offset:
+            return None
+        before = yield from self.ask.previous_data(SOURCE, record.offset)
+        after = source.next_known(record.offset + 1)
+        # What lies before the copy is older (it is the answer of the time lookup) or known.
+        copy_before: Record | Edge | None = self.evidence.target.previous_known(copy.offset)
+        copy_after = yield from self.ask.next_data(TARGET, copy.offset + 1)
+        mistakable = (
+            not _in_order(before, record, after)
+            or not _in_order(copy_before, copy, copy_after)
+            or (record.key is None and record.value is None)
+        )
+        several = len(self.evidence.target.equals(source.identity(record))) > 1
+        beside = self.equal(after, copy_after)
+        if (mistakable or several) and not beside:
+            copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
+            beside = self.equal(before, copy_before)
+            if mistakable and not beside:
+                return None
+        if equals[0] < record.offset:
+            return equals[0]
+        if several and not beside:
+            # The copy may be of an equal record that the source no longer has.
+            return source.start
+        if not mistakable and (
+            before is Edge.LOG_START
+            or (isinstance(before, Record) and before.timestamp_ms != record.timestamp_ms)
+        ):
+            return record.offset
+        # An earlier equal record has the same timestamp: none lies below the time lookup.
+        first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms)
+        if first is None:
+            return source.start
+        earliest = yield from self._lowest_equal(SOURCE, record, first, scan=True)
+        return first.offset if earliest is None else earliest.offset
+
+    def _run_end(self, record: Record) -> Generator[Question, Answer, int | None]:
+        """Where the run of this timestamp ends: the offset of the first later data record with
+        another one, or the readable end; None where it could not be read."""
+        assert record.timestamp_ms is not None
+        known = self.evidence.run_ends.get(record.timestamp_ms)
+        if known is not None and known[0] <= record.offset < known[1]:
+            return known[1]
+        at = record.offset + 1
+        while True:
+            own = at == record.offset + 1
+            following = yield from self.ask.next_data(SOURCE, at, scan=not own)
+            if following is Edge.UNKNOWN:
+                return None
+            if not isinstance(following, Record):
+                end = self.evidence.source.end
+                break
+            if following.timestamp_ms != record.timestamp_ms:
+                end = following.offset
+                break
+            at = following.offset + 1
+        self.evidence.run_ends[record.timestamp_ms] = (record.offset, end)
+        return end
+
+    def equal(self, one: Record | Edge | None, other: Record | Edge | None) -> bool:
+        """True where both are records and each may be the other's image."""
+        view = self.evidence.source
+        return (
+            isinstance(one, Record)
+            and isinstance(other, Record)
+            and view.identity(one) == view.identity(other)
+        )
+
+    def _look_for_repeat(self) -> Generator[Question, Answer, None]:
+        """Have seen whether the log ends inside a repeat: then the source record after the last
+        one copied is on the target already, and `contradicted` knows. Only a trimmed log can
+        have lost a first image and kept a later copy."""
+        target = self.evidence.target
+        last = yield from self.ask.previous_data(TARGET, target.end)
+        if not isinstance(last, Record):
+            return
+        original = yield from self.original_of(last)
+        if original is None:
+            return
+        following = yield from self.ask.next_data(SOURCE, original.offset + 1)
+        if not isinstance(following, Record) or following.timestamp_ms is None:
+            return
+        first = yield from self.ask.first_at_time(TARGET, following.timestamp_ms)
+        if first is not None:
+            yield from self._lowest_equal(TARGET, following, first, scan=False)
+
+    def original_of(self, copy: Record) -> Generator[Question, Answer, Record | None]:
+        """The lowest source record that equals a target record."""
+        if copy.timestamp_ms is None:
+            return None
+        first = yield from self.ask.first_at_time(SOURCE, copy.timestamp_ms)
+        if first is None:
+            return None
+        return (yield from self._lowest_equal(SOURCE, copy, first, scan=True))
+
+    def last_on_target(self) -> Generator[Question, Answer, Pair | None]:
+        """The pair of the last data record on the target, if it is the first image: so far
+        the mirror has come."""
+        target = self.evidence.target
+        last = yield from self.ask.previous_data(TARGET, target.end)
+        if not isinstance(last, Record):
+            return None
+        original = yield from self.original_of(last)
+        if original is None:
+            return None
+        return (yield from self.pair_of(original, scan=True))
+
+
+def _in_order(before: Record | Edge | None, record: Record, after: Record | Edge | None) -> bool:
+    """True where the timestamp lies between those of its neighbours, as far as there are any;
+    a neighbour that is not known, or carries no timestamp, is none to rely on."""
+    stamp = record.timestamp_ms
+    assert stamp is not None
+    for neighbour, sign in ((before, 1), (after, -1)):
+        if neighbour is Edge.UNKNOWN:
+            return False
+        if isinstance(neighbour, Record):
+            other = neighbour.timestamp_ms
+            if other is None or sign * (stamp - other) < 0:
+                return False
+    return True
