@@ -6,14 +6,13 @@ from typing import Any, Self
 
 from kafka.errors import KafkaError
 
-from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.connections import Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.group_offsets import CommittedOffsets
 from tsoffset.kafka.groups import Groups
 from tsoffset.kafka.log_offsets import LogOffsets
 from tsoffset.kafka.reads import Reads
-from tsoffset.kafka.rounds import Again, in_rounds
+from tsoffset.kafka.rounds import Again, as_a_whole, in_rounds
 from tsoffset.kafka.topology import Topology
 from tsoffset.model import (
     Broker,
@@ -76,13 +75,10 @@ class KafkaCluster:
         """The brokers with their versions, and the bootstrap addresses that do not answer."""
         deadline = self._deadline()
 
-        async def attempt(_: Collection[None]) -> dict[None, ClusterDescription]:
-            return {None: await self._describe(deadline)}
+        async def work() -> ClusterDescription:
+            return await self._describe(deadline)
 
-        description: ClusterDescription = _whole(
-            in_rounds(self._connections, (None,), attempt, "describe the cluster", deadline)
-        )
-        return description
+        return as_a_whole(self._connections, work, deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
         metadata = await self._topology.metadata((), deadline)
@@ -132,10 +128,10 @@ class KafkaCluster:
                 self._connections, sorted(set(names)), some, "describe topics", deadline
             )
 
-        async def every(_: Collection[None]) -> dict[None, Mapping[str, Any]]:
-            return {None: await self._topology.describe(None, deadline)}
+        async def every() -> Mapping[str, TopicDescription | Failed | Again]:
+            return await self._topology.describe(None, deadline)
 
-        found = _whole(in_rounds(self._connections, (None,), every, "describe topics", deadline))
+        found = as_a_whole(self._connections, every, deadline)
         return {
             name: answer.otherwise if isinstance(answer, Again) else answer
             for name, answer in sorted(found.items())
@@ -192,11 +188,3 @@ class KafkaCluster:
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self._settings.admin_timeout_ms)
-
-
-def _whole(answers: Mapping[None, Any]) -> Any:
-    """The one answer about the cluster as a whole, for which there is no partial failure."""
-    answer = answers[None]
-    if isinstance(answer, Failed):
-        raise ClusterUnreachable(answer.message)
-    return answer

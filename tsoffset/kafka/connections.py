@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from kafka.cluster import collect_hosts
 from kafka.errors import (
-    IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
+    KafkaProtocolError,
     KafkaTimeoutError,
     NodeNotReadyError,
 )
@@ -23,7 +23,7 @@ from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.settings import ClusterSettings
@@ -101,7 +101,7 @@ class Connections:
             self._loop.start()
         try:
             result: T = self._loop.run(work)
-        except Exception:
+        except ClusterUnreachable:
             raise
         except BaseException:
             # An interrupted call leaves requests behind; the next one must not meet them.
@@ -141,7 +141,7 @@ class Connections:
             return
         try:
             loop.run(manager.close)
-        except (KafkaError, RuntimeError):
+        except Exception:  # whatever ended the loop, what is left of it goes now
             logging.getLogger(__name__).debug("kafka_loop_was_gone", exc_info=True)
         loop.stop(timeout_ms=_CLOSE_MS)
         loop.close()
@@ -188,7 +188,10 @@ class Connections:
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
         if not connection.connected:
             timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
-            await self.within(connection.init_future, deadline.milliseconds(timeout))
+            try:
+                await self.within(connection.init_future, deadline.milliseconds(timeout))
+            except KafkaProtocolError as error:
+                raise KafkaConnectionError(f"it does not speak Kafka's protocol: {error}") from error
         return connection
 
     def drop(self, node: Node) -> None:
@@ -227,10 +230,33 @@ class Connections:
         came instead. Responses come in the order of the requests, so the oldest is awaited
         whenever the window is full.
         """
+        lost: list[Q] = []
+
+        def take_if_known(question: Q, answer: Any) -> None:
+            # What cannot be decoded ends the connection, with all that is under way on it.
+            if isinstance(answer, KafkaProtocolError):
+                lost.append(question)
+            else:
+                take(question, answer)
+
+        await self._pipeline(node, api, questions, build, take_if_known, deadline)
+        # One by one, so that only the question fails whose answer is at fault.
+        for question in lost:
+            await self._pipeline(node, api, (question,), build, take, deadline)
+
+    async def _pipeline(
+        self,
+        node: Node,
+        api: Api,
+        questions: Iterable[Q],
+        build: Callable[[Q, int], Any],
+        take: Callable[[Q, Any], None],
+        deadline: Deadline,
+    ) -> None:
         try:
             connection = await self.open(node, deadline)
             version = api.version(connection)
-        except (KafkaError, IncompatibleBrokerVersion) as error:
+        except KafkaError as error:
             for question in questions:
                 take(question, error)
             return

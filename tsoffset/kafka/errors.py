@@ -119,10 +119,11 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
     kafka_errors.TooManyInFlightRequests: _BUSY,
     kafka_errors.CorrelationIdError: _CONNECTION,
-    kafka_errors.KafkaProtocolError: replace(
-        _CONNECTION,
-        cause="the answer is not of Kafka's protocol",
-        next_step="check that {alias}.bootstrap.servers name Kafka's plain listener",
+    kafka_errors.KafkaProtocolError: Rule(
+        FailureKind.INTERNAL,
+        "the answer is not of Kafka's protocol",
+        "check that {alias}.bootstrap.servers and the brokers' listeners are Kafka's own",
+        detail=True,
     ),
     kafka_errors.UnsupportedCodecError: Rule(
         FailureKind.UNSUPPORTED_VERSION,

@@ -11,7 +11,7 @@ from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class
-from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import Topology
 from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
 
@@ -35,12 +35,11 @@ class Groups:
     def listings(self, deadline: Deadline) -> GroupListings:
         """All groups, one request a broker; brokers that do not answer are named."""
 
-        async def find_brokers(_: Collection[None]) -> dict[None, list[int]]:
+        async def find_brokers() -> list[int]:
             metadata = await self._topology.metadata((), deadline)
-            return {None: [broker.node_id for broker in metadata.brokers]}
+            return [broker.node_id for broker in metadata.brokers]
 
-        found = in_rounds(self._connections, (None,), find_brokers, "list groups", deadline)[None]
-        assert not isinstance(found, Failed)
+        found = as_a_whole(self._connections, find_brokers, deadline)
 
         def attempt(nodes: Collection[int]) -> Any:
             return self._list_round(nodes, deadline)

@@ -61,7 +61,8 @@ def stretch(
     isolation: Isolation,
     aborted: Sequence[tuple[int, int]] = (),
 ) -> Stretch | None:
-    """What a Fetch from `offset` on answered, as a stretch; None if it holds no whole batch.
+    """What a Fetch from `offset` on answered, as a stretch; None if no whole batch in it goes
+    past `offset`.
 
     A batch that is cut off at the end is left out, and so is everything at or past
     `readable_end`. `aborted` are (producer id, first offset) of the aborted transactions;
@@ -79,6 +80,8 @@ def stretch(
     aborting: set[int] = set()
     try:
         for batch in _batches(view):
+            if start is not None and batch.base_offset < end:
+                raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
                 break
             dropped = batch.control
@@ -100,7 +103,7 @@ def stretch(
     except (CorruptRecordError, UnsupportedCodecError):
         if start is None:
             raise
-    if start is None:
+    if start is None or end <= offset:
         return None
     start = max(start, log_start)
     end = max(start, min(end, readable_end))
@@ -141,6 +144,8 @@ def _batch(view: memoryview, base_offset: int) -> _Batch:
     )
     if calc_crc32c(view[_CHECKED_FROM:]) != crc:
         raise CorruptRecordError(f"the batch at offset {base_offset} fails its checksum")
+    if base_offset < 0 or last_delta < 0:
+        raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
     append_time = bool(attributes & _LOG_APPEND_TIME)
 
     def read() -> list[Record]:

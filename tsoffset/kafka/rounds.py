@@ -5,7 +5,7 @@ answer that may yet come right is `Again`. All requests here can be repeated: th
 they write the same offsets once more.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -38,7 +38,8 @@ _UNREACHABLE_ATTEMPTS = 5
 class Again:
     """Worth asking again; `otherwise` is the answer if time is up first.
 
-    `patience_seconds`, from the start of the call, may end it sooner than the deadline.
+    `patience_seconds`, from the first time that it was asked, may end it sooner than the
+    call's deadline.
     """
 
     otherwise: Any
@@ -88,6 +89,7 @@ def in_rounds(
     """
     answers: dict[K, V | Failed] = {}
     waiting: dict[K, Any] = dict.fromkeys(keys)
+    since: dict[K, float] = {}
 
     async def ask() -> Mapping[K, V | Failed | Again]:
         return await attempt(tuple(waiting))
@@ -99,7 +101,9 @@ def in_rounds(
             if not isinstance(answer, Again):
                 answers[key] = answer
                 del waiting[key]
-            elif deadline.seconds_spent >= answer.patience_seconds:
+                continue
+            now = deadline.seconds_spent
+            if now - since.setdefault(key, now) >= answer.patience_seconds:
                 answers[key] = answer.otherwise
                 del waiting[key]
             else:
@@ -108,17 +112,7 @@ def in_rounds(
 
     if not waiting:
         return answers
-    client = connections.client
-    retrying = Retrying(
-        stop=_Stop(deadline),
-        wait=wait_exponential(
-            multiplier=client.retry_backoff_ms / 1000, max=client.retry_backoff_max_ms / 1000
-        )
-        + wait_random(0, client.retry_backoff_ms / 1000),
-        retry=retry_if_result(bool) | retry_if_exception_type(ClusterUnreachable),
-        retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
-    )
-    unreachable = retrying(once)
+    unreachable = _retrying(connections, deadline)(once)
     if (
         isinstance(unreachable, ClusterUnreachable)
         and not answers
@@ -131,3 +125,31 @@ def in_rounds(
             otherwise = failure(silence, operation, connections.alias)
         answers[key] = otherwise
     return answers
+
+
+def as_a_whole(
+    connections: Connections, work: Callable[[], Coroutine[Any, Any, V]], deadline: Deadline
+) -> V:
+    """The one answer about a cluster for which there is no partial failure.
+
+    Raises ClusterUnreachable.
+    """
+    found = _retrying(connections, deadline)(lambda: (connections.run(work),))
+    if isinstance(found, BaseException):
+        raise found
+    answer: V = found[0]
+    return answer
+
+
+def _retrying(connections: Connections, deadline: Deadline) -> Retrying:
+    """Repeats a function that returns whether something is open still, or that meets an
+    unreachable cluster; in the end returns the exception, if that was the last."""
+    first = connections.client.retry_backoff_ms / 1000
+    longest = connections.client.retry_backoff_max_ms / 1000
+    return Retrying(
+        stop=_Stop(deadline),
+        wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),
+        retry=retry_if_result(lambda open_still: open_still is True)
+        | retry_if_exception_type(ClusterUnreachable),
+        retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
+    )

@@ -1,0 +1,145 @@
+"""What every error of Kafka comes to, and which errors are worth asking again."""
+
+import inspect
+import pickle
+
+import kafka.errors as kafka_errors
+import pytest
+
+from tsoffset.kafka.errors import Remedy, failure, failure_for_code, rule
+from tsoffset.model import FailureKind
+
+ALL = sorted(
+    {
+        found
+        for _, found in inspect.getmembers(kafka_errors, inspect.isclass)
+        if issubclass(found, kafka_errors.KafkaError)
+    },
+    key=lambda found: found.__name__,
+)
+
+# What brokers answer to the requests that we send, with what it is called in the protocol.
+MET = [
+    # Fetch and ListOffsets.
+    ("OFFSET_OUT_OF_RANGE", 1, FailureKind.INTERNAL, False),
+    ("CORRUPT_MESSAGE", 2, FailureKind.CORRUPT_BATCH, False),
+    ("UNKNOWN_TOPIC_OR_PARTITION", 3, FailureKind.NO_LEADER, True),
+    ("LEADER_NOT_AVAILABLE", 5, FailureKind.NO_LEADER, True),
+    ("NOT_LEADER_OR_FOLLOWER", 6, FailureKind.NO_LEADER, True),
+    ("REQUEST_TIMED_OUT", 7, FailureKind.TIMEOUT, True),
+    ("BROKER_NOT_AVAILABLE", 8, FailureKind.UNREACHABLE, True),
+    ("REPLICA_NOT_AVAILABLE", 9, FailureKind.NO_LEADER, True),
+    ("TOPIC_AUTHORIZATION_FAILED", 29, FailureKind.AUTHORIZATION, False),
+    ("UNSUPPORTED_VERSION", 35, FailureKind.UNSUPPORTED_VERSION, False),
+    ("UNSUPPORTED_FOR_MESSAGE_FORMAT", 43, FailureKind.UNSUPPORTED_VERSION, False),
+    ("KAFKA_STORAGE_ERROR", 56, FailureKind.NO_LEADER, True),
+    ("LISTENER_NOT_FOUND", 72, FailureKind.UNREACHABLE, True),
+    ("FENCED_LEADER_EPOCH", 74, FailureKind.NO_LEADER, True),
+    ("UNKNOWN_LEADER_EPOCH", 75, FailureKind.NO_LEADER, True),
+    ("UNSUPPORTED_COMPRESSION_TYPE", 76, FailureKind.UNSUPPORTED_VERSION, False),
+    ("OFFSET_NOT_AVAILABLE", 78, FailureKind.NO_LEADER, True),
+    ("THROTTLING_QUOTA_EXCEEDED", 89, FailureKind.TIMEOUT, True),
+    ("OFFSET_MOVED_TO_TIERED_STORAGE", 109, FailureKind.NO_LEADER, True),
+    # Groups.
+    ("OFFSET_METADATA_TOO_LARGE", 12, FailureKind.COORDINATOR, False),
+    ("COORDINATOR_LOAD_IN_PROGRESS", 14, FailureKind.COORDINATOR, True),
+    ("COORDINATOR_NOT_AVAILABLE", 15, FailureKind.COORDINATOR, True),
+    ("NOT_COORDINATOR", 16, FailureKind.COORDINATOR, True),
+    ("INVALID_TOPIC_EXCEPTION", 17, FailureKind.NO_LEADER, False),
+    ("ILLEGAL_GENERATION", 22, FailureKind.COORDINATOR, False),
+    ("INVALID_GROUP_ID", 24, FailureKind.COORDINATOR, False),
+    ("UNKNOWN_MEMBER_ID", 25, FailureKind.COORDINATOR, False),
+    ("REBALANCE_IN_PROGRESS", 27, FailureKind.COORDINATOR, False),
+    ("INVALID_COMMIT_OFFSET_SIZE", 28, FailureKind.COORDINATOR, False),
+    ("GROUP_AUTHORIZATION_FAILED", 30, FailureKind.AUTHORIZATION, False),
+    ("CLUSTER_AUTHORIZATION_FAILED", 31, FailureKind.AUTHORIZATION, False),
+    ("GROUP_ID_NOT_FOUND", 69, FailureKind.COORDINATOR, False),
+    ("FENCED_INSTANCE_ID", 82, FailureKind.COORDINATOR, False),
+    ("UNSTABLE_OFFSET_COMMIT", 88, FailureKind.COORDINATOR, True),
+    ("FENCED_MEMBER_EPOCH", 110, FailureKind.COORDINATOR, False),
+    ("STALE_MEMBER_EPOCH", 113, FailureKind.COORDINATOR, False),
+    # Connections.
+    ("SASL_AUTHENTICATION_FAILED", 58, FailureKind.AUTHENTICATION, False),
+    ("UNSUPPORTED_SASL_MECHANISM", 33, FailureKind.AUTHENTICATION, False),
+    ("ILLEGAL_SASL_STATE", 34, FailureKind.AUTHENTICATION, False),
+]
+
+
+@pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
+def test_every_error_of_the_library_becomes_a_failure(error: type[Exception]) -> None:
+    """The sentence says operation, object, cluster, cause and next step, and names the error
+    itself where no sentence of ours was written for it."""
+    failed = failure(error, "read orders-3@512", "A")
+    head, cause_and_step = failed.message.split(", cluster A: ", 1)
+    cause, step = cause_and_step.split("; ", 1)
+    assert head == "read orders-3@512"
+    assert cause
+    assert step
+    assert "{" not in failed.message
+    if rule(error) is rule(kafka_errors.KafkaError):
+        assert (error.__name__ in cause) or (str(getattr(error, "message", None)) in cause)
+    assert pickle.loads(pickle.dumps(failed)) == failed
+
+
+@pytest.mark.parametrize(("name", "code", "kind", "again"), MET, ids=[row[0] for row in MET])
+def test_what_brokers_answer_has_a_kind(
+    name: str, code: int, kind: FailureKind, again: bool
+) -> None:
+    """What a newer look at the cluster may cure is asked again, and nothing else."""
+    error = kafka_errors.for_code(code)
+    assert failure_for_code(code, "read orders-3@512", "A").kind is kind
+    assert (rule(error).remedy is not Remedy.NONE) is again
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "again"),
+    [
+        (kafka_errors.KafkaConnectionError("refused"), FailureKind.UNREACHABLE, True),
+        (kafka_errors.NodeNotReadyError(1), FailureKind.UNREACHABLE, True),
+        (kafka_errors.UnknownBrokerIdError(7), FailureKind.UNREACHABLE, True),
+        (kafka_errors.Cancelled(), FailureKind.UNREACHABLE, True),
+        (kafka_errors.KafkaTimeoutError(), FailureKind.TIMEOUT, True),
+        (kafka_errors.InvalidReceiveError("size"), FailureKind.INTERNAL, False),
+        (kafka_errors.IncompatibleBrokerVersion("x"), FailureKind.UNSUPPORTED_VERSION, False),
+        (kafka_errors.UnsupportedCodecError("x"), FailureKind.UNSUPPORTED_VERSION, False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_what_the_client_notices_has_a_kind(
+    error: Exception, kind: FailureKind, again: bool
+) -> None:
+    """A connection that fails may come back; what cannot be understood stays so."""
+    assert failure(error, "read orders-3@512", "A").kind is kind
+    assert (rule(error).remedy is not Remedy.NONE) is again
+
+
+@pytest.mark.parametrize("code", [22, 25, 27, 82, 110, 113])
+def test_a_group_with_members_is_marked(code: int) -> None:
+    """All ways in which a coordinator says that the offsets are its members' to move."""
+    assert failure_for_code(code, "commit", "B").group_active
+
+
+def test_a_missing_topic_is_marked() -> None:
+    """Missing is a state of the cluster, told apart from trouble."""
+    assert failure_for_code(3, "commit", "B").missing
+    assert failure_for_code(17, "commit", "B").missing
+    assert not failure_for_code(6, "commit", "B").missing
+
+
+def test_metadata_that_is_too_large_is_marked() -> None:
+    """The commit can be repeated without it."""
+    assert failure_for_code(12, "commit", "B").metadata_too_large
+
+
+def test_a_code_that_nobody_knows_is_named() -> None:
+    """A newer broker's error comes with its number."""
+    failed = failure_for_code(9_999, "commit offsets of group g", "B")
+    assert failed.kind is FailureKind.INTERNAL
+    assert "9999" in failed.message
+
+
+def test_the_library_s_words_are_kept_where_they_help() -> None:
+    """Which side of a connection failed is said in the library's words."""
+    failed = failure(kafka_errors.KafkaConnectionError("111 ECONNREFUSED"), "list groups", "A")
+    assert "111 ECONNREFUSED" in failed.message
+    assert "A.bootstrap.servers" in failed.message
