@@ -1,0 +1,384 @@
+"""The rule by example: the rows of docs/design.md section 1, each in a few lines."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.replication_model import NOW_MS, SOURCE, TARGET
+from tests.test_translation_properties import flow
+from tsoffset.evidence import Evidence, Question, RangeOf
+from tsoffset.memory_cluster import MemoryCluster, Message, mirror_partition
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    Isolation,
+    LogRange,
+    Outcome,
+    Precision,
+    ReadFrom,
+    Reason,
+    Record,
+    Side,
+    Skipped,
+    Stretch,
+    TimedOffset,
+    TimestampType,
+    Translated,
+)
+from tsoffset.settings import TranslationSettings
+from tsoffset.sync import PartitionWork, translate_partitions
+from tsoffset.translate import Translation, translate
+
+
+class Mirror:
+    """One partition of a source and its mirror, both in memory."""
+
+    def __init__(self, *, target_starts_at: int = 0) -> None:
+        self.source_cluster, self.target_cluster = MemoryCluster("A"), MemoryCluster("B")
+        self.source_cluster.create_topic(SOURCE.topic)
+        self.target_cluster.create_topic(TARGET.topic, first_offset=target_starts_at)
+        self.source = self.source_cluster.log(SOURCE.topic)
+        self.target = self.target_cluster.log(TARGET.topic)
+
+    def write(self, stamps: Sequence[int | None], *, batch_size: int = 10) -> "Mirror":
+        """Records with these timestamps (after NOW_MS) and keys and values of their own."""
+        first = self.source.end
+        self.source.append(
+            [
+                Message(None if at is None else NOW_MS + at, b"k%d" % n, b"v%d" % n)
+                for n, at in enumerate(stamps, first)
+            ],
+            batch_size=batch_size,
+        )
+        return self
+
+    def copy(self, start: int | None = None, end: int | None = None) -> "Mirror":
+        mirror_partition(self.source, self.target, start=start, end=end, batch_size=7)
+        return self
+
+    def translation(
+        self,
+        committed: int,
+        *,
+        settings: TranslationSettings | None = None,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        remote_name: bool = True,
+        reverse: bool = False,
+    ) -> Translation:
+        work = PartitionWork(SOURCE, TARGET, (committed,), remote_name, reverse)
+        with_settings = replace(flow(isolation), translation=settings or TranslationSettings())
+        [position] = translate_partitions(
+            with_settings, self.source_cluster, self.target_cluster, [work]
+        )
+        return position.translation
+
+    def outcome(
+        self, committed: int, *, remote_name: bool = True, reverse: bool = False
+    ) -> Outcome:
+        return self.translation(committed, remote_name=remote_name, reverse=reverse).outcome
+
+
+def resumes(outcome: Outcome) -> tuple[int, Precision, int | None]:
+    assert isinstance(outcome, Translated), outcome
+    return outcome.target_offset, outcome.precision, outcome.reread_bound
+
+
+def reason(outcome: Outcome) -> Reason:
+    assert isinstance(outcome, Skipped), outcome
+    return outcome.reason
+
+
+def test_the_record_itself_is_where_the_group_resumes() -> None:
+    """(R, q): the next record to read has its image at q."""
+    mirrored = Mirror(target_starts_at=100).write(range(50)).copy()
+    assert resumes(mirrored.outcome(20)) == (120, Precision.EXACT, 0)
+
+
+def test_equal_timestamps_resume_at_the_record_itself() -> None:
+    """Among records of one millisecond the content decides, not the first of them."""
+    mirrored = Mirror(target_starts_at=2).write([7] * 50).copy()
+    assert resumes(mirrored.outcome(33)) == (35, Precision.EXACT, 0)
+
+
+def test_a_run_of_equal_timestamps_longer_than_a_batch_is_scanned() -> None:
+    """The scan begins at the time lookup's answer, so the copy it meets is the first."""
+    mirrored = Mirror().write([7] * 2_000, batch_size=100).copy()
+    assert resumes(mirrored.outcome(1_500)) == (1_500, Precision.EXACT, 0)
+
+
+def test_a_far_future_record_early_in_the_log_does_not_mislead() -> None:
+    """The lookup answers the far-future record for every time; the scan goes on from there."""
+    mirrored = Mirror().write([0, 10**12, *range(2, 60)]).copy()
+    assert resumes(mirrored.outcome(40)) == (40, Precision.EXACT, 0)
+
+
+def test_a_caught_up_group_resumes_at_the_log_end() -> None:
+    """All there was to copy lies before C, so the target's end is safe, and exact once the
+    last record has its image."""
+    mirrored = Mirror().write(range(50)).copy()
+    assert resumes(mirrored.outcome(50)) == (50, Precision.EXACT, 0)
+
+
+def test_a_caught_up_group_whose_mirror_lags_is_at_the_frontier() -> None:
+    """The target's end is as far as the mirror has come: what it has yet to copy comes again."""
+    mirrored = Mirror().write(range(50)).copy(end=30)
+    assert resumes(mirrored.outcome(50)) == (30, Precision.FRONTIER, 20)
+
+
+def test_a_position_past_the_mirror_is_at_the_frontier() -> None:
+    """(o, q), q the last data record on the target: te, and the bound is what lies between."""
+    mirrored = Mirror().write(range(50)).copy(end=30)
+    assert resumes(mirrored.outcome(30)) == (30, Precision.FRONTIER, 0)
+    assert resumes(mirrored.outcome(40)) == (30, Precision.FRONTIER, 10)
+
+
+def test_markers_after_the_last_record_do_not_keep_a_group_from_being_caught_up() -> None:
+    """Control records are no data: a group that has read all is at the end before them, too."""
+    mirrored = Mirror()
+    transaction = mirrored.source.begin()
+    transaction.append([Message(NOW_MS, b"k", b"v")])
+    transaction.commit()
+    mirrored.copy()
+    assert resumes(mirrored.outcome(1)) == (1, Precision.EXACT, 0)
+    assert resumes(mirrored.outcome(2)) == (1, Precision.EXACT, 0)
+
+
+def test_a_record_that_the_mirror_dropped_resumes_behind_the_one_before() -> None:
+    """(o, q), o the last data record before C, and R looked for in vain: q + 1."""
+    mirrored = Mirror().write(range(50))
+    mirror_partition(mirrored.source, mirrored.target, drop=lambda offset, _: offset == 20)
+    assert resumes(mirrored.outcome(20)) == (20, Precision.EXACT, 0)
+
+
+def test_a_compaction_hole_resumes_at_the_next_record() -> None:
+    """A committed offset whose record is gone means the next one there is."""
+    mirrored = Mirror().write(range(50)).copy()
+    mirrored.source.remove(range(15, 35))
+    mirrored.target.remove(range(20, 40))
+    assert resumes(mirrored.outcome(16)) == (15, Precision.EXACT, 0)
+    assert resumes(mirrored.outcome(45)) == (45, Precision.EXACT, 0)
+
+
+def test_the_first_copy_of_a_repeated_stretch_counts() -> None:
+    """A log that ends inside a repeat, 0..99 and 50..59: after the second copy of 55 the
+    records 60..99 would never come."""
+    mirrored = Mirror().write(range(100)).copy().copy(start=50, end=60)
+    assert resumes(mirrored.outcome(55)) == (55, Precision.EXACT, 0)
+    assert resumes(mirrored.outcome(80)) == (80, Precision.EXACT, 0)
+
+
+def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start() -> None:
+    """Of 0..99 and 50..69 only what follows 80 is left: the first copy of 55 is gone, and its
+    second lies behind records that the group has yet to read."""
+    mirrored = Mirror().write(range(100)).copy().copy(start=50, end=70)
+    mirrored.target.delete_records(80)
+    assert resumes(mirrored.outcome(55)) == (80, Precision.EXACT, 0)
+
+
+def test_twins_of_one_run_are_not_told_apart_by_content() -> None:
+    """A later equal record in the run of R's timestamp: its copy may be what is there."""
+    mirrored = Mirror()
+    twin = Message(NOW_MS + 1, b"k", b"v")
+    others = [Message(NOW_MS + 1, b"o%d" % n, b"o") for n in range(3)]
+    mirrored.source.append([Message(NOW_MS, b"a", b"a"), twin, *others, twin])
+    mirrored.copy()
+    mirrored.target.remove([1])
+    offset, _, _ = resumes(mirrored.outcome(1))
+    assert offset <= 2
+
+
+def test_an_earlier_twin_costs_rereads_that_are_stated() -> None:
+    """The image of R may be that of an equal record before it: bounded by what lies between."""
+    mirrored = Mirror()
+    twin = Message(NOW_MS + 1, b"k", b"v")
+    mirrored.source.append(
+        [
+            Message(NOW_MS, b"a", b"a"),
+            twin,
+            Message(NOW_MS + 1, b"b", b"b"),
+            twin,
+            Message(NOW_MS + 2, b"c", b"c"),
+        ]
+    )
+    mirrored.copy()
+    offset, precision, bound = resumes(mirrored.outcome(3))
+    assert (offset, precision) == (1, Precision.BOUNDED)
+    assert bound == 2
+
+
+def test_headers_do_not_reject_an_image() -> None:
+    """Many replicators add headers: timestamp, key and value make records equal."""
+    mirrored = Mirror().write(range(20))
+    mirror_partition(
+        mirrored.source,
+        mirrored.target,
+        rewrite=lambda message: replace(message, headers=(("hop", b"A"),)),
+    )
+    assert resumes(mirrored.outcome(11)) == (11, Precision.EXACT, 0)
+
+
+def test_a_narrower_match_serves_replicators_that_rewrite_values() -> None:
+    """translation.match = timestamp,key: the value does not count."""
+    mirrored = Mirror().write(range(20))
+    mirror_partition(
+        mirrored.source,
+        mirrored.target,
+        rewrite=lambda message: replace(message, value=b"schema 7" + (message.value or b"")),
+    )
+    assert reason(mirrored.outcome(11)) is Reason.NO_PROOF
+    narrow = TranslationSettings(match=frozenset({"timestamp", "key"}))
+    assert resumes(mirrored.translation(11, settings=narrow).outcome)[0] == 11
+
+
+def test_below_the_log_start_is_expired() -> None:
+    """On either side the consumer's own auto.offset.reset decides."""
+    mirrored = Mirror().write(range(50)).copy()
+    mirrored.source.delete_records(10)
+    assert reason(mirrored.outcome(9)) is Reason.EXPIRED
+
+
+def test_past_the_log_end_is_named() -> None:
+    """The source was truncated, or the topic made anew."""
+    assert reason(Mirror().write(range(5)).copy().outcome(6)) is Reason.PAST_LOG_END
+
+
+def test_nothing_mirrored_yet_moves_nothing() -> None:
+    """An empty target is behind every record: a later cycle translates."""
+    assert reason(Mirror().write(range(5)).outcome(3)) is Reason.NOT_MIRRORED
+
+
+def test_records_without_timestamps_cannot_be_looked_up() -> None:
+    """A record's own -1 is never sent; where no neighbour has a time either, that is named."""
+    mirrored = Mirror().write([None] * 20).copy()
+    assert reason(mirrored.outcome(11)) is Reason.NO_TIMESTAMP
+
+
+def test_a_neighbour_with_a_timestamp_anchors_one_without() -> None:
+    """R carries no time, the record before does: q + 1."""
+    mirrored = Mirror().write([1, 2, 3, None, 5, 6]).copy()
+    assert resumes(mirrored.outcome(3))[0] == 3
+
+
+def test_a_target_that_stamps_records_itself_is_skipped() -> None:
+    """LogAppendTime is seen in the batch's attribute, not in the config."""
+    mirrored = Mirror().write(range(20))
+    mirrored.target.timestamp_type = TimestampType.LOG_APPEND_TIME
+    mirrored.copy()
+    assert reason(mirrored.outcome(11)) is Reason.TARGET_REWRITES_TIMESTAMPS
+    assert reason(mirrored.outcome(20)) is Reason.TARGET_REWRITES_TIMESTAMPS
+
+
+def test_log_append_time_on_the_source_alone_is_harmless() -> None:
+    """The replicator carries the source's times over."""
+    mirrored = Mirror()
+    mirrored.source.timestamp_type = TimestampType.LOG_APPEND_TIME
+    for at in range(20):
+        mirrored.source_cluster.clock.now_ms = NOW_MS + at
+        mirrored.write([None])
+    for offset, message in mirrored.source.messages():
+        mirrored.target.append([replace(message, timestamp_ms=NOW_MS + offset)])
+    assert resumes(mirrored.outcome(11))[0] == 11
+
+
+def test_in_a_reverse_flow_no_log_end_is_an_answer() -> None:
+    """The target holds the original, with records that the replica never had."""
+    mirrored = Mirror().write(range(20)).copy()
+    mirrored.target.append([Message(NOW_MS + 99, b"new", b"on the original")])
+    assert resumes(mirrored.outcome(20, remote_name=False, reverse=True)) == (
+        20,
+        Precision.EXACT,
+        0,
+    )
+
+
+def test_a_reverse_flow_without_a_pair_has_no_proof() -> None:
+    """Caught up, but nothing there is known to be a copy: no log end is answered."""
+    mirrored = Mirror().write(range(20))
+    mirrored.target.append([Message(NOW_MS + 99, b"new", b"on the original")])
+    assert reason(mirrored.outcome(20, remote_name=False, reverse=True)) is Reason.NO_PROOF
+
+
+def test_under_identity_a_log_end_needs_a_proven_mirror() -> None:
+    """A topic of the same name that holds other records is no mirror."""
+    mirrored = Mirror().write(range(20))
+    mirrored.target.append([Message(NOW_MS + 99, b"other", b"other")])
+    assert reason(mirrored.outcome(20, remote_name=False)) is Reason.NO_PROOF
+    assert resumes(Mirror().write(range(20)).copy().outcome(20, remote_name=False))[0] == 20
+
+
+def test_read_committed_flows_pass_over_aborted_records() -> None:
+    """Aborted records do not count for R, nor does their absence on the target."""
+    mirrored = Mirror().write(range(5))
+    aborted = mirrored.source.begin()
+    aborted.append([Message(NOW_MS + 5, b"void", b"void")])
+    aborted.abort()
+    mirrored.write(range(7, 12))
+    mirror_partition(mirrored.source, mirrored.target, isolation=Isolation.READ_COMMITTED)
+    found = mirrored.translation(5, isolation=Isolation.READ_COMMITTED)
+    assert resumes(found.outcome) == (5, Precision.EXACT, 0)
+    assert found.source_timestamp_ms == NOW_MS + 7
+
+
+def test_records_of_open_transactions_count_as_data() -> None:
+    """A read_committed flow is not caught up while records are undecided: no log end then."""
+    mirrored = Mirror().write(range(5))
+    mirror_partition(mirrored.source, mirrored.target)
+    mirrored.source.begin().append([Message(NOW_MS + 5, b"later", b"later")])
+    found = mirrored.translation(5, isolation=Isolation.READ_COMMITTED).outcome
+    assert resumes(found) == (5, Precision.FRONTIER, 0)
+
+
+def test_timestamps_alone_answer_what_the_kip_says_and_claim_nothing() -> None:
+    """translation.proof = timestamps: the lookup's answer, precision unproven, no bound."""
+    mirrored = Mirror().write([1, 2, 2, 2, 3]).copy()
+    kip = TranslationSettings(proof="timestamps")
+    assert resumes(mirrored.translation(3, settings=kip).outcome) == (1, Precision.UNPROVEN, None)
+    assert reason(mirrored.translation(5, settings=kip).outcome) is Reason.NO_PROOF
+
+
+def test_the_timestamp_of_the_row() -> None:
+    """That of R; for a caught-up group, of the last record before C."""
+    mirrored = Mirror().write(range(0, 100, 10)).copy()
+    assert mirrored.translation(3).source_timestamp_ms == NOW_MS + 30
+    assert mirrored.translation(10).source_timestamp_ms == NOW_MS + 90
+
+
+def test_the_conversation_of_a_lagging_group() -> None:
+    """Ranges (the target's first), the batch at C, the time lookup, the batch that it names."""
+    record = [Record(n, NOW_MS + n, b"k", b"%d" % n) for n in range(3)]
+    image = [Record(n + 7, NOW_MS + n, b"k", b"%d" % n) for n in range(3)]
+    talk = translate(1, Evidence(SOURCE, TARGET, TranslationSettings()))
+    assert talk.send(None) == Question(Side.TARGET, RangeOf(TARGET))
+    assert talk.send(LogRange(0, 10)) == Question(Side.SOURCE, RangeOf(SOURCE))
+    assert talk.send(LogRange(0, 3)) == Question(Side.SOURCE, ReadFrom(SOURCE, 1))
+    lookup = talk.send(Stretch(0, 3, tuple(record)))
+    assert lookup == Question(Side.TARGET, FirstAtTime(TARGET, NOW_MS + 1))
+    assert talk.send(TimedOffset(8, NOW_MS + 1)) == Question(Side.TARGET, ReadFrom(TARGET, 8))
+    with pytest.raises(StopIteration) as done:
+        talk.send(Stretch(7, 10, tuple(image)))
+    assert resumes(done.value.value.outcome) == (8, Precision.EXACT, 0)
+
+
+def test_a_question_that_fails_is_the_outcome() -> None:
+    """A failed partition is a value of its own positions."""
+    talk = translate(1, Evidence(SOURCE, TARGET, TranslationSettings()))
+    talk.send(None)
+    failed = Failed(FailureKind.NO_LEADER, "read A.orders-0: no leader; wait for an election")
+    with pytest.raises(StopIteration) as done:
+        talk.send(failed)
+    assert done.value.value.outcome == failed
+
+
+def test_the_budget_bounds_the_questions() -> None:
+    """However awkward the log, a position asks a bounded number of questions."""
+    mirrored = Mirror().write([(n * 7919) % 400 for n in range(400)], batch_size=1)
+    mirror_partition(
+        mirrored.source, mirrored.target, drop=lambda offset, _: offset % 3 > 0, batch_size=1
+    )
+    for committed in range(0, 400, 37):
+        before = len(mirrored.source_cluster.requests) + len(mirrored.target_cluster.requests)
+        mirrored.outcome(committed)
+        after = len(mirrored.source_cluster.requests) + len(mirrored.target_cluster.requests)
+        assert after - before < 60
