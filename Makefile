@@ -1,0 +1,46 @@
+# Everything a newcomer runs. Set-up goes into .venv beside this file; nothing else is touched
+# but the user's cache directory, where Kafka's jars are kept.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test test-fast test-long lint lock
+
+help: ## say what each target does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): .ci/requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tsoffset needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@java -version >/dev/null 2>&1 || { echo "tsoffset needs Java 17 or later on the PATH (Spark and the embedded Kafka run on it)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(READY) ## make .venv with the locked packages (the other targets do it themselves)
+
+demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this machine
+	$(BIN)/tsoffset demo
+
+test: $(READY) ## all tests, on real brokers too (Java 17)
+	$(BIN)/python -m pytest -m "not long"
+
+test-fast: $(READY) ## the tests that need no Java
+	$(BIN)/python -m pytest -m "not integration and not spark and not long"
+
+test-long: $(READY) ## everything, the long ones and ten times the random positions too
+	TSOFFSET_PROPERTY_EXAMPLES=30000 $(BIN)/python -m pytest
+
+lint: $(READY) ## ruff, mypy and the layers of the architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: $(READY) ## resolve the packages anew into .ci/requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --extra dev --upgrade --custom-compile-command "make lock" --output-file .ci/requirements.lock pyproject.toml
