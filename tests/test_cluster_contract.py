@@ -466,6 +466,21 @@ def test_an_open_transaction_ends_what_is_stable(stand: Stand, cluster: Cluster)
     assert lookup(cluster, partition, NOW_MS + 3, COMMITTED) == TimedOffset(3, NOW_MS + 3)
 
 
+def test_deleting_records_of_an_open_transaction_leaves_nothing_stable(
+    stand: Stand, cluster: Cluster
+) -> None:
+    """The readable end for committed records is never below the log's start."""
+    partition = stand.partition()
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(4)))
+        stand.delete_records(partition, 2)
+        assert log_range(cluster, partition, UNCOMMITTED) == LogRange(2, 4)
+        assert log_range(cluster, partition, COMMITTED) == LogRange(2, 2)
+        assert stretch(cluster, partition, 2, COMMITTED) == (2, 2, [])
+        transaction.abort()
+    assert log_range(cluster, partition, COMMITTED) == LogRange(2, 5)
+
+
 def test_compaction_leaves_holes(stand: Stand, cluster: Cluster) -> None:
     """Records keep their offsets; a batch keeps its bounds when records go, and where all
     went the batch behind answers, from the offset asked for on."""
@@ -886,14 +901,32 @@ def history(stand: Stand, seed: int) -> TopicPartition:
     return partition
 
 
+def compacted_history(stand: Stand, seed: int) -> TopicPartition:
+    """A log of few keys that this seed always makes, compacted but for its last batch."""
+    chance = random.Random(seed)
+    return stand.compacted(
+        [
+            [
+                Message(NOW_MS + 3 * number + chance.randrange(2), b"k%d" % chance.randrange(5))
+                for _ in range(chance.randrange(1, 5))
+            ]
+            for number in range(chance.randrange(3, 11))
+        ]
+    )
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("told", [history, compacted_history])
 def test_memory_and_broker_answer_alike(
-    broker_stand: BrokerStand, unique: Callable[[str], str], seed: int
+    broker_stand: BrokerStand,
+    unique: Callable[[str], str],
+    told: Callable[[Stand, int], TopicPartition],
+    seed: int,
 ) -> None:
     """One history told to both: every read at every offset and every lookup agree."""
     stands = (MemoryStand(unique), broker_stand)
-    memory, broker = (answers(stand.cluster, history(stand, seed)) for stand in stands)
+    memory, broker = (answers(stand.cluster, told(stand, seed)) for stand in stands)
     assert memory == broker
 
 

@@ -332,6 +332,16 @@ def test_an_emptied_batch_may_stay():
     assert (answer.start, answer.end, answer.records) == (5, 10, ())
 
 
+def test_the_stable_end_is_not_below_the_start():
+    """Where records of an open transaction were deleted, nothing is stable: the log reads as
+    empty for readers of committed records."""
+    log = PartitionLog()
+    log.begin().append(numbered(range(4)))
+    log.delete_records(2)
+    assert (log.start, log.last_stable_offset, log.end) == (2, 2, 4)
+    assert log.read(2, 1, COMMITTED) == Stretch(2, 2)
+
+
 def test_compaction_keeps_the_newest_record_of_each_key():
     """Below the bound, a record with a later one of its key goes; those without key stay, and
     what lies behind the bound makes nothing go."""

@@ -73,9 +73,10 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of the oldest open transaction."""
+        """The high watermark, or the first offset of the oldest open transaction; never below
+        the log's start, though records of the transaction were deleted."""
         end = self.high_watermark
-        return min(end, *self._open.values()) if self._open else end
+        return max(self._start, min(end, *self._open.values())) if self._open else end
 
     def readable_end(self, isolation: Isolation) -> int:
         """The offset up to which a reader with this isolation sees the log."""
