@@ -2,11 +2,14 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
-from tsoffset.embedded import EmbeddedBroker
+from tests.producing import Contents
+from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 _numbers = itertools.count(1)
 
@@ -23,6 +26,52 @@ def target_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
     """A one-node cluster to copy to; shared, so use names of your own (`unique`)."""
     with EmbeddedBroker(tmp_path_factory.mktemp("target"), name="target") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def source(source_broker: EmbeddedBroker) -> Iterator[Contents]:
+    """What `source_broker` holds, to be filled and read."""
+    with closing(Contents(source_broker.bootstrap)) as contents:
+        yield contents
+
+
+@pytest.fixture(scope="session")
+def target(target_broker: EmbeddedBroker) -> Iterator[Contents]:
+    """What `target_broker` holds, to be filled and read."""
+    with closing(Contents(target_broker.bootstrap)) as contents:
+        yield contents
+
+
+@pytest.fixture
+def mirror(
+    source_broker: EmbeddedBroker, target_broker: EmbeddedBroker, tmp_path: Path
+) -> Iterator[Callable[..., MirrorMaker]]:
+    """A function that starts MirrorMaker 2 from source (A) to target (B) for `topics`.
+
+    `overrides` go over `flow_properties`. All are stopped when the test ends. Two that
+    run at once need two source aliases, or they share the work of both.
+    """
+    with ExitStack() as running:
+
+        def start(
+            topics: str,
+            *,
+            source: str = "A",
+            target: str = "B",
+            overrides: Mapping[str, str] | None = None,
+        ) -> MirrorMaker:
+            properties = flow_properties(
+                source_broker.bootstrap,
+                target_broker.bootstrap,
+                source=source,
+                target=target,
+                topics=topics,
+                overrides=overrides,
+            )
+            name = f"mirror-{next(_numbers)}"
+            return running.enter_context(MirrorMaker(properties, tmp_path, name=name))
+
+        yield start
 
 
 @pytest.fixture(scope="session")

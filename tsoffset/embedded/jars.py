@@ -59,9 +59,9 @@ def resolve_jars(java: Path, cache: Path | None = None) -> Path:
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with _locked(cache / "jars.lock"):
+        with _locked(cache / "jars.lock") as lock:
             if not _complete(folder):
-                _fetch(java, cache, folder)
+                _fetch(java, cache, folder, lock)
     except OSError as error:
         raise JarsUnavailable(
             f"keep Kafka {KAFKA_VERSION} in {cache}: {error}; "
@@ -82,20 +82,21 @@ def _complete(folder: Path) -> bool:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[int]:
+    """Hold the lock at `path`, and give its descriptor."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
-def _fetch(java: Path, cache: Path, folder: Path) -> None:
+def _fetch(java: Path, cache: Path, folder: Path, lock: int) -> None:
     """Resolve into a folder beside, write its manifest, and move it into place as one."""
     work = cache / "ivy"
     arriving = cache / f"{folder.name}.arriving"
     shutil.rmtree(arriving, ignore_errors=True)
     arriving.mkdir()
     work.mkdir(exist_ok=True)
-    _run_ivy(java, cache, work, arriving)
+    _run_ivy(java, cache, work, arriving, lock)
     jars = {jar.name: jar.stat().st_size for jar in sorted(arriving.glob("*.jar"))}
     if len(jars) < len(COORDINATES):
         raise _unavailable(cache, f"only {len(jars)} jars arrived")
@@ -109,7 +110,7 @@ def _fetch(java: Path, cache: Path, folder: Path) -> None:
     shutil.rmtree(work, ignore_errors=True)
 
 
-def _run_ivy(java: Path, cache: Path, work: Path, arriving: Path) -> None:
+def _run_ivy(java: Path, cache: Path, work: Path, arriving: Path, lock: int) -> None:
     settings = work / "settings.xml"
     settings.write_text(_settings(work))
     wanted = work / "wanted.xml"
@@ -134,6 +135,8 @@ def _run_ivy(java: Path, cache: Path, work: Path, arriving: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            # If this process is killed, Ivy goes on, and the lock stays with it until then.
+            pass_fds=(lock,),
         )
         try:
             assert ivy.stdout is not None
@@ -166,14 +169,22 @@ def _progress() -> Iterator["_Step"]:
 class _Step:
     """Turns Ivy's lines into progress: each module is found first, then its jar comes."""
 
+    # To find a module takes several small files one after the other, to fetch it one.
+    _FOUND = 4
+    _FETCHED = 1
+
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
-        self._task = bar.add_task(f"Fetching Kafka {KAFKA_VERSION}, once", total=2 * _MODULES)
+        self._task = bar.add_task(
+            f"Fetching Kafka {KAFKA_VERSION}, once", total=(self._FOUND + self._FETCHED) * _MODULES
+        )
 
     def __call__(self, line: str) -> None:
         said = line.strip()
-        if said.startswith("found ") or (said.startswith("[SUCCESSFUL ]") and ".jar" in said):
-            self._bar.advance(self._task)
+        if said.startswith("found "):
+            self._bar.advance(self._task, self._FOUND)
+        elif said.startswith("[SUCCESSFUL ]") and ".jar" in said:
+            self._bar.advance(self._task, self._FETCHED)
 
 
 def _settings(work: Path) -> str:

@@ -16,7 +16,11 @@ START_SECONDS = 120.0
 COPY_SECONDS = 120.0
 JAVA_OPTIONS = ("-Xms64m", "-Xmx384m")
 
-_STARTED = "Creating connector MirrorSourceConnector"
+# Not that it runs: it may do so with what an earlier MirrorMaker left on the target.
+_CONFIGURED = (
+    "MirrorSourceConnector connector configured",
+    "configuration for MirrorSourceConnector is already up to date",
+)
 _REFUSED = "Failed to configure MirrorSourceConnector"
 
 
@@ -53,7 +57,10 @@ def flow_properties(
         "replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
         "heartbeats.topic.replication.factor": "1",
+        # Every jar names its plug-ins: looking into all classes for them takes seconds.
+        "plugin.discovery": "service_load",
         # Settings of the Connect worker count only with the target's prefix.
+        f"{target}.plugin.discovery": "service_load",
         f"{target}.offset.storage.replication.factor": "1",
         f"{target}.offset.storage.partitions": "1",
         f"{target}.status.storage.replication.factor": "1",
@@ -61,6 +68,8 @@ def flow_properties(
         f"{target}.config.storage.replication.factor": "1",
         f"{target}.offset.flush.interval.ms": "1000",
         f"{target}.scheduled.rebalance.max.delay.ms": "0",
+        f"{target}.session.timeout.ms": "3000",
+        f"{target}.heartbeat.interval.ms": "500",
         **(overrides or {}),
     }
     if wanted["emit.offset-syncs.enabled"] == "true":
@@ -121,7 +130,7 @@ class MirrorMaker:
         return self._process.log_path
 
     def start(self) -> Self:
-        """Start it, and return it once it has handed its connectors to its workers.
+        """Start it, and return it once its connector has taken the configuration.
 
         What it has copied by then is another question: `wait_until_mirrored`. Raises
         `StartFailed`, `JavaMissing`, `JavaTooOld` or `JarsUnavailable`; nothing is left
@@ -211,4 +220,6 @@ class MirrorMaker:
         if _REFUSED in said:
             # It would go on running, and copy nothing.
             raise self._process.failed(f"start {self.name}: it refuses its configuration")
-        return None if _STARTED in said else f"{self.log_path} does not say so yet"
+        if any(word in said for word in _CONFIGURED):
+            return None
+        return "its connector has not taken the configuration yet"

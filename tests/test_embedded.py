@@ -1,0 +1,511 @@
+"""Kafka and MirrorMaker 2 as processes of this machine: what they are for, and what can be off."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka.errors import KafkaError
+
+from tests.producing import Contents, Stored, Written, numbered
+from tsoffset.embedded import (
+    EmbeddedBroker,
+    EmbeddedCluster,
+    MirrorMaker,
+    find_java,
+    flow_properties,
+    resolve_jars,
+)
+from tsoffset.embedded.jars import COORDINATES, REPOSITORY_VARIABLE
+from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
+
+WAIT_SECONDS = 60
+ROOT = Path(__file__).parents[1]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that nobody has collected yet does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return not stat.parents[1].exists() or stat.read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, "not so within the time"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path / "own") as broker:
+        yield broker
+
+
+def local_repository(folder: Path, coordinates: tuple[str, ...] = COORDINATES) -> str:
+    """Make a Maven repository of small files, and return its address."""
+    for coordinate in coordinates:
+        group, artifact, version = coordinate.split(":")
+        place = folder / group.replace(".", "/") / artifact / version
+        place.mkdir(parents=True)
+        (place / f"{artifact}-{version}.jar").write_bytes(b"jar of " + artifact.encode())
+        (place / f"{artifact}-{version}.pom").write_text(
+            "<project><modelVersion>4.0.0</modelVersion>"
+            f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+            f"<version>{version}</version></project>"
+        )
+    return folder.as_uri() + "/"
+
+
+# --- Java
+
+
+def test_no_java_is_said_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without JAVA_HOME and without java on the PATH the error names both, and the version."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissing, match=r"JAVA_HOME.*PATH.*17 or newer"):
+        find_java()
+
+
+@pytest.mark.parametrize(("line", "major"), [("1.8.0_402", 8), ("11.0.22", 11), ("16", 16)])
+def test_old_java_is_said_with_its_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, major: int
+) -> None:
+    """A Java below 17 is refused by the version that it says it has."""
+    java = fake_java(tmp_path / "bin" / "java", line)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(java.parent), prepend=os.pathsep)
+    with pytest.raises(JavaTooOld, match=f"it is Java {major}, and Kafka needs 17"):
+        find_java()
+
+
+def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As for Spark, JAVA_HOME decides."""
+    java = fake_java(tmp_path / "home" / "bin" / "java", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert find_java() == java
+
+
+def fake_java(path: Path, version: str) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text(f"""#!/bin/sh\necho 'openjdk version "{version}" 2024-01-16' >&2\n""")
+    path.chmod(0o755)
+    return path
+
+
+# --- Jars
+
+
+def test_unreachable_repository_is_said_with_coordinates_folder_and_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No cache and no way to a repository: the error says what, where to, why, and what next."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{port}/")
+    with pytest.raises(JarsUnavailable) as caught:
+        resolve_jars(find_java(), tmp_path / "cache")
+    text = str(caught.value)
+    assert all(coordinate in text for coordinate in COORDINATES)
+    assert str(tmp_path / "cache") in text
+    assert "Connection refused" in text
+    assert REPOSITORY_VARIABLE in text
+
+
+def test_fetched_jars_are_found_again_without_java(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second time nothing is started and nothing is fetched."""
+    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
+    cache = tmp_path / "cache"
+    folder = resolve_jars(find_java(), cache)
+    assert len(list(folder.glob("*.jar"))) == len(COORDINATES)
+    assert resolve_jars(tmp_path / "no-java", cache) == folder
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"")])
+def test_damaged_cache_is_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    """A jar that is gone or cut off makes the whole folder worth nothing."""
+    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
+    folder = resolve_jars(find_java(), tmp_path / "cache")
+    jar = min(folder.glob("*.jar"))
+    before = jar.read_bytes()
+    damage(jar)
+    resolve_jars(find_java(), tmp_path / "cache")
+    assert jar.read_bytes() == before
+
+
+def test_fetch_that_lacks_a_module_leaves_no_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What arrived of a failed fetch is not taken for whole, and a later fetch completes it."""
+    cache = tmp_path / "cache"
+    partial = local_repository(tmp_path / "partial", COORDINATES[:-1])
+    monkeypatch.setenv(REPOSITORY_VARIABLE, partial)
+    for _ in range(2):
+        with pytest.raises(JarsUnavailable, match=COORDINATES[-1].split(":")[1]):
+            resolve_jars(find_java(), cache)
+    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "whole"))
+    assert len(list(resolve_jars(find_java(), cache).glob("*.jar"))) == len(COORDINATES)
+
+
+def test_processes_that_need_the_jars_at_once_fetch_them_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One fetches, the others wait for it and find the jars."""
+    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
+    script = (
+        "import sys; from pathlib import Path; from tsoffset.embedded import *\n"
+        "print(resolve_jars(find_java(), Path(sys.argv[1])))"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "cache")]
+    started = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    said = [process.communicate(timeout=WAIT_SECONDS) for process in started]
+    folder = resolve_jars(tmp_path / "no-java", tmp_path / "cache")
+    assert said == [(f"{folder}\n".encode(), b"")] * 3
+
+
+def test_mirror_of_mavens_own_settings_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A machine that is set up for Maven needs no setting of ours."""
+    address = local_repository(tmp_path / "repository")
+    settings = tmp_path / "home" / ".m2" / "settings.xml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        f"<settings><mirrors><mirror><mirrorOf>external:*,!own</mirrorOf>"
+        f"<url>{address}</url></mirror></mirrors></settings>"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv(REPOSITORY_VARIABLE, raising=False)
+    folder = resolve_jars(find_java(), tmp_path / "cache")
+    assert len(list(folder.glob("*.jar"))) == len(COORDINATES)
+
+
+# --- Brokers
+
+
+@pytest.mark.integration
+def test_clusters_start_at_once_without_meeting(tmp_path: Path) -> None:
+    """Two clusters begun at the same moment take different ports and hold different data."""
+    pair = [EmbeddedBroker(tmp_path / name, name=name) for name in ("one", "two")]
+    with ThreadPoolExecutor() as pool:
+        one, two = pool.map(EmbeddedBroker.start, pair)
+    with (
+        one,
+        two,
+        closing(Contents(one.bootstrap)) as first,
+        closing(Contents(two.bootstrap)) as second,
+    ):
+        first.create_topic("orders")
+        assert "orders" not in second.admin.list_topics()
+
+
+@pytest.mark.integration
+def test_what_is_produced_is_read(source: Contents, unique: Callable[[str], str]) -> None:
+    """Timestamps, headers and missing keys and values arrive as they were sent."""
+    topic = source.create_topic(unique("contents"))
+    records = [
+        Written(5, b"value", b"key", (("header", b"1"), ("empty", None))),
+        Written(3, None),
+        Written(-1, b""),
+    ]
+    assert source.produce(topic, records, batch=[1, 2], compression="gzip") == [0, 1, 2]
+    assert source.read(topic) == [
+        Stored(offset, record.timestamp_ms, record.value, record.key, record.headers)
+        for offset, record in enumerate(records)
+    ]
+
+
+@pytest.mark.integration
+def test_aborted_records_are_there_for_those_who_do_not_mind(
+    source: Contents, unique: Callable[[str], str]
+) -> None:
+    """A transaction holds the stable end back; its markers take an offset and hold no record."""
+    topic = source.create_topic(unique("transactions"))
+    aborted, open_one = (source.begin_transaction(unique("writer")) for _ in range(2))
+    assert aborted.add(topic, numbered(3), batch=2) == [0, 1, 2]
+    aborted.abort()
+    assert open_one.add(topic, numbered(1)) == [4]
+    assert source.log_range(topic) == (0, 5)
+    assert source.log_range(topic, isolation="read_committed") == (0, 4)
+    open_one.commit()
+    committed = source.read(topic, isolation="read_committed")
+    assert [record.offset for record in committed] == [4]
+    assert [record.offset for record in source.read(topic)] == [0, 1, 2, 4]
+
+
+@pytest.mark.integration
+def test_group_commits_right_after_the_start(broker: EmbeddedBroker) -> None:
+    """Ready means ready for groups: the first commit of a fresh cluster is taken."""
+    with closing(Contents(broker.bootstrap)) as contents:
+        contents.create_topic("orders", 2)
+        contents.commit_offsets("group", {("orders", 0): 0, ("orders", 1): (7, "metadata")})
+        assert contents.committed_offsets("group") == {
+            ("orders", 0): (0, ""),
+            ("orders", 1): (7, "metadata"),
+        }
+
+
+@pytest.mark.integration
+def test_restarted_broker_keeps_data_and_port(broker: EmbeddedBroker) -> None:
+    """Stopped or killed, a broker comes back as it was, as another process."""
+    with closing(Contents(broker.bootstrap)) as contents:
+        contents.produce(contents.create_topic("orders"), numbered(10))
+    bootstrap, pids = broker.bootstrap, [broker.pid]
+    broker.restart()
+    pids.append(broker.pid)
+    broker.kill()
+    assert broker.pid is None
+    broker.start()
+    pids.append(broker.pid)
+    assert broker.bootstrap == bootstrap
+    assert len({*pids}) == 3
+    assert not any(alive(pid) for pid in pids[:2])
+    with closing(Contents(broker.bootstrap)) as contents:
+        assert len(contents.read("orders")) == 10
+
+
+@pytest.mark.integration
+def test_stopped_broker_leaves_no_process_but_its_log() -> None:
+    """The end of the block ends the process; an exception keeps the folder for a look."""
+    with EmbeddedBroker() as broker:
+        pid = broker.pid
+    assert not alive(pid)
+    assert not broker.directory.exists()
+
+
+@pytest.mark.integration
+def test_exception_stops_the_broker_and_keeps_its_log(tmp_path: Path) -> None:
+    """Whatever ends the block, the process ends, and its log can be read."""
+    with pytest.raises(KeyboardInterrupt), EmbeddedBroker(tmp_path / "own") as broker:  # noqa: PT012
+        pid = broker.pid
+        raise KeyboardInterrupt
+    assert not alive(pid)
+    assert "INFO" in broker.log_path.read_text()
+
+
+@pytest.mark.integration
+def test_port_that_was_asked_for_is_taken(tmp_path: Path) -> None:
+    """A port in use is named, and nothing is started."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        broker = EmbeddedBroker(tmp_path, port=port)
+        with pytest.raises(PortTaken, match=f"port {port} is in use"):
+            broker.start()
+        assert broker.pid is None
+
+
+@pytest.mark.integration
+def test_port_that_was_asked_for_is_used(tmp_path: Path) -> None:
+    """Where the port is free, the broker is there and nowhere else."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with EmbeddedBroker(tmp_path, port=port) as broker:
+        assert broker.bootstrap == f"127.0.0.1:{port}"
+
+
+@pytest.mark.integration
+def test_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    """The error holds the words of Kafka's log and the log's path."""
+    broker = EmbeddedBroker(tmp_path, properties={"log.retention.ms": "soon"})
+    with pytest.raises(StartFailed, match=r"soon.*log\.retention\.ms") as caught:
+        broker.start()
+    assert str(tmp_path) in str(caught.value)
+    assert broker.pid is None
+
+
+@pytest.mark.integration
+def test_stopping_the_second_node_leaves_its_partitions_without_a_leader(tmp_path: Path) -> None:
+    """What has its only replica there is away; everything else, groups too, goes on."""
+    with EmbeddedCluster(tmp_path) as cluster:
+        first, second = cluster.nodes
+        with closing(Contents(first.bootstrap)) as contents:
+            contents.create_topic("orders", replicas={0: [1], 1: [2]})
+            second.kill()
+
+            def leaders() -> dict[int, int]:
+                try:
+                    (topic,) = contents.admin.describe_topics(["orders"])
+                except KafkaError:
+                    # The client may ask the dead node first.
+                    return {}
+                return {
+                    partition["partition_index"]: partition["leader_id"]
+                    for partition in topic["partitions"]
+                }
+
+            wait_until(lambda: leaders() == {0: 1, 1: -1})
+            contents.commit_offsets("group", {("orders", 0): 5})
+            second.start()
+            wait_until(lambda: leaders() == {0: 1, 1: 2})
+
+
+# --- The starter's end
+
+_STARTS_A_BROKER = """
+import os, signal, sys, time
+from pathlib import Path
+from tsoffset.embedded import EmbeddedBroker
+broker = EmbeddedBroker(Path(sys.argv[1])).start()
+print(broker.pid, flush=True)
+"""
+
+
+def run_starter(tmp_path: Path, then: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a program that starts a broker and goes on with `then`; return the broker's pid."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", _STARTS_A_BROKER + then, str(tmp_path / "own")],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert starter.stdout is not None
+    return starter, int(starter.stdout.readline())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_broker_ends_when_its_starter_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    """By a signal that can be caught or by one that cannot: nothing stays behind."""
+    starter, pid = run_starter(tmp_path, "sys.stdin.read()")
+    assert alive(pid)
+    starter.send_signal(number)
+    starter.communicate(timeout=WAIT_SECONDS)
+    wait_until(lambda: not alive(pid))
+
+
+@pytest.mark.integration
+def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
+    """No block and no stop: the interpreter's exit does it, without a word on the terminal."""
+    starter, pid = run_starter(tmp_path, "")
+    assert starter.communicate(timeout=WAIT_SECONDS) == ("", "")
+    assert starter.returncode == 0
+    assert not alive(pid)
+
+
+@pytest.mark.integration
+def test_forked_copy_of_the_starter_stops_nothing(tmp_path: Path) -> None:
+    """The broker belongs to the process that started it, not to what that forks."""
+    then = """
+if not (copy := os.fork()):
+    sys.exit()
+os.waitpid(copy, 0)
+print("the copy is gone", flush=True)
+sys.stdin.read()
+"""
+    starter, pid = run_starter(tmp_path, then)
+    assert starter.stdout is not None
+    assert starter.stdout.readline() == "the copy is gone\n"
+    assert alive(pid)
+    starter.communicate(timeout=WAIT_SECONDS)
+    assert not alive(pid)
+
+
+# --- MirrorMaker 2
+
+
+@pytest.mark.integration
+def test_mirror_maker_copies_without_offset_syncs(
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+) -> None:
+    """A thousand records arrive as they are, and no topic for offset syncs is made."""
+    topic = source.create_topic(unique("orders"), 2)
+    records = numbered(1000)
+    source.produce(topic, records[:600])
+    source.produce(topic, records[600:], partition=1)
+    running = mirror(topic)
+    running.wait_until_mirrored(source.bootstrap, target.bootstrap, {topic: f"A.{topic}"})
+    for partition in (0, 1):
+        assert target.read(f"A.{topic}", partition) == source.read(topic, partition)
+    topics = {*source.admin.list_topics(), *target.admin.list_topics()}
+    assert not [name for name in topics if "offset-syncs" in name]
+
+
+@pytest.mark.integration
+def test_mirror_maker_goes_on_after_a_crash(
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+) -> None:
+    """Killed and started again it copies what is new; the wait sees repeats for what they are."""
+    topic = source.create_topic(unique("orders"))
+    copied = {topic: f"A.{topic}"}
+    source.produce(topic, numbered(100))
+    running = mirror(topic)
+    running.wait_until_mirrored(source.bootstrap, target.bootstrap, copied)
+    running.kill()
+    source.produce(topic, numbered(100, first=100))
+    running.start()
+    running.wait_until_mirrored(source.bootstrap, target.bootstrap, copied)
+    values = [record.value for record in target.read(f"A.{topic}")]
+    assert values[-100:] == [record.value for record in source.read(topic)][100:]
+    assert {*values} == {record.value for record in source.read(topic)}
+
+
+@pytest.mark.integration
+def test_mirror_maker_runs_a_file_as_it_is(
+    source: Contents, target: Contents, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """A user's own properties file is not touched."""
+    topic = source.create_topic(unique("orders"))
+    source.produce(topic, numbered(10))
+    wanted = flow_properties(source.bootstrap, target.bootstrap, topics=topic, source="files")
+    text = "# our flow\n" + "".join(f"{key} = {value}\n" for key, value in wanted.items())
+    path = tmp_path / "mm2.properties"
+    path.write_text(text)
+    with MirrorMaker(path, tmp_path / "own") as running:
+        pid = running.pid
+        running.wait_until_mirrored(source.bootstrap, target.bootstrap, {topic: f"files.{topic}"})
+    assert path.read_text() == text
+    assert not alive(pid)
+
+
+@pytest.mark.integration
+def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(
+    mirror: Callable[..., MirrorMaker],
+) -> None:
+    """It would run on and copy nothing; the error shows its own words."""
+    with pytest.raises(StartFailed, match=r"emit\.offset-syncs\.enabled set to false"):
+        mirror("orders", overrides={"offset-syncs.topic.replication.factor": "1"})
+
+
+@pytest.mark.integration
+def test_wait_for_what_never_comes_says_what_is_missing(
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+) -> None:
+    """The wait ends with its deadline and names the topic."""
+    running = mirror(unique("no-such-topic"))
+    with pytest.raises(StartFailed, match=r"topic A\.orders.*has 0 of 1 partitions"):
+        running.wait_for_topic(target.bootstrap, "A.orders", seconds=0.2)
