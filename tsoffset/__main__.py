@@ -1,0 +1,5 @@
+"""`python -m tsoffset`."""
+
+from tsoffset.cli import main
+
+main()

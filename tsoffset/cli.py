@@ -1,0 +1,356 @@
+"""The commands of `tsoffset` and their words.
+
+Exit status: 0 all well (skips are well), 1 something failed, 2 bad usage or configuration,
+3 a cluster could not be reached at all. Results go to standard output, everything else to
+standard error. What a command needs is imported when it runs, so that help is quick.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from platform import python_version
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from tsoffset import __version__
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.notices import Notices
+from tsoffset.output import Format, Output
+
+if TYPE_CHECKING:
+    from tsoffset.commands.selection import Selection
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INTERRUPTED = 130
+
+
+def _choice(option: str, default: StrEnum, text: str) -> Callable[[F], F]:
+    """An option that takes one of an enum's words."""
+    kind = type(default)
+    return click.option(
+        option,
+        type=click.Choice([word.value for word in kind], case_sensitive=False),
+        default=default.value,
+        show_default=True,
+        callback=lambda _context, _option, word: kind(word),
+        help=text,
+    )
+
+
+_CONFIG = click.option(
+    "-c",
+    "--config",
+    required=True,
+    envvar="TSOFFSET_CONFIG",
+    show_envvar=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="MirrorMaker 2 .properties, or a Connect .json.",
+)
+_FLOW = click.option(
+    "--flow",
+    "flows",
+    multiple=True,
+    metavar="A->B",
+    help="Only this flow; may be given several times.  [default: all enabled flows]",
+)
+_GROUPS = click.option(
+    "--groups",
+    metavar="REGEX",
+    help="Of the configured groups, only those whose whole name matches.",
+)
+_TOPICS = click.option(
+    "--topics",
+    metavar="REGEX",
+    help="Of the configured topics, only those whose whole name on the source matches.",
+)
+_FORMAT = _choice("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+_LOG_FORMAT = _choice(
+    "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."
+)
+_DEBUG = click.option(
+    "--debug", is_flag=True, help="Log everything, and show a traceback where a command fails."
+)
+
+_EXIT_STATUS = """\b
+Exit status:
+  0  all well (skipped rows are well)
+  1  some row failed
+  2  bad usage or configuration
+  3  a cluster could not be reached at all"""
+
+
+def _log_level(default: LogLevel) -> Callable[[F], F]:
+    return _choice("--log-level", default, "What is worth logging.")
+
+
+def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """The options in the order in which help shows them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_selection = _options(_CONFIG, _FLOW, _GROUPS, _TOPICS)
+_quiet_logs = _options(_LOG_FORMAT, _log_level(LogLevel.WARNING), _DEBUG)
+_daemon_logs = _options(_LOG_FORMAT, _log_level(LogLevel.INFO), _DEBUG)
+
+
+def _show_versions(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    parts = [f"Python {python_version()}"]
+    for package in ("pyspark", "kafka-python"):
+        try:
+            parts.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            parts.append(f"{package} missing")
+    click.echo(f"tsoffset {__version__} ({', '.join(parts)})")
+    context.exit()
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=f"""\b
+Examples:
+  tsoffset demo
+  tsoffset check -c mm2.properties
+  tsoffset plan  -c mm2.properties --groups 'billing.*'
+  tsoffset sync  -c mm2.properties --format json > rows.ndjson
+  tsoffset run   -c mm2.properties --log-format json
+
+{_EXIT_STATUS}""",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_versions,
+    help="Show the versions of tsoffset and of what it runs on.",
+)
+def cli() -> None:
+    """Keep the committed offsets of consumer groups on a target Kafka cluster in step with a
+    source cluster, for topics that MirrorMaker 2 or another replicator copies.
+
+    The same MirrorMaker 2 configuration file serves both. Nothing is installed in the
+    replicator, in a broker or in a consumer; a group is never moved backwards.
+    """
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  tsoffset demo
+  tsoffset demo --keep"""
+)
+@click.option(
+    "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
+)
+@_quiet_logs
+def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool) -> None:
+    """See it work: two real brokers and MirrorMaker 2 on this machine.
+
+    Real groups at many depths, one sync, then a failover that counts which records were
+    read again and which were skipped. Needs Java 17, and once the network for Kafka's jars.
+    """
+
+    def work(_: Notices) -> int:
+        from tsoffset import demo
+
+        return demo.run(keep=keep)
+
+    _carry_out(work, log_format, log_level, debug=debug)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  tsoffset check -c mm2.properties
+  tsoffset check -c mm2.properties --format json | jq 'select(.severity != "ok")'
+
+\b
+Exit status:
+  0  no error was found (warnings may have been)
+  1  an error was found
+  2  bad usage or configuration
+  3  a cluster could not be reached at all"""
+)
+@_selection
+@_FORMAT
+@_quiet_logs
+def check(
+    *,
+    config: Path,
+    flows: tuple[str, ...],
+    groups: str | None,
+    topics: str | None,
+    format: Format,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    debug: bool,
+) -> None:
+    """Look at both clusters of each flow and say what stands in the way.
+
+    Connections, versions, groups and topics that pass the filters, missing or narrower
+    copies, topics whose target rewrites timestamps, flows that write the same topics. Each
+    finding comes with its remedy. Nothing is written, and Spark is not started.
+    """
+
+    def work(notices: Notices) -> int:
+        from tsoffset.commands.check.command import run_check
+
+        return run_check(config, flows, groups, topics, Output(sys.stdout, format), notices)
+
+    _carry_out(work, log_format, log_level, debug=debug)
+
+
+def _cycle_command(name: str, summary: str, more: str, *, commit: bool) -> None:
+    """`plan` and `sync`, which differ in one word only."""
+
+    @cli.command(
+        name,
+        short_help=summary.partition(":")[0] + ".",
+        help=f"{summary}\n\n{more}",
+        epilog=f"""\b
+Examples:
+  tsoffset {name} -c mm2.properties
+  tsoffset {name} -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset {name} -c mm2.properties --format json | jq 'select(.outcome == "failed")'
+
+{_EXIT_STATUS}""",
+    )
+    @_selection
+    @_FORMAT
+    @_quiet_logs
+    def command(
+        *,
+        config: Path,
+        flows: tuple[str, ...],
+        groups: str | None,
+        topics: str | None,
+        format: Format,
+        log_format: LogFormat,
+        log_level: LogLevel,
+        debug: bool,
+    ) -> None:
+        def work(notices: Notices) -> int:
+            from tsoffset.commands.cycles import run_once
+
+            selection = _selected(config, flows, groups, topics, notices)
+            return run_once(selection, Output(sys.stdout, format), notices, commit=commit)
+
+        _carry_out(work, log_format, log_level, debug=debug)
+
+
+_cycle_command(
+    "plan",
+    "Show what `sync` would do: one cycle that commits nothing.",
+    "Prints a row for each group and partition with a commit on the source, with the offset "
+    "it translates to on the target, how exact that is, and why a row would be left alone.",
+    commit=False,
+)
+_cycle_command(
+    "sync",
+    "Commit on the target, once: one cycle that translates all groups' offsets.",
+    "A group is never moved backwards, and a group with members on the target is left alone. "
+    "With sync.group.offsets.enabled = false nothing is committed, as by `plan`.",
+    commit=True,
+)
+
+
+@cli.command(
+    short_help="Run until told to stop: a cycle of each flow per interval.",
+    epilog="""\b
+Examples:
+  tsoffset run -c mm2.properties
+  tsoffset run -c mm2.properties --log-format json
+
+\b
+Exit status:
+  0  ended by SIGTERM or SIGINT
+  1  Spark could not be started
+  2  bad usage or configuration""",
+)
+@_selection
+@_daemon_logs
+def run(
+    *,
+    config: Path,
+    flows: tuple[str, ...],
+    groups: str | None,
+    topics: str | None,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    debug: bool,
+) -> None:
+    """Run until told to stop: a cycle of each flow per sync.group.offsets.interval.seconds.
+
+    All flows share one Spark session and take turns. A cycle that fails is logged and the
+    next one is tried; a cluster that is away never ends the command. SIGTERM and Ctrl-C end
+    it within ten seconds. The configuration is read once, at the start.
+    """
+
+    def work(notices: Notices) -> int:
+        from tsoffset.commands.running import run_daemon
+        from tsoffset.daemon import Ending
+
+        selection = _selected(config, flows, groups, topics, notices)
+        if run_daemon(selection) is Ending.ABANDONED:
+            _leave_at_once()
+        return 0
+
+    _carry_out(work, log_format, log_level, debug=debug)
+
+
+def main() -> None:
+    """The console script."""
+    cli(prog_name="tsoffset")
+
+
+def _selected(
+    config: Path, flows: tuple[str, ...], groups: str | None, topics: str | None, notices: Notices
+) -> "Selection":
+    from tsoffset.commands.selection import Selection
+
+    selection = Selection.of(config, flows, groups, topics)
+    for warning in selection.settings.warnings:
+        notices.warning("configuration_warning", warning)
+    return selection
+
+
+def _carry_out(
+    work: Callable[[Notices], int], log_format: LogFormat, log_level: LogLevel, *, debug: bool
+) -> NoReturn:
+    """Do the work of a command and end with its exit status.
+
+    What stops it is said in one sentence each; a traceback comes with `--debug` only.
+    """
+    configure_logs(log_format, LogLevel.DEBUG if debug else log_level)
+    notices = Notices(log_format)
+    try:
+        status = work(notices)
+    except KeyboardInterrupt:
+        notices.note("interrupted", "interrupted")
+        status = INTERRUPTED
+    except Exception as error:
+        notices.error(error, trace=debug)
+        status = getattr(error, "exit_status", 1)
+    sys.exit(status)
+
+
+def _leave_at_once() -> NoReturn:
+    """End the process although a thread hangs; Spark's JVM ends with its parent's pipe."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

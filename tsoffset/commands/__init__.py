@@ -1,0 +1,1 @@
+"""What the commands of `tsoffset` do, one module each; `tsoffset.cli` has their words."""

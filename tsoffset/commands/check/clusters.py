@@ -1,0 +1,129 @@
+"""What the clusters say of themselves, and what a flow's settings mean (pure)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tsoffset.commands.check.findings import Finding, Severity, cause_and_step
+from tsoffset.model import ClusterDescription
+from tsoffset.output import counted
+from tsoffset.settings import ClusterSettings, FlowSettings
+
+OLDEST_TESTED = (2, 8)
+
+
+def unreachable(flow: str, cluster: str, message: str) -> Finding:
+    """A cluster that cannot be reached at all."""
+    finding, remedy = cause_and_step(message)
+    return Finding(Severity.ERROR, flow, cluster, "connection", finding, remedy)
+
+
+def connection(
+    flow: str, settings: ClusterSettings, description: ClusterDescription
+) -> Iterator[Finding]:
+    """How a cluster was reached: its addresses, its brokers, their versions."""
+    alias = settings.alias
+    yield Finding(
+        Severity.OK,
+        flow,
+        alias,
+        "connection",
+        f"cluster id {description.cluster_id or 'unknown'}, "
+        f"{counted(len(description.brokers), 'broker')}",
+    )
+    for address in settings.bootstrap_servers:
+        if address in description.dead_addresses:
+            yield Finding(
+                Severity.WARNING,
+                flow,
+                alias,
+                f"address {address}",
+                "does not answer, though another address does",
+                f"remove it from {alias}.bootstrap.servers or repair it",
+            )
+        else:
+            yield Finding(Severity.OK, flow, alias, f"address {address}", "answers")
+    yield from _brokers(flow, alias, description)
+
+
+def same_cluster(
+    flow: FlowSettings, source: ClusterDescription, target: ClusterDescription
+) -> Iterator[Finding]:
+    """Source and target that are one cluster: only names keep copies and originals apart."""
+    if source.cluster_id is None or source.cluster_id != target.cluster_id:
+        return
+    keeps_names = flow.policy.format_remote_topic(flow.source.alias, "orders") == "orders"
+    what = f"{flow.source.alias} and {flow.target.alias} are one cluster ({source.cluster_id})"
+    if keeps_names:
+        yield Finding(
+            Severity.ERROR,
+            flow.name,
+            None,
+            "cluster ids",
+            f"{what}, and the replication policy keeps names: each topic would be its own copy",
+            f"correct {flow.source.alias}.bootstrap.servers or {flow.target.alias}"
+            ".bootstrap.servers",
+        )
+    else:
+        yield Finding(
+            Severity.WARNING,
+            flow.name,
+            None,
+            "cluster ids",
+            f"{what}; only the names of topics tell copies from originals",
+            "correct the bootstrap.servers of one, unless this is meant",
+        )
+
+
+def settings_of(flow: FlowSettings) -> Iterator[Finding]:
+    """What the settings of a flow mean for its commits."""
+    if not flow.commits:
+        yield Finding(
+            Severity.WARNING,
+            flow.name,
+            None,
+            "sync.group.offsets.enabled",
+            "false: `sync` and `run` plan this flow and commit nothing",
+            "set it to true, or leave it out",
+        )
+    if flow.translation.proof == "timestamps":
+        yield Finding(
+            Severity.WARNING,
+            flow.name,
+            None,
+            "translation.proof",
+            "timestamps: translations are not proven, and can skip or repeat records",
+            "set it to content, or leave it out",
+        )
+
+
+def _brokers(flow: str, alias: str, description: ClusterDescription) -> Iterator[Finding]:
+    versions: Counter[str] = Counter()
+    for broker in description.brokers:
+        subject = f"broker {broker.node_id}"
+        where = f"{broker.host}:{broker.port}"
+        if broker.version is None:
+            yield Finding(
+                Severity.ERROR,
+                flow,
+                alias,
+                subject,
+                f"does not answer at {where}, the address that the cluster gives for it",
+                "start it, or set its advertised.listeners to an address that this machine reaches",
+            )
+            continue
+        versions[broker.version] += 1
+        numbers = tuple(int(part) for part in re.findall(r"\d+", broker.version)[:2])
+        if numbers and numbers < OLDEST_TESTED:
+            yield Finding(
+                Severity.WARNING,
+                flow,
+                alias,
+                subject,
+                f"Kafka {broker.version} at {where} is older than "
+                f"{'.'.join(map(str, OLDEST_TESTED))}, the oldest that tsoffset is made for",
+                "upgrade it, or watch the first cycles",
+            )
+    if versions:
+        counts = ", ".join(f"{version} ({number})" for version, number in sorted(versions.items()))
+        yield Finding(Severity.OK, flow, alias, "versions", f"Kafka {counts}")

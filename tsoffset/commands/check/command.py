@@ -1,0 +1,44 @@
+"""`tsoffset check` as the command line calls it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tsoffset.commands.check import Checked, check
+from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.report import finding_lines
+from tsoffset.commands.selection import Selection
+from tsoffset.kafka import KafkaCluster
+from tsoffset.logs import LogFormat
+from tsoffset.notices import Notices
+from tsoffset.output import Format, Output
+from tsoffset.progress import progress
+
+
+def run_check(
+    path: Path,
+    flows: Sequence[str],
+    groups: str | None,
+    topics: str | None,
+    output: Output,
+    notices: Notices,
+) -> int:
+    """Check the flows, print the findings and return the exit status."""
+    selection = Selection.of(path, flows, groups, topics)
+    with progress("checking", wanted=notices.format is LogFormat.CONSOLE) as report:
+        checked = check(
+            selection.flows, KafkaCluster, all_flows=selection.settings.flows, report=report
+        )
+    warnings = tuple(
+        Finding(Severity.WARNING, None, None, "configuration", warning)
+        for warning in selection.settings.warnings
+    )
+    _print(Checked(warnings + checked.findings, checked.unreachable), output)
+    return checked.exit_status
+
+
+def _print(checked: Checked, output: Output) -> None:
+    if output.format is Format.TABLE:
+        output.lines(finding_lines(checked.findings, output.width))
+    else:
+        output.records(Finding, checked.findings)
+    output.flush()

@@ -1,0 +1,79 @@
+"""`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import structlog
+
+from tsoffset.commands.selection import Selection, only_planned
+from tsoffset.errors import CycleFailed
+from tsoffset.logs import LogFormat
+from tsoffset.model import Row
+from tsoffset.notices import Notices
+from tsoffset.output import Format, Output, Tally, cycle_lines, sorted_rows
+from tsoffset.progress import progress
+
+log = structlog.get_logger(__name__)
+
+
+def run_once(selection: Selection, output: Output, notices: Notices, *, commit: bool) -> int:
+    """Run one cycle of each flow, print its rows, and return the exit status.
+
+    A cycle that Spark gives up on costs its own flow only. Raises what keeps Spark from
+    starting.
+    """
+    # Imported here, since no other command should wait for Spark to be loaded.
+    from tsoffset.spark import FlowTask, run_cycle, spark_session
+
+    wanted = notices.format is LogFormat.CONSOLE
+    statuses = [0]
+    with ExitStack() as stack:
+        with progress("starting Spark", wanted=wanted):
+            session = stack.enter_context(spark_session(selection.settings.spark))
+        for flow in selection.flows:
+            if output.closed and not commit:
+                break
+            if commit and not flow.commits:
+                notices.warning("flow_only_planned", only_planned(flow))
+            task = FlowTask(selection.configuration, flow.name, selection.narrowing)
+            try:
+                with progress(flow.name, wanted=wanted) as report:
+                    result = run_cycle(
+                        session, task, commit=commit and flow.commits, progress=report
+                    )
+            except CycleFailed as error:
+                notices.error(error, trace=False)
+                statuses.append(error.exit_status)
+                continue
+            for warning in result.warnings:
+                notices.warning("cycle_warning", warning)
+            rows = sorted_rows(result.rows)
+            tally = Tally.of(rows)
+            print_cycle(output, notices, flow.name, rows, tally, result.seconds)
+            statuses.append(exit_status(tally, unreachable=result.unreachable))
+    return max(statuses)
+
+
+def exit_status(tally: Tally, *, unreachable: bool) -> int:
+    """Of one flow: 3 where a cluster could not be reached, 1 where a row failed, else 0."""
+    return 3 if unreachable else int(tally.failed > 0)
+
+
+def print_cycle(
+    output: Output,
+    notices: Notices,
+    flow: str,
+    rows: Sequence[Row],
+    tally: Tally,
+    seconds: float,
+) -> None:
+    """The rows on standard output; the summary below the table, else on standard error."""
+    summary = f"{tally.in_words()}; {seconds:.1f} s"
+    if output.format is Format.TABLE:
+        output.lines(cycle_lines(flow, rows, summary, output.width))
+    else:
+        output.records(Row, rows)
+        notices.note("cycle_finished", f"{flow}: {summary}")
+    output.flush()
+    sys.stderr.flush()

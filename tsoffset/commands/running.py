@@ -1,0 +1,230 @@
+"""`tsoffset run`: the cycles of the daemon, and what its log says of them."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from threading import Event
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+import structlog
+
+from tsoffset.commands.selection import Selection, only_planned
+from tsoffset.daemon import Ending, serve, supervise
+from tsoffset.errors import TsoffsetError
+from tsoffset.model import OutcomeKind, Reason, Row
+from tsoffset.output import Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tsoffset.spark import CycleResult, FlowMemory
+
+log = structlog.get_logger(__name__)
+
+_MESSAGES_PER_CYCLE = 20
+# Skips that an operator has to end; the others pass with time or are as they should be.
+_TO_BE_REMEDIED = (
+    Reason.SEVERAL_SOURCES,
+    Reason.TARGET_REWRITES_TIMESTAMPS,
+    Reason.DIVERGED,
+    Reason.TARGET_PAST_LOG_END,
+    Reason.SOURCE_REWOUND,
+)
+
+
+class Backend(Protocol):
+    """What cycles run on. A session may die and be opened anew; the memories stay."""
+
+    def open(self) -> None:
+        """Make a session, in place of one that died."""
+
+    def alive(self) -> bool:
+        """False where there is no session, or it has died."""
+
+    def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
+        """One cycle of a flow. Raises CycleFailed."""
+
+    def cancel(self) -> None:
+        """End the cycle that is under way; called from another thread."""
+
+    def close(self) -> None:
+        """End the session."""
+
+
+class SparkBackend:
+    """Cycles in one Spark session."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+        self._memories: dict[str, FlowMemory] = {}
+
+    def open(self) -> None:
+        """Start Spark, after what is left of an earlier session is gone."""
+        from tsoffset.spark import spark_session
+
+        self.close()
+        self._session = self._stack.enter_context(spark_session(self._selection.settings.spark))
+
+    def alive(self) -> bool:
+        """Ask the session's JVM whether it still runs."""
+        from tsoffset.spark import session_alive
+
+        return self._session is not None and session_alive(self._session)
+
+    def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
+        """One cycle, with what the driver remembers of the flow."""
+        from tsoffset.spark import FlowMemory, FlowTask, run_cycle
+
+        assert self._session is not None
+        task = FlowTask(self._selection.configuration, flow, self._selection.narrowing)
+        memory = self._memories.setdefault(flow, FlowMemory())
+        return run_cycle(self._session, task, commit=commit, memory=memory)
+
+    def cancel(self) -> None:
+        """Cancel Spark's jobs."""
+        if self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """Stop the session; what a dead one says to that does not matter."""
+        self._session = None
+        try:
+            self._stack.close()
+        except Exception as error:
+            log.debug("session_close_failed", error=f"{type(error).__name__}: {error}")
+
+
+class Cycles:
+    """The cycles of `run`, and their log."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        backend: Backend,
+        *,
+        stopping: Callable[[], bool],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._flows = {flow.name: flow for flow in selection.flows}
+        self._backend = backend
+        self._stopping = stopping
+        self._now = now
+        self._news = {flow: _News(flow) for flow in self._flows}
+
+    def __enter__(self) -> Self:
+        """Make the first session; what keeps it from being made ends `run`."""
+        self._backend.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._backend.close()
+
+    def cycle(self, name: str) -> None:
+        """One cycle of a flow; whatever goes wrong is logged, and the next one is tried."""
+        flow = self._flows[name]
+        started = self._now()
+        log.info("cycle_started", flow=name, commits=flow.commits)
+        try:
+            if not self._backend.alive():
+                log.warning("session_replaced", flow=name)
+                self._backend.open()
+            result = self._backend.cycle(name, commit=flow.commits)
+        except Exception as error:
+            self._failed(name, error, self._now() - started)
+            return
+        self._news[name].tell(result.warnings, result.rows)
+        tally = Tally.of(result.rows)
+        counts = {kind.value: tally.outcomes[kind] for kind in _counted(flow.commits)}
+        log.info(
+            "cycle_finished",
+            flow=name,
+            groups=result.groups,
+            positions=result.positions,
+            **counts,
+            reread_bound=tally.reread_bound,
+            seconds=round(result.seconds, 3),
+        )
+        taken = self._now() - started
+        if taken > flow.sync_interval_seconds:
+            log.warning(
+                "interval_exceeded",
+                flow=name,
+                seconds=round(taken, 1),
+                interval_seconds=flow.sync_interval_seconds,
+            )
+
+    def _failed(self, flow: str, error: Exception, seconds: float) -> None:
+        if self._stopping():
+            log.info("cycle_ended_by_stop", flow=flow)
+        elif isinstance(error, TsoffsetError):
+            log.error("cycle_failed", flow=flow, error=str(error), seconds=round(seconds, 3))
+        else:
+            log.error(
+                "cycle_failed",
+                flow=flow,
+                error=f"{type(error).__name__}: {error}",
+                seconds=round(seconds, 3),
+                exc_info=error,
+            )
+
+
+class _News:
+    """What a flow's cycles have to say, each thing once until it has gone away."""
+
+    def __init__(self, flow: str) -> None:
+        self._flow = flow
+        self._told: frozenset[tuple[str, str]] = frozenset()
+
+    def tell(self, warnings: Sequence[str], rows: Sequence[Row]) -> None:
+        """Log what the last cycle of the flow did not say."""
+        found: dict[tuple[str, str], int] = {("cycle_warning", text): 1 for text in warnings}
+        for row in rows:
+            if row.outcome is OutcomeKind.FAILED or row.reason in _TO_BE_REMEDIED:
+                key = (str(row.reason), row.message or "")
+                found[key] = found.get(key, 0) + 1
+        new = {key: number for key, number in found.items() if key not in self._told}
+        for (event, message), number in list(new.items())[:_MESSAGES_PER_CYCLE]:
+            if event == "cycle_warning":
+                log.warning(event, flow=self._flow, message=message)
+            else:
+                log.warning(
+                    "rows_need_attention",
+                    flow=self._flow,
+                    reason=event,
+                    rows=number,
+                    message=message,
+                )
+        if (more := len(new) - _MESSAGES_PER_CYCLE) > 0:
+            log.warning("further_messages_left_out", flow=self._flow, messages=more)
+        self._told = frozenset(found)
+
+
+def run_daemon(selection: Selection) -> Ending:
+    """Run cycles until SIGTERM or SIGINT. Raises what keeps Spark from starting at all."""
+    backend = SparkBackend(selection)
+    for flow in selection.flows:
+        if not flow.commits:
+            log.warning("flow_only_planned", flow=flow.name, message=only_planned(flow))
+
+    def work(stop: Event) -> None:
+        log.info("run_started", flows=[flow.name for flow in selection.flows])
+        with Cycles(selection, backend, stopping=stop.is_set) as cycles:
+            intervals = {flow.name: flow.sync_interval_seconds for flow in selection.flows}
+            serve(intervals, cycles.cycle, wait=stop.wait)
+
+    ending = supervise(work, backend.cancel)
+    log.info("run_stopped", ending=ending.value)
+    return ending
+
+
+def _counted(commits: bool) -> tuple[OutcomeKind, ...]:
+    done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
+    return (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)

@@ -1,0 +1,43 @@
+"""What a command works on: the configuration, the flows chosen, what narrows them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tsoffset.config import Configuration
+from tsoffset.narrowing import Narrowing
+from tsoffset.settings import FlowSettings, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A configuration with the flows that the user chose, narrowed already."""
+
+    configuration: Configuration
+    settings: Settings
+    flows: tuple[FlowSettings, ...]
+    narrowing: Narrowing
+
+    @classmethod
+    def of(
+        cls, path: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
+    ) -> Self:
+        """Read the file, resolve it and choose.
+
+        Raises ConfigurationError, and UsageError where a flow is unknown, none is enabled or
+        an expression is none.
+        """
+        narrowing = Narrowing(groups, topics)
+        configuration = Configuration.read(path)
+        settings = configuration.resolve()
+        chosen = tuple(narrowing.apply(flow) for flow in settings.select(flows))
+        return cls(configuration, settings, chosen, narrowing)
+
+
+def only_planned(flow: FlowSettings) -> str:
+    """Why a flow that is not to commit is planned instead, as a sentence."""
+    return (
+        f"flow {flow.name}: sync.group.offsets.enabled is false, so this is a plan and nothing is "
+        "committed; set it to true, or leave it out, to commit"
+    )

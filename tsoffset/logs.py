@@ -1,0 +1,130 @@
+"""Logs on standard error: structlog's events, for a person (console) or a machine (JSON).
+
+What other libraries log goes the same way. Every event passes one redaction: a value whose
+name says that it is a secret is never written.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from enum import StrEnum
+from typing import Any, TextIO, cast
+
+import structlog
+
+HIDDEN = "[hidden]"
+
+_SECRET_NAME = re.compile(
+    r"password|passphrase|secret|token|credential|jaas|private[._-]?key|keystore[._-]key|api[._-]?key",
+    re.IGNORECASE,
+)
+_SECRET_IN_TEXT = re.compile(
+    r"""(?P<name>[\w.\-]*(?:password|passphrase|secret|token|credential)[\w.\-]*\s*(?:=|"\s*:)\s*)"""
+    r"""(?:"[^"]*"|'[^']*'|[^\s;,]+)""",
+    re.IGNORECASE,
+)
+# They log each lost connection, which the adapter answers for as a value.
+_NOISY = ("kafka", "py4j", "pyspark")
+
+
+class LogFormat(StrEnum):
+    """How logs are written."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """What is worth writing."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def number(self) -> int:
+        """The level's number in `logging`."""
+        return logging.getLevelNamesMapping()[self.name]
+
+
+def configure_logs(format: LogFormat, level: LogLevel) -> None:
+    """Write all logs of this process to standard error from now on."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        redact_event,
+    ]
+    rendering: list[structlog.typing.Processor]
+    if format is LogFormat.JSON:
+        rendering = [
+            structlog.processors.format_exc_info,
+            redact_event,
+            structlog.processors.JSONRenderer(default=str),
+        ]
+    else:
+        rendering = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    structlog.configure(
+        processors=[*shared, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(level.number),
+        logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _StandardError())),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(_StandardError())
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(level.number, logging.WARNING))
+    if level is not LogLevel.DEBUG:
+        for name in _NOISY:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def redacted(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with every secret replaced, to be logged; nested mappings too."""
+    return {name: _redacted_value(name, value) for name, value in settings.items()}
+
+
+def redact_event(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """structlog processor: `redacted` for every event."""
+    for name, value in event.items():
+        event[name] = _redacted_value(name, value)
+    return event
+
+
+def _redacted_value(name: str, value: Any) -> Any:
+    if value is not None and _SECRET_NAME.search(name):
+        return HIDDEN
+    if isinstance(value, str):
+        return _SECRET_IN_TEXT.sub(rf"\g<name>{HIDDEN}", value)
+    if isinstance(value, Mapping):
+        return {key: _redacted_value(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted_value(name, inner) for inner in value]
+    return value
+
+
+class _StandardError:
+    """What `sys.stderr` is at each write (a progress bar puts its own stream there, so that lines
+    do not run into it); a reader that went away stops nothing."""
+
+    def write(self, text: str) -> int:
+        try:
+            return sys.stderr.write(text)
+        except BrokenPipeError:
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            sys.stderr.flush()
+        except BrokenPipeError:
+            return
