@@ -36,18 +36,20 @@ MIRROR_MAKER_KEYS = (
     AcceptedKey("emit.heartbeats.enabled", "true", "We write none."),
     AcceptedKey("emit.heartbeats.interval.seconds", "1", "We write none."),
     AcceptedKey("refresh.topics.enabled", "true", "Look for new topics to mirror."),
-    AcceptedKey("refresh.topics.interval.seconds", "600", "The same."),
+    AcceptedKey("refresh.topics.interval.seconds", "600", "How often."),
     AcceptedKey("sync.topic.configs.enabled", "true", "Copy topic settings."),
-    AcceptedKey("sync.topic.configs.interval.seconds", "600", "The same."),
+    AcceptedKey("sync.topic.configs.interval.seconds", "600", "How often."),
     AcceptedKey("sync.topic.acls.enabled", "true", "Copy access rules of topics."),
-    AcceptedKey("sync.topic.acls.interval.seconds", "600", "The same."),
+    AcceptedKey("sync.topic.acls.interval.seconds", "600", "How often."),
     AcceptedKey(
         "config.properties.exclude",
         "replication and size settings, message.timestamp.type",
         "Topic settings that are not copied. Also written `config.properties.blacklist`.",
     ),
     AcceptedKey("config.properties.blacklist", "", "Older name of `config.properties.exclude`."),
-    AcceptedKey("config.property.filter.class", "DefaultConfigPropertyFilter", "The same."),
+    AcceptedKey(
+        "config.property.filter.class", "DefaultConfigPropertyFilter", "Chooses them by a class."
+    ),
     AcceptedKey("use.incremental.alter.configs", "requested", "How topic settings are copied."),
     AcceptedKey("use.defaults.from", "target", "Whose defaults of topic settings are meant."),
     AcceptedKey("forwarding.admin.class", "ForwardingAdmin", "Who makes remote topics."),
@@ -56,7 +58,6 @@ MIRROR_MAKER_KEYS = (
     AcceptedKey("task.assigned.partitions", "", "Set by MirrorMaker 2 itself."),
     AcceptedKey("task.index", "", "Set by MirrorMaker 2 itself."),
     AcceptedKey("dedicated.mode.enable.internal.rest", "false", "MirrorMaker 2's own REST server."),
-    AcceptedKey("config.providers.*", "", "Classes and parameters of the providers."),
     AcceptedKey("workers.*", "", "Workers' settings in Cloudera's form of the file."),
 )
 

@@ -120,10 +120,9 @@ def _cluster(
     if addresses is None and enabled:
         prefix = alias if origin.dedicated else f"{side}.cluster"
         on = origin.settings.get(flow_keys.ENABLED.name)
-        slip = difflib.get_close_matches(
-            f"{side}.cluster.{BOOTSTRAP.name}", origin.settings, n=1, cutoff=0.9
-        )
-        seen = f"; there is {origin.settings[slip[0]].entry.key}" if slip else ""
+        of_side = [name for name in origin.settings if name.startswith(f"{side}.")]
+        slips = difflib.get_close_matches(f"{side}.cluster.{BOOTSTRAP.name}", of_side, n=1)
+        seen = "".join(f"; there is {origin.settings[name].entry.key}" for name in slips)
         findings.missing(
             f"{prefix}.{BOOTSTRAP.name}",
             f"must name the brokers of {alias}, since flow {origin.name} is enabled{seen}",

@@ -125,10 +125,19 @@ PROVIDERS: Key[tuple[str, ...]] = Key(
     "Further names for Kafka's providers of `${name:...}`; not needed for the three defaults.",
     Level.FILE,
 )
-SPARK = Key(
+PROVIDER_CLASSES: Key[str | None] = Key(
+    "config.providers.*",
+    None,
+    values.optional(values.text),
+    "none",
+    "`config.providers.<name>.class` is one of Kafka's three providers; their parameters have no"
+    " effect.",
+    Level.FILE,
+)
+SPARK: Key[str | None] = Key(
     "spark.*",
-    "",
-    values.text,
+    None,
+    values.optional(values.text),
     "Spark's own",
     "Handed to Spark as it stands; `spark.master` (default `local[*]`) is where Spark runs.",
     Level.FILE,
@@ -172,6 +181,7 @@ STATUS_URLS: Key[tuple[str, ...]] = Key(
 FILE_KEYS: tuple[Key[Any], ...] = (
     CLUSTERS,
     PROVIDERS,
+    PROVIDER_CLASSES,
     SPARK,
     STATE_DIR,
     HISTORY_DIR,

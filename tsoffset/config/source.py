@@ -11,6 +11,7 @@ import javaproperties
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, Problem
 
+_JSON_STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?')
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -78,10 +79,11 @@ def _properties(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
 def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
     try:
         document = json.loads(text, object_pairs_hook=_Pairs)
-    except (json.JSONDecodeError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-        findings.missing("JSON", f"cannot be parsed: {reason}", file, line)
+    except json.JSONDecodeError as error:
+        findings.missing("JSON", f"cannot be parsed: {error.msg}", file, error.lineno)
+        return ()
+    except (RecursionError, ValueError):
+        findings.missing("JSON", "cannot be parsed: nested too deeply, or too long a number", file)
         return ()
     if not isinstance(document, _Pairs):
         findings.missing("JSON", "must be one object, a connector's configuration", file)
@@ -96,7 +98,7 @@ def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
                 Entry(key, "", file, _line_of(text, key, 0, 0)),
                 "stands beside `config`, so it has no effect; move it into `config`",
             )
-    begin = next(iter(_members(text, "config", 0)), 0)
+    begin = _members(text, "config", 0)[-1]
     return tuple(_json_entries(nested[-1].pairs, text, begin, file, findings))
 
 
@@ -133,15 +135,18 @@ class _Pairs:
 
 def _members(text: str, key: str, begin: int) -> list[int]:
     """Where members of that name stand in JSON text, from `begin` on."""
-    # A quotation mark inside a string has a backslash before it, so none of these is in one.
-    member = re.compile(rf"(?<!\\){re.escape(json.dumps(key))}\s*:")
-    return [found.start() for found in member.finditer(text, begin)]
+    return [
+        found.start()
+        for found in _JSON_STRING.finditer(text)
+        if found["colon"] is not None
+        and found.start() >= begin
+        and json.loads(found["string"], strict=False) == key
+    ]
 
 
-def _line_of(text: str, key: str, nth: int, begin: int) -> int | None:
-    """The line of the nth member of that name; None where the name is written with escapes."""
-    found = _members(text, key, begin)
-    return len(_LINE_END.findall(text, 0, found[nth])) + 1 if nth < len(found) else None
+def _line_of(text: str, key: str, nth: int, begin: int) -> int:
+    """The line of the nth member of that name."""
+    return len(_LINE_END.findall(text, 0, _members(text, key, begin)[nth])) + 1
 
 
 def _unusable(path: str, why: str) -> ConfigurationError:

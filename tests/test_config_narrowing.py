@@ -1,0 +1,62 @@
+"""`--groups` and `--topics` leave less of what the configuration lets through."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.configured import two_clusters
+from tsoffset.errors import UsageError
+from tsoffset.narrowing import Narrowing
+
+NAMES = st.sampled_from(["a", "b", "ab", "connect-a", "__a", "a.replica"])
+PATTERNS = st.none() | st.sampled_from(["a", "a.*", ".*b", "connect-.*", "a|b", "", "x{1,2}"])
+
+
+@given(PATTERNS, PATTERNS, NAMES)
+def test_narrowing_only_takes_away(groups, topics, name):
+    """What is let through passes the configuration's filter and matches as a whole."""
+    (flow,) = two_clusters("groups.exclude = b", "topics.exclude = ab").flows
+    narrowed = Narrowing(groups, topics).apply(flow)
+    group = narrowed.group_filter.should_replicate_group(name)
+    topic = narrowed.topic_filter.should_replicate_topic(name)
+    matching = {
+        None: True,
+        "a": name == "a",
+        "a.*": name.startswith("a"),
+        ".*b": name.endswith("b"),
+        "connect-.*": name.startswith("connect-"),
+        "a|b": name in ("a", "b"),
+        "": False,
+        "x{1,2}": False,
+    }
+    assert group is (matching[groups] and flow.group_filter.should_replicate_group(name))
+    assert topic is (matching[topics] and flow.topic_filter.should_replicate_topic(name))
+
+
+def test_narrowing_nothing_leaves_the_flow_as_it_is():
+    """Without options the same filters are used."""
+    (flow,) = two_clusters().flows
+    assert Narrowing().apply(flow) == flow
+
+
+def test_a_narrowing_travels():
+    """It is text, so each process can apply it to the flow that it resolved."""
+    narrowing = pickle.loads(pickle.dumps(Narrowing("a.*", "b.*")))
+    assert narrowing == Narrowing("a.*", "b.*")
+    (flow,) = two_clusters().flows
+    assert narrowing.apply(flow).group_filter.should_replicate_group("a1")
+    assert not narrowing.apply(flow).topic_filter.should_replicate_topic("a1")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"groups": "("}, "--groups ("), ({"topics": r"\p{L}"}, "--topics")],
+)
+def test_a_bad_expression_is_bad_usage(options, said):
+    """The text names the option and what is wrong with it."""
+    with pytest.raises(UsageError) as caught:
+        Narrowing(**options)
+    assert said in str(caught.value)
+    assert caught.value.exit_status == 2
