@@ -1,7 +1,7 @@
 """Exact contents for real topics: every timestamp, batch and marker as the test says."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
@@ -55,8 +55,9 @@ def numbered(
 class Transaction:
     """A transaction that is still open; `commit` or `abort` ends it, on every partition."""
 
-    def __init__(self, producer: KafkaProducer) -> None:
+    def __init__(self, producer: KafkaProducer, ended: Callable[[], bool]) -> None:
         self._producer = producer
+        self._ended = ended
 
     def add(
         self, topic: str, records: Iterable[Written], *, partition: int = 0, batch: int = 100
@@ -81,14 +82,16 @@ class Transaction:
         return offsets
 
     def commit(self) -> None:
-        """Commit, and let go of the producer."""
+        """Commit, wait for the markers, and let go of the producer."""
         with closing(self._producer):
             self._producer.commit_transaction()
+        _wait_until(self._ended, "the transaction's markers are written")
 
     def abort(self) -> None:
-        """Abort, and let go of the producer."""
+        """Abort, wait for the markers, and let go of the producer."""
         with closing(self._producer):
             self._producer.abort_transaction()
+        _wait_until(self._ended, "the transaction's markers are written")
 
 
 class Contents:
@@ -129,10 +132,7 @@ class Contents:
     def delete_topic(self, topic: str) -> None:
         """Delete `topic`, and wait until the cluster does not name it any more."""
         self.admin.delete_topics([topic])
-        deadline = time.monotonic() + READ_SECONDS
-        while topic in self.admin.list_topics():
-            assert time.monotonic() < deadline, f"{topic} is still there"
-            time.sleep(0.05)
+        _wait_until(lambda: topic not in self.admin.list_topics(), f"{topic} is gone")
 
     def produce(
         self,
@@ -191,7 +191,13 @@ class Contents:
         )
         producer.init_transactions()
         producer.begin_transaction()
-        return Transaction(producer)
+
+        def ended() -> bool:
+            # The answer to a commit comes before its markers are in the logs.
+            found = self.admin.describe_transactions([transactional_id])[transactional_id]
+            return not found.state.value.startswith("Prepare")
+
+        return Transaction(producer, ended)
 
     def commit_offsets(
         self, group: str, offsets: Mapping[tuple[str, int], int | tuple[int, str]]
@@ -281,6 +287,13 @@ class Contents:
 
     async def _send(self, request: ProduceRequest, node_id: int) -> object:
         return await self.admin._manager.send(request, node_id=node_id)
+
+
+def _wait_until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + READ_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.01)
 
 
 def _cut(records: list[Written], batch: int | Sequence[int]) -> Iterator[list[Written]]:
