@@ -1,0 +1,195 @@
+"""In-memory clusters that several processes share through a folder.
+
+Spark's workers are processes of their own: what one commits the next must find. Each call
+takes the cluster from its file, and a commit puts it back; every call leaves a line in a
+journal, so that a test can say what was asked, how often and by which process.
+"""
+
+import fcntl
+import json
+import os
+import pickle
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tsoffset.config import Configuration
+from tsoffset.memory_cluster import MemoryCluster
+from tsoffset.model import (
+    ClusterDescription,
+    CommittedOffset,
+    Failed,
+    FirstAtTime,
+    GroupListings,
+    GroupOffsets,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    Stretch,
+    TimedOffset,
+    TopicDescription,
+    TopicPartition,
+)
+from tsoffset.settings import ClusterSettings
+
+# The setting that carries the folder to the workers: text that nobody else reads.
+FOLDER_SETTING = "client.id"
+DIE_AFTER_COMMIT, RAISE_AFTER_COMMIT = "die-after-commit", "raise-after-commit"
+
+
+class BrokenOnPurpose(RuntimeError):
+    """A mistake in a worker, ordered by a test."""
+
+
+class StoredCluster:
+    """A `MemoryCluster` in `folder`, asked by any number of processes."""
+
+    def __init__(self, folder: Path, alias: str) -> None:
+        self._folder = folder
+        self._alias = alias
+
+    @property
+    def alias(self) -> str:
+        return self._alias
+
+    def describe(self) -> ClusterDescription:
+        with self._open("describe", ()) as cluster:
+            return cluster.describe()
+
+    def topics(
+        self, names: Collection[str] | None = None
+    ) -> Mapping[str, TopicDescription | Failed]:
+        with self._open("topics", names or ()) as cluster:
+            return cluster.topics(names)
+
+    def groups(self) -> GroupListings:
+        with self._open("groups", ()) as cluster:
+            return cluster.groups()
+
+    def committed(
+        self, groups: Collection[str], *, require_stable: bool
+    ) -> Mapping[str, GroupOffsets | Failed]:
+        with self._open("committed", groups) as cluster:
+            return cluster.committed(groups, require_stable=require_stable)
+
+    def log_ranges(
+        self, partitions: Collection[TopicPartition], isolation: Isolation
+    ) -> Mapping[TopicPartition, LogRange | Failed]:
+        with self._open("log_ranges", partitions) as cluster:
+            return cluster.log_ranges(partitions, isolation)
+
+    def read(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, Stretch | Failed]:
+        with self._open("read", requests) as cluster:
+            return cluster.read(requests, isolation)
+
+    def first_at_times(
+        self, requests: Collection[FirstAtTime], isolation: Isolation
+    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
+        with self._open("first_at_times", requests) as cluster:
+            return cluster.first_at_times(requests, isolation)
+
+    def commit(
+        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
+        items = [(g, str(p), c.offset) for g, of in commits.items() for p, c in of.items()]
+        with self._open("commit", items, change=True) as cluster:
+            answer = cluster.commit(commits)
+        if self._ordered(DIE_AFTER_COMMIT):
+            os._exit(1)
+        if self._ordered(RAISE_AFTER_COMMIT):
+            raise BrokenOnPurpose("raised after a commit")
+        return answer
+
+    def close(self) -> None:
+        journal(self._folder, self._alias, "close", ())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _open(
+        self, verb: str, items: Collection[Any], *, change: bool = False
+    ) -> Iterator[MemoryCluster]:
+        with stored(self._folder, self._alias, change=change) as cluster:
+            journal(self._folder, self._alias, verb, items)
+            yield cluster
+
+    def _ordered(self, event: str) -> bool:
+        """True for the one process that comes first after the event was ordered."""
+        try:
+            (self._folder / f"{self._alias}.{event}").unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def connect(settings: ClusterSettings) -> StoredCluster:
+    """What `FlowTask.connect` is in these tests."""
+    folder = Path(settings.client[FOLDER_SETTING])
+    journal(folder, settings.alias, "connect", ())
+    return StoredCluster(folder, settings.alias)
+
+
+def store(folder: Path, *clusters: MemoryCluster) -> None:
+    """Put the clusters into the folder, with a fresh journal."""
+    for cluster in clusters:
+        (folder / f"{cluster.alias}.pickle").write_bytes(pickle.dumps(cluster))
+        (folder / f"{cluster.alias}.journal").write_text("")
+
+
+@contextmanager
+def stored(folder: Path, alias: str, *, change: bool = True) -> Iterator[MemoryCluster]:
+    """The cluster as it is now; with `change` it is put back as the block leaves it."""
+    path = folder / f"{alias}.pickle"
+    with (folder / f"{alias}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if change else fcntl.LOCK_SH)
+        cluster: MemoryCluster = pickle.loads(path.read_bytes())
+        yield cluster
+        if change:
+            path.write_bytes(pickle.dumps(cluster))
+
+
+def order(folder: Path, alias: str, event: str) -> None:
+    """Let the next process that commits meet the event."""
+    (folder / f"{alias}.{event}").touch()
+
+
+def journal(folder: Path, alias: str, verb: str, items: Collection[Any]) -> None:
+    with (folder / f"{alias}.journal").open("a") as file:
+        file.write(json.dumps([verb, os.getpid(), [str(item) for item in items]]) + "\n")
+
+
+def asked(folder: Path, alias: str, verb: str) -> list[list[str]]:
+    """The items of every call of that verb so far."""
+    lines = (folder / f"{alias}.journal").read_text().splitlines()
+    return [items for name, _, items in map(json.loads, lines) if name == verb]
+
+
+def processes(folder: Path, alias: str, verb: str) -> set[int]:
+    """Which processes made such a call."""
+    lines = (folder / f"{alias}.journal").read_text().splitlines()
+    return {pid for name, pid, _ in map(json.loads, lines) if name == verb}
+
+
+def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:
+    """A MirrorMaker 2 file for clusters in `folder`; `extra` keys have `_` for `.`."""
+    aliases = dict.fromkeys(alias for flow in flows for alias in flow.split("->"))
+    lines = [f"clusters = {', '.join(aliases)}", f"{FOLDER_SETTING} = {folder}"]
+    lines += [f"{alias}.bootstrap.servers = {alias.lower()}:9092" for alias in aliases]
+    lines += [f"{flow}.enabled = true" for flow in flows]
+    lines += [f"{name.replace('_', '.')} = {value}" for name, value in extra.items()]
+    path = folder / "mm2.properties"
+    path.write_text("\n".join(lines) + "\n")
+    return Configuration.read(path)

@@ -1,0 +1,268 @@
+"""One cycle of a flow on Spark, from groups to commits.
+
+The driver lists and filters the groups; tasks do the rest. Rows are carried on from stage
+to stage, so nothing is read twice and no commit is joined to another one's translation:
+
+    groups -> [read] -> by partition -> [translate] -> by group -> [settle] -> rows
+
+A small cycle runs the three stages in one task, without a shuffle. A larger one takes two
+actions: the first reads the commits and keeps them, and learns how much there is to
+translate; the second translates, settles and is collected, once.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+
+from tsoffset.cluster import Cluster
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.model import Failed, FailureKind, GroupListings, TopicDescription, TopicPartition
+from tsoffset.settings import FlowSettings
+from tsoffset.spark import schema
+from tsoffset.spark.clients import CLIENTS
+from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows
+from tsoffset.spark.jobs import Progress, job_group, spark_errors
+from tsoffset.spark.packing import group_tasks, in_one_task, partition_tasks
+from tsoffset.spark.tasks import Assignment, Batches, Stages
+from tsoffset.spark.worker_logs import worker_logs
+from tsoffset.sync import GroupWork, Preflight, failed_row, preflight
+
+log = structlog.get_logger(__name__)
+
+
+def run_cycle(
+    session: SparkSession,
+    task: FlowTask,
+    *,
+    commit: bool,
+    memory: FlowMemory | None = None,
+    progress: Progress | None = None,
+) -> CycleResult:
+    """Run one cycle of a flow; with `commit` (and unless the flow's syncing is turned off)
+    target groups are moved.
+
+    `memory` is brought up to date. `progress` is told the stage, and how many of how many
+    tasks are done. Raises ConfigurationError and UsageError for what cannot be run at all, and
+    CycleFailed where Spark gave up; a cluster that cannot be reached is a failed row.
+    """
+    started = time.perf_counter()
+    memory = FlowMemory() if memory is None else memory
+    flow, _ = task.resolve()
+    notify = progress or _silent
+    notify("list groups", 0, 1)
+    try:
+        with (
+            CLIENTS.lease(task.connect, flow.source) as source,
+            CLIENTS.lease(task.connect, flow.target) as target,
+        ):
+            start = _preflight(flow, source, target, memory)
+    except ClusterUnreachable as error:
+        return _unreachable(flow, error, time.perf_counter() - started)
+    notify("list groups", 1, 1)
+    log.debug(
+        "groups_listed",
+        flow=flow.name,
+        groups=len(start.groups),
+        seconds=_since(started),
+    )
+    found = schema.table(schema.ROWS, [])
+    if start.groups:
+        cycle = _Cycle(session, task, flow, commit=commit and flow.commits, progress=notify)
+        with spark_errors(flow.name):
+            found = cycle.rows(start.groups, memory)
+        found = found.sort_by([(name, "ascending") for name in ("group", *_PARTITION)])
+    memory.learn(found, [work.group for work in start.groups])
+    failures = schema.rows_table(failed_row(flow.name, failure) for failure in start.failures)
+    return CycleResult(
+        flow=flow.name,
+        rows=Rows(pa.concat_tables([failures, found])),
+        warnings=start.warnings + _standing_warnings(flow),
+        unreachable=False,
+        seconds=time.perf_counter() - started,
+        groups=len(start.groups),
+        positions=found.group_by([*_PARTITION, "source_offset"]).aggregate([]).num_rows,
+    )
+
+
+_PARTITION = ("source_topic", "partition")
+
+
+def _silent(_stage: str, _done: int, _total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def _since(start: float) -> float:
+    return round(time.perf_counter() - start, 3)
+
+
+def _unreachable(flow: FlowSettings, error: ClusterUnreachable, seconds: float) -> CycleResult:
+    row = failed_row(flow.name, Failed(FailureKind.UNREACHABLE, str(error)))
+    return CycleResult(flow.name, Rows(schema.rows_table([row])), (), True, seconds, 0, 0)
+
+
+def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:
+    if flow.translation.proof != "timestamps":
+        return ()
+    return (
+        f"flow {flow.name}: translation.proof = timestamps proves nothing, so re-reads have no "
+        "bound and records can be skipped; content is the default",
+    )
+
+
+# --- the driver's part ------------------------------------------------------------------
+
+
+def _preflight(
+    flow: FlowSettings, source: Cluster, target: Cluster, memory: FlowMemory
+) -> Preflight:
+    """The groups to sync; the source is asked for its groups once per refresh interval, the
+    target for the state of its own every time."""
+    listing = _remembered_listing(flow, memory)
+    if listing is None:
+        now = time.monotonic()
+        listing = source.groups()
+        # A broker that could not be asked is asked again in the next cycle.
+        memory.listing = None if listing.failed_brokers else listing
+        memory.listed_at = now
+    start = preflight(
+        flow, source, target, known_groups=[(g.group, g.type) for g in listing.groups.values()]
+    )
+    return Preflight(
+        start.groups, (*listing.failed_brokers.values(), *start.failures), start.warnings
+    )
+
+
+def _remembered_listing(flow: FlowSettings, memory: FlowMemory) -> GroupListings | None:
+    age = time.monotonic() - memory.listed_at
+    if flow.refresh_groups_enabled and age >= flow.refresh_groups_interval_seconds:
+        return None
+    return memory.listing
+
+
+def _coordinators(memory: FlowMemory) -> Mapping[str, int | None]:
+    if memory.listing is None:
+        return {}
+    return {g.group: g.coordinator for g in memory.listing.groups.values()}
+
+
+def _map(
+    frame: DataFrame, stage: Callable[[Batches], Batches], schema_given: pa.Schema
+) -> DataFrame:
+    return frame.mapInArrow(stage, schema.spark_schema(schema_given))
+
+
+class _Cycle:
+    """The actions of one cycle."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        task: FlowTask,
+        flow: FlowSettings,
+        *,
+        commit: bool,
+        progress: Progress,
+    ) -> None:
+        self._session = session
+        self._task = task
+        self._flow = flow
+        self._commit = commit
+        self._progress = progress
+        self._id = uuid.uuid4().hex
+        self._limit = max(1, session.sparkContext.defaultParallelism)
+        if flow.tasks_max is not None:
+            self._limit = min(self._limit, flow.tasks_max)
+
+    def rows(self, groups: tuple[GroupWork, ...], memory: FlowMemory) -> pa.Table:
+        """The rows of all groups, as ROWS."""
+        if in_one_task(len(groups), self._limit, memory.rows):
+            tasks = [list(groups)]
+            stages = self._stages(settle_tasks=1)
+            return self._collect(
+                "sync groups",
+                _map(self._work(tasks, memory), stages.all_in_one, schema.ROWS),
+            )
+        tasks = group_tasks(groups, _coordinators(memory), self._limit)
+        stages = self._stages(settle_tasks=len(tasks))
+        commits = _map(self._work(tasks, memory), stages.read, schema.COMMITS).persist()
+        try:
+            counts = self._collect(
+                "read commits",
+                commits.where("distinct_offsets IS NOT NULL").select(
+                    *_PARTITION, "distinct_offsets"
+                ),
+            )
+            partitions = self._partition_tasks(counts)
+            translated = _map(
+                commits.where("distinct_offsets IS NULL"),
+                Assignment(partitions).assign,
+                schema.TASKED_COMMITS,
+            )
+            translated = translated.repartitionById(max(1, len(partitions)), "translate_task")
+            settled = _map(translated, stages.translate, schema.SETTLEMENTS)
+            settled = settled.repartitionById(len(tasks), "settle_task")
+            return self._collect("translate", _map(settled, stages.settle, schema.ROWS))
+        finally:
+            commits.unpersist()
+
+    def _stages(self, settle_tasks: int) -> Stages:
+        format, level = worker_logs()
+        return Stages(self._task, self._id, self._commit, settle_tasks, format, level)
+
+    def _work(self, tasks: list[list[GroupWork]], memory: FlowMemory) -> DataFrame:
+        """One row, and so one task, for each piece."""
+        return self._session.createDataFrame(
+            schema.table(
+                schema.WORK,
+                [
+                    (
+                        number,
+                        schema.to_bytes(schema.groups_table(groups)),
+                        schema.to_bytes(memory.of_groups([work.group for work in groups])),
+                    )
+                    for number, groups in enumerate(tasks)
+                ],
+            )
+        )
+
+    def _partition_tasks(self, counts: pa.Table) -> list[list[TopicPartition]]:
+        distinct: dict[TopicPartition, int] = {}
+        for topic, number, count in zip(
+            *(counts[name].to_pylist() for name in (*_PARTITION, "distinct_offsets")), strict=True
+        ):
+            partition = TopicPartition(topic, number)
+            distinct[partition] = distinct.get(partition, 0) + count
+        leaders = self._leaders({p.topic for p in distinct}) if self._limit > 1 else {}
+        return partition_tasks(distinct, leaders, self._limit)
+
+    def _leaders(self, topics: set[str]) -> dict[TopicPartition, int | None]:
+        """Where the source's partitions lead, as far as it says so: it only groups the work."""
+        try:
+            with CLIENTS.lease(self._task.connect, self._flow.source) as source:
+                described = source.topics(topics)
+        except ClusterUnreachable:
+            return {}
+        return {
+            TopicPartition(topic, number): partition.leader
+            for topic, description in described.items()
+            if isinstance(description, TopicDescription)
+            for number, partition in description.partitions.items()
+        }
+
+    def _collect(self, stage: str, frame: DataFrame) -> pa.Table:
+        """Run the action, once."""
+        started = time.perf_counter()
+        with job_group(self._session, f"{self._task.flow}: {stage}", stage, self._progress):
+            table = frame.toArrow()
+        log.debug(
+            "spark_action_finished",
+            flow=self._task.flow,
+            action=stage,
+            rows=table.num_rows,
+            seconds=_since(started),
+        )
+        return table

@@ -1,0 +1,153 @@
+"""What a cycle is run on, what is kept between cycles, and what comes of one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.cluster import Cluster
+from tsoffset.config import Configuration
+from tsoffset.model import GroupListings, OutcomeKind, Row
+from tsoffset.narrowing import Narrowing
+from tsoffset.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.spark.clients import Connect
+from tsoffset.spark.schema import REMEMBERED, rows_of
+
+_ROWS_AT_ONCE = 10_000
+_KEY = ["group", "source_topic", "partition"]
+
+
+def kafka_cluster(settings: ClusterSettings) -> Cluster:
+    """A real cluster; nothing is connected before it is asked."""
+    from tsoffset.kafka import KafkaCluster
+
+    return KafkaCluster(settings)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTask:
+    """Which flow to sync, as it travels to every task: nothing resolved, nothing secret.
+
+    `connect` is a function of an importable module; the workers call it themselves.
+    """
+
+    configuration: Configuration
+    flow: str
+    narrowing: Narrowing = field(default_factory=Narrowing)
+    connect: Connect = kafka_cluster
+
+    def resolve(self) -> tuple[FlowSettings, tuple[FlowSettings, ...]]:
+        """The flow's settings in this process, and those of its rivals.
+
+        Raises ConfigurationError and UsageError.
+        """
+        settings = self.configuration.resolve()
+        flow = settings.flow(self.flow)
+        return self.narrowing.apply(flow), rival_flows(flow, settings)
+
+
+def rival_flows(flow: FlowSettings, settings: Settings) -> tuple[FlowSettings, ...]:
+    """The other flows that commit on the same target cluster.
+
+    One cluster may have two aliases: a bootstrap address in common tells.
+    """
+    addresses = set(flow.target.bootstrap_servers)
+    return tuple(
+        other
+        for other in settings.flows
+        if other.name != flow.name
+        and other.enabled
+        and other.commits
+        and (
+            other.target.alias == flow.target.alias
+            or addresses.intersection(other.target.bootstrap_servers)
+        )
+    )
+
+
+@dataclass(slots=True)
+class FlowMemory:
+    """What the driver keeps of a flow between cycles; all of it may be lost at any time.
+
+    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock);
+    `commits` a table like REMEMBERED; `rows` how many rows the last cycle came to.
+    """
+
+    listing: GroupListings | None = None
+    listed_at: float = 0.0
+    commits: pa.Table | None = None
+    rows: int | None = None
+
+    def of_groups(self, groups: Sequence[str]) -> pa.Table:
+        """What is remembered of these groups, as REMEMBERED."""
+        if self.commits is None:
+            return REMEMBERED.empty_table()
+        there = pa.array(groups, pa.string())
+        return self.commits.filter(pc.is_in(self.commits["group"], value_set=there))
+
+    def learn(self, rows: pa.Table, groups: Sequence[str]) -> None:
+        """Take what a cycle's rows say; groups that the source has no more are forgotten.
+
+        A group that stands on the target where its source commit leads is remembered like
+        one that was moved there.
+        """
+        self.rows = rows.num_rows
+        known = rows.select([*_KEY, "source_offset", "target_offset", "current_target_offset"])
+        moved = pc.equal(rows["outcome"], OutcomeKind.COMMITTED)
+        stayed = pc.equal(rows["outcome"], OutcomeKind.UNCHANGED)
+        at = pc.if_else(moved, known["target_offset"], known["current_target_offset"])
+        fresh = pa.Table.from_arrays(
+            [*(known[name] for name in _KEY), known["source_offset"], at], schema=REMEMBERED
+        ).filter(pc.or_(moved, stayed))
+        if self.commits is not None:
+            kept = self.of_groups(groups).join(fresh.select(_KEY), keys=_KEY, join_type="left anti")
+            fresh = pa.concat_tables([fresh, kept.select(REMEMBERED.names)])
+        self.commits = fresh
+
+
+class Rows(Sequence[Row]):
+    """A cycle's rows over the Arrow `table` they came in (schema ROWS)."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from rows_of(self.table.slice(start, _ROWS_AT_ONCE))
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        if isinstance(at, slice):
+            return Rows(self.table.take(list(range(*at.indices(len(self))))))
+        index = at + len(self) if at < 0 else at
+        if not 0 <= index < len(self):
+            raise IndexError(at)
+        return next(rows_of(self.table.slice(index, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """What a cycle came to.
+
+    `unreachable` is true where a cluster of the flow could not be reached at all: `rows` is
+    then the one failed row. `groups` is how many groups passed the filter, `positions` how
+    many distinct positions they have committed.
+    """
+
+    flow: str
+    rows: Sequence[Row]
+    warnings: tuple[str, ...]
+    unreachable: bool
+    seconds: float
+    groups: int
+    positions: int

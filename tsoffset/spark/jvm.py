@@ -1,0 +1,108 @@
+"""The Java process that Spark runs in: started, listened to, ended."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+import py4j.protocol
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+# What Java and Spark's start script say of themselves at every start.
+_NOISE = (
+    "WARNING: Using incubator modules",
+    "NOTE: Picked up JDK_JAVA_OPTIONS",
+    "Picked up JAVA_TOOL_OPTIONS",
+    "Using Spark's default log4j profile",
+    "Setting default log level",
+    "To adjust logging level",
+)
+_JAVA_PREFIX = re.compile(r"Exception in thread \"main\" \S+: ")
+_LAST_WORDS_SECONDS = 2.0
+_END_SECONDS = 5.0
+
+
+class Jvm:
+    """A Java process with Spark, which ends with this process at the latest.
+
+    What it writes, and its workers, goes to this process's standard error, but for the
+    noise of every start; standard output stays the program's own.
+    """
+
+    def __init__(self) -> None:
+        self.gateway: Any = None
+        self._lock = threading.Lock()
+        # None: it has started, and its lines go on to standard error.
+        self._held: list[str] | None = []
+        self._listener: threading.Thread | None = None
+
+    def start(self, conf: SparkConf) -> None:
+        """Start the process. Raises PySparkException where it ends at once."""
+        reading, writing = os.pipe()
+        self._listener = threading.Thread(
+            target=self._listen, args=(reading,), name="spark-output", daemon=True
+        )
+        self._listener.start()
+        try:
+            streams = {"stdout": writing, "stderr": writing}
+            self.gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+        finally:
+            os.close(writing)
+
+    def let_it_speak(self) -> None:
+        """Pass on what it wrote while it started, and all that it writes from now on."""
+        with self._lock:
+            held, self._held = self._held or [], None
+            sys.stderr.writelines(held)
+
+    def last_words(self) -> str | None:
+        """Why it did not start, in its own words, if it said any."""
+        if self.gateway is None and self._listener is not None:
+            self._listener.join(_LAST_WORDS_SECONDS)
+        with self._lock:
+            lines = [line.strip() for line in self._held or ()]
+        line = next((line for line in lines if line and not line.startswith("at ")), None)
+        return line and _JAVA_PREFIX.sub("", line)
+
+    def close(self) -> None:
+        """End the process, whatever state it is in."""
+        forget_spark()
+        if self.gateway is None:
+            return
+        with suppress(py4j.protocol.Py4JError, OSError):
+            self.gateway.shutdown()
+        process: subprocess.Popen[bytes] | None = self.gateway.proc
+        if process is not None:
+            assert process.stdin is not None
+            # The end of its input is the sign for it to stop Spark and go.
+            process.stdin.close()
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _listen(self, reading: int) -> None:
+        with open(reading, encoding="utf-8", errors="replace") as output:
+            for line in output:
+                if line.startswith(_NOISE):
+                    continue
+                with self._lock:
+                    if self._held is None:
+                        sys.stderr.write(line)
+                    else:
+                        self._held.append(line)
+
+
+def forget_spark() -> None:
+    """Let a new session start a new process: pyspark keeps the first one for ever otherwise."""
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None

@@ -1,0 +1,153 @@
+"""The Spark session of this process, with the rules that keep a cycle honest.
+
+docs/design.md section 3: no adaptive execution and no speculation, since both may run a
+task a second time; workers run this interpreter where they run on this machine.
+"""
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import py4j.protocol
+import structlog
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tsoffset.embedded.java import find_java
+from tsoffset.errors import CycleFailed
+from tsoffset.spark.jobs import cause
+from tsoffset.spark.jvm import Jvm
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_MASTER = "local[*]"
+# A worker process that dies costs its task another attempt, as it does on a cluster.
+_LOCAL_ATTEMPTS = 4
+_LOCAL = re.compile(r"local(?:\[(?P<threads>\d+|\*)\])?")
+
+_ALWAYS = {
+    "spark.sql.adaptive.enabled": "false",
+    # It runs a slow task a second time while the first one goes on, and tasks commit.
+    "spark.speculation": "false",
+}
+_UNLESS_SET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PYTHON = "spark.pyspark.python"
+
+
+@contextmanager
+def spark_session(
+    spark_settings: Mapping[str, str], *, app_name: str = "tsoffset"
+) -> Iterator[SparkSession]:
+    """A session of Spark, on this machine's cores unless `spark.master` says otherwise.
+
+    `spark_settings` are the user's `spark.*` keys. The session and its Java process end with
+    the block. Raises JavaMissing and JavaTooOld, and CycleFailed where Spark does not start.
+    """
+    started = time.perf_counter()
+    find_java()
+    settings = session_settings(spark_settings, app_name)
+    master = settings["spark.master"]
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    jvm = Jvm()
+    try:
+        with _environment(worker_environment(settings, os.environ)), _signals_kept():
+            jvm.start(conf)
+            session = SparkSession(SparkContext(conf=conf, gateway=jvm.gateway))
+    except (PySparkException, py4j.protocol.Py4JError, OSError) as error:
+        why = jvm.last_words() if jvm.gateway is None else None
+        why = why or cause(error)
+        jvm.close()
+        raise CycleFailed(
+            f"start Spark, master {master}: {why}; check spark.master and the other spark.* keys"
+        ) from error
+    except BaseException:
+        jvm.close()
+        raise
+    jvm.let_it_speak()
+    log.debug("spark_started", master=master, seconds=round(time.perf_counter() - started, 3))
+    try:
+        yield session
+    finally:
+        # A Spark that died on its own cannot be stopped any more.
+        with suppress(PySparkException, py4j.protocol.Py4JError, OSError):
+            session.stop()
+        jvm.close()
+
+
+def session_settings(spark_settings: Mapping[str, str], app_name: str) -> dict[str, str]:
+    """The user's settings with ours: what must hold, and defaults.
+
+    `local[N]` becomes `local[N,4]`: Spark gives up at the first lost worker otherwise.
+    """
+    settings = {**_UNLESS_SET, "spark.app.name": app_name, **spark_settings, **_ALWAYS}
+    for key, ours in _ALWAYS.items():
+        if spark_settings.get(key, ours) != ours:
+            log.warning("spark_setting_overridden", key=key, value=ours)
+    master = settings.get("spark.master", DEFAULT_MASTER)
+    if local := _LOCAL.fullmatch(master):
+        master = f"local[{local['threads'] or 1},{_LOCAL_ATTEMPTS}]"
+    settings["spark.master"] = master
+    options = settings.get(_JAVA_OPTIONS, "")
+    if "log4j2.configurationFile" not in options:
+        file = Path(__file__).with_name("log4j2.properties").as_uri()
+        settings[_JAVA_OPTIONS] = f'"-Dlog4j2.configurationFile={file}" {options}'.rstrip()
+    return settings
+
+
+def worker_environment(settings: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What Spark needs in the environment beside what is `given`.
+
+    Spark takes the PATH's `python3` for its workers, in which a virtual environment's packages
+    are missing; elsewhere than here this interpreter's path means nothing.
+    """
+    here = settings["spark.master"].startswith("local")
+    added = {}
+    if "PYSPARK_PYTHON" not in given:
+        if _PYTHON in settings:
+            added["PYSPARK_PYTHON"] = settings[_PYTHON]
+        elif here:
+            added["PYSPARK_PYTHON"] = sys.executable
+    if here:
+        added["SPARK_LOCAL_IP"] = given.get("SPARK_LOCAL_IP", "127.0.0.1")
+        # This very package, also where it is run from its sources.
+        package = str(Path(__file__).parents[2])
+        paths = [package, *filter(None, given.get("PYTHONPATH", "").split(os.pathsep))]
+        added["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    return added
+
+
+@contextmanager
+def _environment(added: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in added}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """pyspark puts its own handler of SIGINT in; what a signal ends is the program's to say."""
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)

@@ -1,0 +1,277 @@
+"""What a Spark task does: a stage of a cycle over Arrow batches, in a worker process.
+
+Each of the three stages takes and gives batches of one of `tsoffset.spark.schema`'s tables
+and runs the stage of the same name in `tsoffset.sync`. A stage does not raise for what goes
+wrong with the data: what it was to do becomes failed rows.
+"""
+
+import socket
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+import pyarrow as pa
+import structlog
+
+from tsoffset.cluster import Cluster
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.model import Failed, FailureKind, Row, TopicPartition
+from tsoffset.plan import SourceCommit, TranslatedPosition, decide
+from tsoffset.settings import ClusterSettings, FlowSettings
+from tsoffset.spark import schema
+from tsoffset.spark.clients import CLIENTS
+from tsoffset.spark.flow import FlowTask
+from tsoffset.sync import (
+    GroupWork,
+    PartitionWork,
+    Rival,
+    Settlement,
+    read_commits,
+    settle_groups,
+    translate_partitions,
+    whole_topic,
+)
+from tsoffset.translate import Translation
+
+log = structlog.get_logger(__name__)
+
+Batches = Iterator[pa.RecordBatch]
+
+_GROUPS_AT_ONCE = 500
+_ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """One cycle's stages as they travel to the workers.
+
+    `cycle` is unique: a worker resolves the configuration once for each cycle, so that a
+    secret that was changed holds from the next one on. `settle_tasks` is how many tasks
+    settle groups; `log_format` and `log_level` how workers log.
+    """
+
+    task: FlowTask
+    cycle: str
+    commit: bool
+    settle_tasks: int
+    log_format: LogFormat
+    log_level: LogLevel
+
+    def all_in_one(self, batches: Batches) -> Batches:
+        """WORK -> ROWS: the whole cycle in this task."""
+        commits = (
+            batch.filter(batch["distinct_offsets"].is_null()) for batch in self.read(batches)
+        )
+        return self.settle(self.translate(commits))
+
+    def read(self, batches: Batches) -> Batches:
+        """WORK -> COMMITS: the source commits of the tasks' groups, and at the end how many
+        distinct offsets each partition has among them."""
+        for batch in batches:
+            for settle_task, groups, memory in schema.tuples(batch, schema.WORK):
+                work = schema.groups_of(schema.from_bytes(groups))
+                remembered = schema.remembered_of(schema.from_bytes(memory))
+                offsets: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+                for start in range(0, len(work), _GROUPS_AT_ONCE):
+                    commits = self._commits(work[start : start + _GROUPS_AT_ONCE])
+                    for commit in commits:
+                        if commit.verdict is None and commit.partition and commit.committed:
+                            offsets[commit.partition].add(commit.committed.offset)
+                    yield from _batches(schema.commits_table(settle_task, commits, remembered))
+                counts = {partition: len(found) for partition, found in offsets.items()}
+                yield from _batches(schema.distinct_offsets_table(settle_task, counts))
+
+    def translate(self, batches: Batches) -> Batches:
+        """COMMITS -> SETTLEMENTS: each commit with the translation of its position, equal
+        positions translated once; and word of topics whose target rewrites timestamps."""
+        commits = pa.Table.from_batches(
+            [batch.select(schema.COMMITS.names) for batch in batches], schema.COMMITS
+        )
+        keys, work = _distinct(commits)
+        positions = self._positions(work) if work else []
+        numbers = {(p.partition, p.offset): number for number, p in enumerate(positions)}
+        rewritten = {p.partition.topic for p in positions if p.target_rewrites_timestamps}
+        yield from _batches(schema.rewritten_topics_table(sorted(rewritten), self.settle_tasks))
+        which = pa.array([None if key is None else numbers[key] for key in keys], pa.int32())
+        translations = schema.translations_table(positions).take(which)
+        columns = {
+            name: translations[name]
+            if name in schema.TRANSLATIONS.names
+            else commits[name]
+            if name in commits.column_names
+            else pa.nulls(commits.num_rows, pa.string())
+            for name in schema.SETTLEMENTS.names
+        }
+        yield from _batches(pa.table(columns, schema=schema.SETTLEMENTS))
+
+    def settle(self, batches: Batches) -> Batches:
+        """SETTLEMENTS -> ROWS: all rows of this task's groups, committed where they are to be.
+
+        Nothing is committed before all is read: word of a topic may come last.
+        """
+        table = pa.Table.from_batches(list(batches), schema.SETTLEMENTS)
+        told = table["rewritten_topic"]
+        rewritten = set(told.drop_null().to_pylist())
+        table = table.filter(told.is_null()).sort_by("group")
+        for part in _by_whole_groups(table):
+            settlements = [_in_topic(s, rewritten) for s in schema.settlements_of(part)]
+            yield from _batches(schema.rows_table(self._rows(settlements)))
+
+    # --- the stages of tsoffset.sync, failures made values --------------------------------
+
+    def _commits(self, groups: Sequence[GroupWork]) -> list[SourceCommit]:
+        try:
+            flow, rivals = self._resolve()
+            with ExitStack() as leases:
+                source = self._client(leases, flow.source)
+                opponents = [Rival(one, self._client(leases, one.source)) for one in rivals]
+                return list(read_commits(flow, source, groups, opponents))
+        except Exception as error:
+            names = ", ".join(work.group for work in groups[:3])
+            failed = self._broken("read_broke", f"read commits of {names}", error)
+            return [SourceCommit(work.group, None, None, None, verdict=failed) for work in groups]
+
+    def _positions(self, work: Sequence[PartitionWork]) -> list[TranslatedPosition]:
+        try:
+            flow, _ = self._resolve()
+            with ExitStack() as leases:
+                source = self._client(leases, flow.source)
+                target = self._client(leases, flow.target)
+                return list(translate_partitions(flow, source, target, work))
+        except Exception as error:
+            what = f"translate positions of {work[0].source}"
+            failed = self._broken("translation_broke", what, error)
+            return [
+                TranslatedPosition(part.source, offset, Translation(failed))
+                for part in work
+                for offset in part.offsets
+            ]
+
+    def _rows(self, settlements: Sequence[Settlement]) -> list[Row]:
+        try:
+            flow, _ = self._resolve()
+            with ExitStack() as leases:
+                target = self._client(leases, flow.target)
+                return list(settle_groups(flow, target, settlements, commit=self.commit))
+        except Exception as error:
+            what = f"settle group {settlements[0].commit.group} and its neighbours"
+            failed = self._broken("settling_broke", what, error)
+            return [
+                decide(self.task.flow, replace(s.commit, verdict=failed), None, None)
+                for s in settlements
+            ]
+
+    def _resolve(self) -> tuple[FlowSettings, tuple[FlowSettings, ...]]:
+        key = (self.cycle, self.task.flow)
+        if key not in _resolved:
+            if not structlog.is_configured():
+                configure_logs(self.log_format, self.log_level)
+            settings = self.task.resolve()
+            _resolved.clear()
+            _resolved[key] = settings
+        return _resolved[key]
+
+    def _client(self, leases: ExitStack, settings: ClusterSettings) -> Cluster:
+        return leases.enter_context(CLIENTS.lease(self.task.connect, settings))
+
+    def _broken(self, event: str, what: str, error: Exception) -> Failed:
+        log.exception(event, flow=self.task.flow)
+        return Failed(
+            FailureKind.INTERNAL,
+            f"{what}, worker on {socket.gethostname()}: {type(error).__name__}: {error}; "
+            "see the log of the worker",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which task translates which partitions: their place in `tasks`."""
+
+    tasks: Sequence[Sequence[TopicPartition]]
+
+    def assign(self, batches: Batches) -> Batches:
+        """COMMITS -> TASKED_COMMITS: all commits of a partition get the same task."""
+        numbers = {
+            (partition.topic, partition.partition): number
+            for number, partitions in enumerate(self.tasks)
+            for partition in partitions
+        }
+        for batch in batches:
+            places = zip(
+                batch["source_topic"].to_pylist(), batch["partition"].to_pylist(), strict=True
+            )
+            # A partition that was not counted has a verdict on all its commits, or was read
+            # anew since (a worker was lost): one task for it all the same. Spark takes the
+            # number modulo the number of tasks.
+            tasks = [numbers.get(p, crc32(f"{p[0]}-{p[1]}".encode()) >> 1) for p in places]
+            yield batch.append_column("translate_task", pa.array(tasks, pa.int32()))
+
+
+# What this worker resolved for the cycle that it works on.
+_resolved: dict[tuple[str, str], tuple[FlowSettings, tuple[FlowSettings, ...]]] = {}
+
+
+def _batches(table: pa.Table) -> Batches:
+    if table.num_rows:
+        yield from table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE)
+
+
+def _distinct(
+    commits: pa.Table,
+) -> tuple[list[tuple[TopicPartition, int] | None], list[PartitionWork]]:
+    """The position of each commit (None: its verdict is known), and the work of all of them."""
+    columns = [
+        commits[name].to_pylist()
+        for name in (
+            "source_topic",
+            "partition",
+            "source_offset",
+            "target_topic",
+            "target_partition",
+            "remote_name",
+            "reverse",
+            "verdict_reason",
+            "verdict_failure",
+        )
+    ]
+    keys: list[tuple[TopicPartition, int] | None] = []
+    places: dict[TopicPartition, tuple[TopicPartition, bool, bool]] = {}
+    offsets: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+    partitions: dict[tuple[str, int], TopicPartition] = {}
+    for topic, number, offset, target, target_number, remote, reverse, reason, failure in zip(
+        *columns, strict=True
+    ):
+        if reason is not None or failure is not None:
+            keys.append(None)
+            continue
+        partition = partitions.get((topic, number))
+        if partition is None:
+            partition = partitions[topic, number] = TopicPartition(topic, number)
+            places[partition] = (TopicPartition(target, target_number), remote, reverse)
+        offsets[partition].add(offset)
+        keys.append((partition, offset))
+    return keys, [
+        PartitionWork(partition, places[partition][0], tuple(sorted(found)), *places[partition][1:])
+        for partition, found in sorted(offsets.items())
+    ]
+
+
+def _by_whole_groups(table: pa.Table) -> Iterator[pa.Table]:
+    """Pieces of a table sorted by group, of about so many rows, none ending within a group."""
+    groups = table["group"].to_pylist()
+    start = 0
+    while start < len(groups):
+        end = min(start + _ROWS_AT_ONCE, len(groups))
+        while end < len(groups) and groups[end] == groups[end - 1]:
+            end += 1
+        yield table.slice(start, end - start)
+        start = end
+
+
+def _in_topic(settlement: Settlement, rewritten: set[str]) -> Settlement:
+    position, target = settlement.position, settlement.commit.target
+    if position is None or target is None or position.partition.topic not in rewritten:
+        return settlement
+    return replace(settlement, position=whole_topic(position, target.topic))
