@@ -21,13 +21,17 @@ _SECURITY_PREFIXES = ("sasl.", "ssl.")
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How connections are made and how long is waited. All times are in milliseconds."""
+    """How connections are made and how long is waited. All times are in milliseconds.
+
+    `library` is for kafka-python. `backoff_ms` and `backoff_max_ms` pace what is asked again,
+    over connections that last or over new ones: the larger of Kafka's two settings.
+    """
 
     library: Mapping[str, Any]
     request_timeout_ms: int
     metadata_max_age_ms: int
-    retry_backoff_ms: int
-    retry_backoff_max_ms: int
+    backoff_ms: int
+    backoff_max_ms: int
 
 
 def _milliseconds(text: str) -> int:
@@ -134,8 +138,8 @@ def client_settings(settings: ClusterSettings) -> ClientSettings:
         library,
         request_timeout_ms=library["request_timeout_ms"],
         metadata_max_age_ms=library["metadata_max_age_ms"],
-        retry_backoff_ms=ours["retry.backoff.ms"],
-        retry_backoff_max_ms=ours["retry.backoff.max.ms"],
+        backoff_ms=max(ours["retry.backoff.ms"], library["reconnect_backoff_ms"]),
+        backoff_max_ms=max(ours["retry.backoff.max.ms"], library["reconnect_backoff_max_ms"]),
     )
 
 

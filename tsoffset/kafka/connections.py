@@ -17,7 +17,6 @@ from kafka.errors import (
     KafkaError,
     KafkaProtocolError,
     KafkaTimeoutError,
-    NodeNotReadyError,
 )
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
@@ -149,15 +148,15 @@ class Connections:
     # --- connections -----------------------------------------------------------------------
 
     def bootstrap_nodes(self) -> dict[Node, str]:
-        """The library's ids of the bootstrap addresses, with the address as configured.
-
-        An address that stands for several hosts has several.
-        """
+        """The library's ids of the bootstrap addresses, with the addresses as configured and
+        in that order (the library shuffles them)."""
         written = {(host, port): address for address, host, port in self.addresses}
-        return {
+        found = {
             node.node_id: written.get((node.host, node.port), f"{node.host}:{node.port}")
             for node in self.manager.cluster.bootstrap_brokers()
         }
+        order = {address: place for place, address in enumerate(written.values())}
+        return dict(sorted(found.items(), key=lambda item: order.get(item[1], len(order))))
 
     def connected_nodes(self) -> list[Node]:
         """Brokers with an open connection, the longest unused first."""
@@ -179,10 +178,9 @@ class Connections:
         Raises KafkaError if there is none within the deadline.
         """
         manager = self.manager
-        if (delay := manager.connection_delay(node)) > 0:
-            if delay >= deadline.seconds_left:
-                raise NodeNotReadyError(f"waiting {delay:.1f} s before the next attempt")
-            await self.sleep(delay)
+        # Attempts are paced by the rounds of a call; to wait here as well, for one broker
+        # after the other, would hold up those that answer.
+        manager.reset_backoff(node)
         # Each connection asks its own broker: during an upgrade they differ in versions.
         manager.broker_version_data = None
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
@@ -191,7 +189,9 @@ class Connections:
             try:
                 await self.within(connection.init_future, deadline.milliseconds(timeout))
             except KafkaProtocolError as error:
-                raise KafkaConnectionError(f"it does not speak Kafka's protocol: {error}") from error
+                raise KafkaConnectionError(
+                    f"it does not speak Kafka's protocol: {error}"
+                ) from error
         return connection
 
     def drop(self, node: Node) -> None:

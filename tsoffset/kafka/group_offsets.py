@@ -87,7 +87,11 @@ class CommittedOffsets:
             [partial(ask, node, theirs) for node, theirs in by_node.items()]
         )
         self._groups.forget(
-            [group for group, answer in answers.items() if isinstance(answer, Again)]
+            [
+                group
+                for group, answer in answers.items()
+                if isinstance(answer, Again) and answer.refresh
+            ]
         )
         return answers
 
@@ -119,7 +123,7 @@ class CommittedOffsets:
                 if each.error_code:
                     error = error_class(each.error_code)
                     offsets[tp] = failure(error, f"{_READ} {group}, {tp}", self._connections.alias)
-                    ask_again |= rule(error).remedy is not Remedy.NONE
+                    ask_again |= rule(error).remedy is Remedy.AGAIN
                 elif each.committed_offset >= 0:
                     epoch = each.committed_leader_epoch
                     offsets[tp] = CommittedOffset(
@@ -185,7 +189,11 @@ class CommittedOffsets:
             ]
         )
         self._groups.forget(
-            {group for (group, _), answer in answers.items() if isinstance(answer, Again)}
+            {
+                group
+                for (group, _), answer in answers.items()
+                if isinstance(answer, Again) and answer.refresh
+            }
         )
         return answers
 
@@ -205,9 +213,8 @@ class CommittedOffsets:
                 answer: Failed | Again | None = None
                 if each.error_code:
                     error = error_class(each.error_code)
-                    answer = answer_to(error, f"{_COMMIT} {group}, {tp}", alias)
-                    if isinstance(answer, Again) and rule(error).missing:
-                        answer = answer.otherwise
+                    what = f"{_COMMIT} {group}, {tp}"
+                    answer = answer_to(error, what, alias, missing_is_final=True)
                 answers[group, tp] = answer
         return answers
 

@@ -138,7 +138,9 @@ class LogOffsets:
             ]
         )
         self._topology.forget(
-            tp.topic for (tp, _), answer in answers.items() if isinstance(answer, Again)
+            tp.topic
+            for (tp, _), answer in answers.items()
+            if isinstance(answer, Again) and answer.refresh
         )
         return answers
 

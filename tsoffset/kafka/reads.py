@@ -114,7 +114,7 @@ class _Reading:
         topology.forget(
             request.partition.topic
             for request, answer in answers.items()
-            if isinstance(answer, Again) and request not in self._patient
+            if isinstance(answer, Again) and answer.refresh
         )
         return answers
 

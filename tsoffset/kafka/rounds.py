@@ -38,24 +38,36 @@ _UNREACHABLE_ATTEMPTS = 5
 class Again:
     """Worth asking again; `otherwise` is the answer if time is up first.
 
+    With `refresh`, after the leader or coordinator has been looked up again.
     `patience_seconds`, from the first time that it was asked, may end it sooner than the
     call's deadline.
     """
 
     otherwise: Any
+    refresh: bool = False
     patience_seconds: float = float("inf")
 
 
 def answer_to(
-    error: BaseException | type[BaseException], operation: str, alias: str, note: str = ""
+    error: BaseException | type[BaseException],
+    operation: str,
+    alias: str,
+    *,
+    missing_is_final: bool = False,
 ) -> Failed | Again:
-    """What an error comes to: final, or worth asking again."""
-    failed = failure(error, operation, alias, note)
-    if rule(error).remedy is Remedy.NONE:
+    """What an error comes to: final, or worth asking again.
+
+    A topic that is missing may be so only in the eyes of a broker that was not the one to
+    ask; with `missing_is_final` the broker was.
+    """
+    failed = failure(error, operation, alias)
+    remedy = rule(error).remedy
+    if remedy is Remedy.NONE or (failed.missing and missing_is_final):
         return failed
+    patience = float("inf")
     if failed.kind is FailureKind.UNREACHABLE:
-        return Again(failed, GONE_PATIENCE_SECONDS)
-    return Again(failed)
+        patience = GONE_PATIENCE_SECONDS
+    return Again(failed, remedy is Remedy.REFRESH, patience)
 
 
 class _Stop(stop_base):
@@ -84,8 +96,8 @@ def in_rounds(
     """Answers to all keys: `attempt` is run in the loop until none of them is `Again`.
 
     A key that an attempt leaves out is asked again too; `operation` is for the message.
-    Raises ClusterUnreachable if no broker could be asked and nothing was answered before;
-    otherwise what is open then is a `Failed`.
+    Raises ClusterUnreachable if no address of the cluster answers and nothing was answered
+    before; otherwise what is open then is a `Failed`.
     """
     answers: dict[K, V | Failed] = {}
     waiting: dict[K, Any] = dict.fromkeys(keys)
@@ -113,11 +125,7 @@ def in_rounds(
     if not waiting:
         return answers
     unreachable = _retrying(connections, deadline)(once)
-    if (
-        isinstance(unreachable, ClusterUnreachable)
-        and not answers
-        and all(known is None for known in waiting.values())
-    ):
+    if isinstance(unreachable, ClusterUnreachable) and not answers:
         raise unreachable
     silence = unreachable if isinstance(unreachable, BaseException) else KafkaTimeoutError()
     for key, otherwise in waiting.items():
@@ -144,8 +152,8 @@ def as_a_whole(
 def _retrying(connections: Connections, deadline: Deadline) -> Retrying:
     """Repeats a function that returns whether something is open still, or that meets an
     unreachable cluster; in the end returns the exception, if that was the last."""
-    first = connections.client.retry_backoff_ms / 1000
-    longest = connections.client.retry_backoff_max_ms / 1000
+    first = connections.client.backoff_ms / 1000
+    longest = connections.client.backoff_max_ms / 1000
     return Retrying(
         stop=_Stop(deadline),
         wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),

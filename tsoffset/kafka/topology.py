@@ -19,8 +19,8 @@ from kafka.protocol.metadata import MetadataRequest
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import Remedy, error_class, failure, failure_for_code, rule
-from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again
+from tsoffset.kafka.errors import error_class, failure, rule
+from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
 from tsoffset.model import (
     Failed,
     PartitionDescription,
@@ -101,12 +101,11 @@ class Topology:
         finally:
             for node in bootstrap:
                 connections.drop(node)
-        named = {node: causes[node] for node in bootstrap}
         raise ClusterUnreachable(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
             + "; ".join(
-                f"{addresses[node]}: {rule(error).cause} ({_words(error)})"
-                for node, error in sorted(named.items(), key=lambda item: str(item[0]))
+                f"{address}: {rule(causes[node]).cause} ({_words(causes[node])})"
+                for node, address in addresses.items()
             )
             + f"; check {self._alias}.bootstrap.servers and that the brokers run"
         )
@@ -126,9 +125,8 @@ class Topology:
         operation = f"describe topic {topic.name}"
         if topic.error_code:
             self._topics.pop(topic.name, None)
-            failed = failure_for_code(topic.error_code, operation, self._alias)
-            known = rule(error_class(topic.error_code))
-            return failed if known.remedy is Remedy.NONE or failed.missing else Again(failed)
+            error = error_class(topic.error_code)
+            return answer_to(error, operation, self._alias, missing_is_final=True)
         description = TopicDescription(
             topic=topic.name,
             topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id),
@@ -176,7 +174,7 @@ class Topology:
             return failure(UnknownTopicOrPartitionError, what, self._alias, count)
         if there.leader is None:
             failed = failure(LeaderNotAvailableError, what, self._alias)
-            return Again(failed, LEADERLESS_PATIENCE_SECONDS)
+            return Again(failed, True, LEADERLESS_PATIENCE_SECONDS)
         return Leader(there.leader, -1 if there.leader_epoch is None else there.leader_epoch)
 
     def forget(self, topics: Iterable[str]) -> None:

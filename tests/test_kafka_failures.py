@@ -1,0 +1,288 @@
+"""The adapter on a cluster of two nodes whose second one hangs, dies, or gives up leaders."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+
+import pytest
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.protocol.admin import AlterClientQuotasRequest
+
+from tests.cluster_stands import wait_until
+from tests.producing import Contents, Written, numbered
+from tsoffset.digests import content_digest
+from tsoffset.embedded import EmbeddedBroker, EmbeddedCluster
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    Stretch,
+    TopicDescription,
+    TopicPartition,
+)
+from tsoffset.settings import ClusterSettings
+
+pytestmark = pytest.mark.integration
+
+UNCOMMITTED = Isolation.READ_UNCOMMITTED
+Connect = Callable[..., KafkaCluster]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Two nodes; the first one controls and holds the groups' offsets.
+
+    A silent one counts as gone after two seconds, and quotas look back no further.
+    """
+    properties = {
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "500",
+        "quota.window.num": "2",
+    }
+    with EmbeddedCluster(
+        tmp_path_factory.mktemp("nodes"), name="nodes", properties=properties
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def contents(nodes: EmbeddedCluster) -> Iterator[Contents]:
+    with closing(Contents(nodes.bootstrap)) as made:
+        yield made
+
+
+@pytest.fixture
+def connect(nodes: EmbeddedCluster) -> Iterator[Connect]:
+    """A function that makes an adapter to both nodes; all are closed when the test ends."""
+    with ExitStack() as made:
+
+        def start(
+            client: Mapping[str, str] | None = None, admin_timeout_ms: int = 60_000
+        ) -> KafkaCluster:
+            settings = ClusterSettings(
+                "A",
+                tuple(nodes.bootstrap.split(",")),
+                client or {},
+                admin_timeout_ms=admin_timeout_ms,
+            )
+            return made.enter_context(KafkaCluster(settings))
+
+        yield start
+
+
+@pytest.fixture
+def second(nodes: EmbeddedCluster) -> Iterator[EmbeddedBroker]:
+    """The second node, to be stopped by the test and running again after it."""
+    node = nodes.nodes[1]
+    yield node
+    node.start()
+
+
+@contextmanager
+def frozen(node: EmbeddedBroker) -> Iterator[None]:
+    """Its connections stay, and nothing answers."""
+    assert node.pid is not None
+    os.kill(node.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(node.pid, signal.SIGCONT)
+
+
+def one_on_each(contents: Contents, unique: Callable[[str], str]) -> list[TopicPartition]:
+    """Two partitions of ten records, the first on node 1 only, the second on node 2 only."""
+    topic = contents.create_topic(unique("topic"), replicas={0: [1], 1: [2]})
+    for number in (0, 1):
+        contents.produce(topic, numbered(10, start_ms=1_000), partition=number)
+    return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+
+
+def leader(cluster: KafkaCluster, tp: TopicPartition) -> int | None:
+    described = cluster.topics([tp.topic])[tp.topic]
+    assert isinstance(described, TopicDescription)
+    return described.partitions[tp.partition].leader
+
+
+def both_answer(cluster: KafkaCluster, partitions: list[TopicPartition]) -> bool:
+    return cluster.log_ranges(partitions, UNCOMMITTED) == {tp: LogRange(0, 10) for tp in partitions}
+
+
+def test_leaders_on_several_brokers_are_all_asked(
+    connect: Connect, contents: Contents, unique: Callable[[str], str]
+) -> None:
+    """Each broker is asked for what it leads, and all groups for those that it has."""
+    first, second = one_on_each(contents, unique)
+    cluster = connect()
+    description = cluster.describe()
+    assert [broker.node_id for broker in description.brokers] == [1, 2]
+    assert description.dead_addresses == ()
+    assert [leader(cluster, tp) for tp in (first, second)] == [1, 2]
+    assert both_answer(cluster, [first, second])
+    for tp in (first, second):
+        answer = cluster.read([ReadFrom(tp, 3)], UNCOMMITTED)[ReadFrom(tp, 3)]
+        assert isinstance(answer, Stretch)
+        assert len(answer.records) == 10
+        request = FirstAtTime(tp, 1_004)
+        found = cluster.first_at_times([request], UNCOMMITTED)[request]
+        assert not isinstance(found, Failed)
+        assert found is not None
+        assert found.offset == 4
+    assert not cluster.groups().failed_brokers
+
+
+def test_a_leader_that_moved_is_looked_up_again(
+    connect: Connect, contents: Contents, unique: Callable[[str], str]
+) -> None:
+    """The old leader's refusal leads to the new one, within one call."""
+    topic = contents.create_topic(unique("topic"), replicas={0: [1]})
+    contents.produce(topic, numbered(10))
+    tp = TopicPartition(topic, 0)
+    cluster, witness = connect(), connect()
+    assert both_answer(cluster, [tp])
+    moved = contents.admin.alter_partition_reassignments({KafkaTopicPartition(topic, 0): [2]})
+    assert list(moved.values()) == [None]
+    wait_until(lambda: leader(witness, tp) == 2, f"{tp} has moved")
+    looked_up = cluster.requests["metadata"]
+    assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
+    assert both_answer(cluster, [tp])
+    assert cluster.requests["metadata"] > looked_up
+
+
+def test_a_broker_that_dies_midway_takes_only_its_own_partitions(
+    connect: Connect,
+    contents: Contents,
+    unique: Callable[[str], str],
+    second: EmbeddedBroker,
+) -> None:
+    """What it led fails as values while the rest answers; first it cannot be connected to,
+    then the cluster knows that the partition has no leader; back again, it is asked again."""
+    partitions = one_on_each(contents, unique)
+    here, there = partitions
+    cluster = connect(admin_timeout_ms=1_000)
+    assert both_answer(cluster, partitions)
+
+    second.kill()
+    answers = cluster.read([ReadFrom(tp, 0) for tp in partitions], UNCOMMITTED)
+    assert isinstance(answers[ReadFrom(here, 0)], Stretch)
+    failed = answers[ReadFrom(there, 0)]
+    assert isinstance(failed, Failed)
+    assert failed.kind in (FailureKind.UNREACHABLE, FailureKind.NO_LEADER)
+    assert f"read {there}@0, cluster A" in failed.message
+    group = unique("group")
+    assert cluster.commit({group: {here: CommittedOffset(1)}}) == {group: {here: None}}
+
+    patient = connect()
+    wait_until(lambda: leader(patient, there) is None, f"{there} has no leader")
+    ranges = patient.log_ranges(partitions, UNCOMMITTED)
+    assert ranges[here] == LogRange(0, 10)
+    failed = ranges[there]
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.NO_LEADER
+    request = FirstAtTime(there, 0)
+    failed = patient.first_at_times([request], UNCOMMITTED)[request]
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.NO_LEADER
+    assert patient.describe().dead_addresses == (second.bootstrap,)
+
+    second.start()
+    wait_until(lambda: both_answer(cluster, partitions), f"{there} is back")
+
+
+def test_a_broker_that_hangs_takes_only_its_own_partitions(
+    connect: Connect,
+    contents: Contents,
+    unique: Callable[[str], str],
+    second: EmbeddedBroker,
+) -> None:
+    """Its connection is open and silent: that ends with the request's time, in the deadline."""
+    partitions = one_on_each(contents, unique)
+    here, there = partitions
+    cluster = connect({"request.timeout.ms": "500"}, admin_timeout_ms=1_500)
+    assert both_answer(cluster, partitions)
+    with frozen(second):
+        ranges = cluster.log_ranges(partitions, UNCOMMITTED)
+        assert ranges[here] == LogRange(0, 10)
+        failed = ranges[there]
+        assert isinstance(failed, Failed)
+        assert failed.kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
+    wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
+
+
+def test_a_broker_that_does_not_list_its_groups_is_named(
+    connect: Connect, contents: Contents, unique: Callable[[str], str], second: EmbeddedBroker
+) -> None:
+    """The groups of the others are listed."""
+    group = unique("group")
+    contents.commit_offsets(group, {(contents.create_topic(unique("topic")), 0): 0})
+    cluster = connect({"request.timeout.ms": "500"}, admin_timeout_ms=1_500)
+    assert group in cluster.groups().groups
+    with frozen(second):
+        listings = cluster.groups()
+    assert group in listings.groups
+    assert set(listings.failed_brokers) == {2}
+    assert listings.failed_brokers[2].kind in (FailureKind.TIMEOUT, FailureKind.UNREACHABLE)
+
+
+def test_a_throttled_reader_is_patient(
+    connect: Connect, contents: Contents, unique: Callable[[str], str]
+) -> None:
+    """A broker that throttles leaves the data out, which is no answer: it is asked again
+    until everything is read."""
+    topic = contents.create_topic(unique("topic"), replicas={0: [1]})
+    contents.produce(topic, [Written(1_000 + n, bytes([n]) * 20_000) for n in range(20)], batch=1)
+    client_id = unique("throttled")
+    quota = AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequest.EntryData(
+                entity=[
+                    AlterClientQuotasRequest.EntryData.EntityData(
+                        entity_type="client-id", entity_name=client_id
+                    )
+                ],
+                ops=[
+                    AlterClientQuotasRequest.EntryData.OpData(
+                        key="consumer_byte_rate", value=100_000.0, remove=False
+                    )
+                ],
+            )
+        ],
+        validate_only=False,
+    )
+    answer = contents.admin._manager.run(contents._send, quota, None)
+    assert [entry.error_code for entry in answer.entries] == [0]
+    cluster = connect({"client.id": client_id})
+    tp = TopicPartition(topic, 0)
+    asked = [ReadFrom(tp, offset) for offset in range(20)]
+    answers = cluster.read(asked, UNCOMMITTED)
+    assert [
+        answer.records[0].value
+        for request in asked
+        if isinstance(answer := answers[request], Stretch)
+    ] == [content_digest(bytes([n]) * 20_000) for n in range(20)]
+    assert cluster.requests["fetch"] > len(asked), "the broker did not throttle"
+
+
+def test_a_cluster_that_dies_as_a_whole_is_unreachable_until_it_is_back(
+    connect: Connect, nodes: EmbeddedCluster, contents: Contents, unique: Callable[[str], str]
+) -> None:
+    """The same adapter finds it again, at its bootstrap addresses if need be."""
+    partitions = one_on_each(contents, unique)
+    cluster = connect()
+    assert both_answer(cluster, partitions)
+    try:
+        for node in nodes.nodes:
+            node.kill()
+        with pytest.raises(ClusterUnreachable, match="cluster A"):
+            cluster.log_ranges(partitions, UNCOMMITTED)
+        with pytest.raises(ClusterUnreachable, match="cluster A"):
+            cluster.committed(["g"], require_stable=True)
+    finally:
+        nodes.start()
+    wait_until(lambda: both_answer(cluster, partitions), "the cluster is back")
