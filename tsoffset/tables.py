@@ -6,11 +6,11 @@ so that lines can be searched and cut.
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.text import Text
+from rich.text import Span, Text
 
 _GAP = "  "
 _ELLIPSIS = "…"
@@ -133,23 +133,33 @@ def _shortened(shape: Shape, widths: Sequence[int], width: int, shortest: int) -
 
 
 def _drawn(shape: Shape, widths: Sequence[int]) -> Iterator[Text]:
+    indent = shape.indent
     titles = [Cell(column.title, "bold") for column in shape.columns]
-    yield _line(shape, widths, titles)
+    yield _line(shape.columns, widths, titles, indent)
     for line in shape.lines:
         if line.heading is not None:
             yield Text(line.heading)
-        yield _line(shape, widths, line.cells)
+        yield _line(shape.columns, widths, line.cells, indent)
 
 
-def _line(shape: Shape, widths: Sequence[int], cells: Iterable[Cell]) -> Text:
-    text = Text(shape.indent, no_wrap=True)
-    for at, (column, cell) in enumerate(zip(shape.columns, cells, strict=True)):
+def _line(
+    columns: Sequence[Column], widths: Sequence[int], cells: Sequence[Cell], indent: str
+) -> Text:
+    parts = [indent]
+    spans: list[Span] = []
+    length = len(indent)
+    for at, (column, cell) in enumerate(zip(columns, cells, strict=True)):
         shown = elided(cell.text, widths[at]) if column.elastic else cell.text
         padding = " " * (widths[at] - cell_len(shown))
-        text.append(_GAP if at else "")
+        before = _GAP if at else ""
+        after = ""
         if column.right:
-            text.append(padding)
-        text.append(shown, cell.style)
-        if not column.right and at < len(widths) - 1:
-            text.append(padding)
-    return text
+            before += padding
+        elif at < len(widths) - 1:
+            after = padding
+        begin = length + len(before)
+        if cell.style:
+            spans.append(Span(begin, begin + len(shown), cell.style))
+        parts += (before, shown, after)
+        length = begin + len(shown) + len(after)
+    return Text("".join(parts), no_wrap=True, spans=spans)

@@ -70,9 +70,9 @@ class SparkBackend:
 
     def alive(self) -> bool:
         """Ask the session's JVM whether it still runs."""
-        from tsoffset.spark import session_alive
+        from tsoffset.spark import is_alive
 
-        return self._session is not None and session_alive(self._session)
+        return self._session is not None and is_alive(self._session)
 
     def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
         """One cycle, with what the driver remembers of the flow."""

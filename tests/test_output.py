@@ -1,0 +1,349 @@
+"""What is printed: JSON and CSV in the row's schema, tables that fit, sums that add up."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TextIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
+from tsoffset.output import FIELDS, Format, Output, Tally, cycle_lines, sorted_rows
+from tsoffset.tables import Cell, Column, Line, Shape, elided, printable, table
+
+COMMITTED = Row(
+    flow="A->B",
+    group="billing",
+    source_topic="orders",
+    partition=3,
+    source_offset=1_000,
+    source_timestamp_ms=1_700_000_000_000,
+    target_topic="A.orders",
+    target_offset=600,
+    current_target_offset=590,
+    outcome=OutcomeKind.COMMITTED,
+    precision=Precision.BOUNDED,
+    reread_bound=12,
+)
+SKIPPED = replace(
+    COMMITTED,
+    group="checkout",
+    target_offset=None,
+    current_target_offset=None,
+    outcome=OutcomeKind.SKIPPED,
+    reason=Reason.NOT_MIRRORED,
+    precision=None,
+    reread_bound=None,
+    message="the mirror has not come to 1000; wait for it",
+)
+FAILED = replace(
+    SKIPPED,
+    outcome=OutcomeKind.FAILED,
+    reason=FailureKind.NO_LEADER,
+    message="read, orders-3: no leader; elect one",
+)
+CLUSTER_FAILED = Row(
+    *("A->B", None, None, None, None, None, None, None, None, OutcomeKind.FAILED),
+    reason=FailureKind.UNREACHABLE,
+    message="connect to cluster A: refused; check A.bootstrap.servers",
+)
+
+# docs/design.md section 4, "One row per ...": the names are fixed, and so is their order.
+SCHEMA = (
+    *("flow", "group", "source_topic", "partition", "source_offset", "source_timestamp_ms"),
+    *("target_topic", "target_offset", "current_target_offset", "outcome", "reason"),
+    *("precision", "reread_bound", "message"),
+)
+
+
+def printed(format: Format, *batches: list[Row]) -> str:
+    stream = io.StringIO()
+    output = Output(stream, format)
+    for rows in batches:
+        output.records(Row, rows)
+    return stream.getvalue()
+
+
+def drawn(rows: list[Row], width: int | None) -> list[str]:
+    summary = Tally.of(rows).in_words()
+    return [line.plain for line in cycle_lines("A->B", rows, summary, width)]
+
+
+# --- JSON and CSV -------------------------------------------------------------------------
+
+
+def test_the_row_has_the_fields_of_the_contract() -> None:
+    """Field names and their order are fixed."""
+    assert FIELDS == SCHEMA
+
+
+def test_json_is_one_object_a_line_with_nulls() -> None:
+    """Every field is there in each object, and what is absent is null."""
+    lines = printed(Format.JSON, [COMMITTED, CLUSTER_FAILED]).splitlines()
+    first, second = map(json.loads, lines)
+    assert tuple(first) == tuple(second) == SCHEMA
+    assert first == {
+        "flow": "A->B",
+        "group": "billing",
+        "source_topic": "orders",
+        "partition": 3,
+        "source_offset": 1000,
+        "source_timestamp_ms": 1_700_000_000_000,
+        "target_topic": "A.orders",
+        "target_offset": 600,
+        "current_target_offset": 590,
+        "outcome": "committed",
+        "reason": None,
+        "precision": "bounded",
+        "reread_bound": 12,
+        "message": None,
+    }
+    assert [name for name in SCHEMA if second[name] is not None] == [
+        *("flow", "outcome", "reason", "message")
+    ]
+
+
+def test_csv_has_one_header_for_all_flows_and_empty_fields_for_nulls() -> None:
+    """A header line comes first, once, and None is an empty field."""
+    text = printed(Format.CSV, [COMMITTED], [CLUSTER_FAILED])
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert text.splitlines()[0] == ",".join(SCHEMA)
+    assert len(rows) == 2
+    assert rows[0]["target_offset"] == "600"
+    assert rows[0]["outcome"] == "committed"
+    assert [rows[1][name] for name in ("group", "partition", "precision")] == ["", "", ""]
+
+
+def test_csv_without_rows_is_its_header() -> None:
+    """A reader of CSV finds the columns even where nothing passed the filters."""
+    assert printed(Format.CSV, []) == ",".join(SCHEMA) + "\n"
+
+
+@given(st.text(), st.text())
+def test_any_name_survives_json_and_csv(group: str, message: str) -> None:
+    """Names and messages are quoted as the formats want it, whatever is in them."""
+    row = replace(SKIPPED, group=group, message=message)
+    assert json.loads(printed(Format.JSON, [row]))["group"] == group
+    if group.isprintable() and message.isprintable():
+        (read,) = csv.DictReader(io.StringIO(printed(Format.CSV, [row])))
+        assert (read["group"], read["message"]) == (group, message)
+
+
+def test_rows_are_written_as_they_come() -> None:
+    """JSON of many rows is not held in memory: the first is out before the last is made."""
+    stream = io.StringIO()
+    seen: list[bool] = []
+
+    def rows() -> Iterator[Row]:
+        yield COMMITTED
+        seen.append('"billing"' in stream.getvalue())
+        yield COMMITTED
+
+    Output(stream, Format.JSON).records(Row, rows())
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_a_reader_that_goes_away_ends_the_printing_only(format: Format) -> None:
+    """A closed pipe (`| head`) raises nothing, now or at the last flush."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        output = Output(stream, format)
+        if format is Format.TABLE:
+            output.lines(cycle_lines("A->B", [COMMITTED] * 1_000, "done", None))
+        else:
+            output.records(Row, [COMMITTED] * 1_000)
+        output.flush()
+        assert output.closed
+
+
+def test_a_file_limits_no_width() -> None:
+    """Where standard output is no terminal, lines are whole, so that they can be searched."""
+    assert Output(io.StringIO(), Format.TABLE).width is None
+
+
+# --- the table ----------------------------------------------------------------------------
+
+
+def test_a_wide_table_has_a_column_for_everything() -> None:
+    """With room, each row is one line with names, offsets, outcome, reason and precision."""
+    lines = drawn([COMMITTED, SKIPPED], 200)
+    assert lines[1].split() == [
+        *("GROUP", "SOURCE", "OFFSET", "TARGET", "TO", "HAS"),
+        *("OUTCOME", "REASON", "PRECISION", "RE-READ"),
+    ]
+    assert lines[2].split() == [
+        *("billing", "orders-3", "1000", "A.orders-3", "600", "590"),
+        *("committed", "-", "bounded", "12"),
+    ]
+    assert lines[3].split() == [
+        *("checkout", "orders-3", "1000", "A.orders-3", "-", "-"),
+        *("skipped", "NOT_MIRRORED", "-", "-"),
+    ]
+
+
+def test_numbers_stand_right_aligned() -> None:
+    """Offsets of different lengths end in the same column."""
+    short = replace(COMMITTED, source_offset=7)
+    lines = drawn([COMMITTED, short], 200)
+    assert lines[2].index("1000") + 4 == lines[3].index(" 7 ") + 2
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_a_table_fits_the_terminal(width: int) -> None:
+    """No line is longer than the terminal, whatever the names are."""
+    rows = [
+        COMMITTED,
+        replace(SKIPPED, reason=Reason.TARGET_REWRITES_TIMESTAMPS),
+        replace(COMMITTED, group="g" * 120, source_topic="t" * 200, target_topic="A." + "t" * 200),
+        replace(FAILED, source_offset=123_456_789_012),
+        CLUSTER_FAILED,
+    ]
+    lines = drawn(rows, width)
+    over = [line for line in lines if cell_len(line) > width and not line.startswith("A->B")]
+    assert [line for line in over if line != "g" * 120] == []
+
+
+def test_a_narrow_table_keeps_group_and_offsets() -> None:
+    """At 80 columns the group stands over its rows, and a skip is named by its reason."""
+    rows = [
+        replace(COMMITTED, source_offset=10**11, target_offset=10**11, group="payments-service"),
+        replace(SKIPPED, group="payments-service", reason=Reason.TARGET_REWRITES_TIMESTAMPS),
+        replace(FAILED, group="z"),
+    ]
+    lines = drawn(rows, 80)
+    assert lines[2] == "payments-service"
+    assert lines[3].split() == [
+        *("orders-3", "100000000000", "100000000000", "590", "committed", "bounded", "12")
+    ]
+    assert lines[4].split()[-2:] == ["TARGET_REWRITES_TIMESTAMPS", "-"]
+    assert lines[5] == "z"
+    assert lines[6].split()[-3:] == ["failed:", "NO_LEADER", "-"]
+
+
+def test_a_message_is_told_once_under_its_reason() -> None:
+    """Equal messages of many rows are one, with their number."""
+    rows = [SKIPPED, SKIPPED, replace(SKIPPED, message="another; wait"), FAILED]
+    lines = drawn(rows, 200)
+    at = lines.index("NOT_MIRRORED (3 rows)")
+    assert lines[at + 1 : at + 3] == [
+        "  the mirror has not come to 1000; wait for it (2 rows)",
+        "  another; wait",
+    ]
+    assert "NO_LEADER (1 row)" in lines
+
+
+def test_of_many_messages_the_first_are_told_and_the_rest_counted() -> None:
+    """A thousand distinct messages do not bury the table."""
+    rows = [replace(SKIPPED, message=f"message {number}") for number in range(1_000)]
+    lines = drawn(rows, 200)
+    assert sum(line.startswith("  message ") for line in lines) == 3
+    assert any("997 further messages" in line for line in lines)
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    """Escape sequences in a group's name are spelled out in a table."""
+    lines = drawn([replace(COMMITTED, group="a\x1b[2Jb\nc")], None)
+    assert r"a\x1b[2Jb\nc" in lines[2]
+    assert not any("\x1b" in line for line in lines)
+
+
+@given(st.text(max_size=30), st.integers(min_value=1, max_value=30))
+def test_a_shortened_name_keeps_within_its_width(name: str, width: int) -> None:
+    """`elided` never exceeds the width, and leaves what fits as it is."""
+    shown = printable(name)
+    short = elided(shown, width)
+    assert cell_len(short) <= width
+    assert short == shown or cell_len(shown) > width
+
+
+def test_no_rows_no_table() -> None:
+    """A flow without rows has its title and its summary alone."""
+    assert [line for line in drawn([], 80) if line] == [
+        "flow A->B",
+        "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; "
+        "a failover re-reads at most 0 records",
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.text("ab", max_size=60), st.integers(0, 10**12)), min_size=1, max_size=5),
+    st.integers(min_value=45, max_value=150),
+)
+def test_names_give_way_before_numbers(cells: list[tuple[str, int]], width: int) -> None:
+    """Elastic columns are shortened, numbers never."""
+    columns = (Column("NAME", elastic=True), Column("NUMBER", right=True))
+    shape = Shape(columns, tuple(Line((Cell(name), Cell(str(number)))) for name, number in cells))
+    lines = [line.plain for line in table([lambda: shape], width)]
+    assert all(cell_len(line) <= width for line in lines)
+    assert [line.split()[-1] for line in lines[1:]] == [str(number) for _, number in cells]
+
+
+# --- sums ---------------------------------------------------------------------------------
+
+
+def test_the_tally_counts_each_row_once() -> None:
+    """Outcomes, reasons and failure kinds are counted apart."""
+    unchanged = replace(COMMITTED, outcome=OutcomeKind.UNCHANGED, reread_bound=3)
+    tally = Tally.of([COMMITTED, unchanged, SKIPPED, SKIPPED, FAILED, CLUSTER_FAILED])
+    assert tally.outcomes == {
+        OutcomeKind.COMMITTED: 1,
+        OutcomeKind.UNCHANGED: 1,
+        OutcomeKind.SKIPPED: 2,
+        OutcomeKind.FAILED: 2,
+    }
+    assert tally.reasons == {"NOT_MIRRORED": 2}
+    assert tally.failures == {"NO_LEADER": 1, "UNREACHABLE": 1}
+    assert tally.failed == 2
+
+
+def test_the_re_reads_are_those_of_what_is_in_place() -> None:
+    """Bounds of committed and unchanged rows add up; a translation that was not committed
+    (GROUP_ACTIVE) adds nothing; one without a bound is counted as such."""
+    active = replace(COMMITTED, outcome=OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE)
+    unproven = replace(COMMITTED, precision=Precision.UNPROVEN, reread_bound=None)
+    planned = replace(COMMITTED, outcome=OutcomeKind.WOULD_COMMIT, reread_bound=5)
+    tally = Tally.of([COMMITTED, planned, active, unproven])
+    assert (tally.reread_bound, tally.unproven) == (17, 1)
+    assert "at most 17 records, and an unknown number for 1 unproven row" in tally.in_words()
+
+
+def test_rows_are_sorted_by_group_topic_and_number() -> None:
+    """Partition 10 comes after partition 9, and a failed cluster before all."""
+    rows = [
+        replace(COMMITTED, partition=10),
+        replace(COMMITTED, partition=9),
+        replace(COMMITTED, group="archive", partition=11),
+        CLUSTER_FAILED,
+    ]
+    assert [(row.group, row.partition) for row in sorted_rows(rows)] == [
+        *((None, None), ("archive", 11), ("billing", 9), ("billing", 10))
+    ]
+
+
+def test_a_hundred_thousand_rows_are_printed() -> None:
+    """The result of a large estate goes out row by row, in every format."""
+    rows = [replace(COMMITTED, partition=number) for number in range(100_000)]
+
+    class Counting(io.StringIO):
+        lines = 0
+
+        def write(self, text: str) -> int:
+            type(self).lines += text.count("\n")
+            return len(text)
+
+    for format in (Format.JSON, Format.CSV):
+        Counting.lines = 0
+        stream: TextIO = Counting()
+        Output(stream, format).records(Row, rows)
+        assert Counting.lines == 100_000 + (format is Format.CSV)
+    Counting.lines = 0
+    Output(Counting(), Format.TABLE).lines(cycle_lines("A->B", rows, "done", None))
+    assert Counting.lines > 100_000
