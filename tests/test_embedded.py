@@ -50,9 +50,15 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(tmp_path / "own") as broker:
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that may be restarted, on a port that was asked for."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("own"), port=unused_port()) as broker:
         yield broker
 
 
@@ -117,9 +123,7 @@ def test_unreachable_repository_is_said_with_coordinates_folder_and_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No cache and no way to a repository: the error says what, where to, why, and what next."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{port}/")
+    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{unused_port()}/")
     with pytest.raises(JarsUnavailable) as caught:
         resolve_jars(find_java(), tmp_path / "cache")
     text = str(caught.value)
@@ -259,14 +263,16 @@ def test_aborted_records_are_there_for_those_who_do_not_mind(
 
 @pytest.mark.integration
 def test_group_commits_right_after_the_start(broker: EmbeddedBroker) -> None:
-    """Ready means ready for groups: the first commit of a fresh cluster is taken."""
+    """Ready means ready for groups: whatever the group's name, its first commit is taken."""
     with closing(Contents(broker.bootstrap)) as contents:
-        contents.create_topic("orders", 2)
-        contents.commit_offsets("group", {("orders", 0): 0, ("orders", 1): (7, "metadata")})
-        assert contents.committed_offsets("group") == {
-            ("orders", 0): (0, ""),
-            ("orders", 1): (7, "metadata"),
-        }
+        contents.create_topic("events", 2)
+        for number in range(20):
+            group = f"group-{number}"
+            contents.commit_offsets(group, {("events", 0): 0, ("events", 1): (7, "metadata")})
+            assert contents.committed_offsets(group) == {
+                ("events", 0): (0, ""),
+                ("events", 1): (7, "metadata"),
+            }
 
 
 @pytest.mark.integration
@@ -299,12 +305,25 @@ def test_stopped_broker_leaves_no_process_but_its_log() -> None:
 
 @pytest.mark.integration
 def test_exception_stops_the_broker_and_keeps_its_log(tmp_path: Path) -> None:
-    """Whatever ends the block, the process ends, and its log can be read."""
-    with pytest.raises(KeyboardInterrupt), EmbeddedBroker(tmp_path / "own") as broker:  # noqa: PT012
-        pid = broker.pid
-        raise KeyboardInterrupt
-    assert not alive(pid)
-    assert "INFO" in broker.log_path.read_text()
+    """Whatever ends the block, the process ends; its log can be read, its data used again."""
+    pids = []
+
+    def interrupted(broker: EmbeddedBroker) -> None:
+        with broker, closing(Contents(broker.bootstrap)) as contents:
+            pids.append(broker.pid)
+            contents.create_topic("orders")
+            raise KeyboardInterrupt
+
+    first = EmbeddedBroker(tmp_path / "own")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(first)
+    assert not alive(pids[0])
+    assert "INFO" in first.log_path.read_text()
+    with (
+        EmbeddedBroker(tmp_path / "own") as second,
+        closing(Contents(second.bootstrap)) as contents,
+    ):
+        assert "orders" in contents.admin.list_topics()
 
 
 @pytest.mark.integration
@@ -316,15 +335,6 @@ def test_port_that_was_asked_for_is_taken(tmp_path: Path) -> None:
         with pytest.raises(PortTaken, match=f"port {port} is in use"):
             broker.start()
         assert broker.pid is None
-
-
-@pytest.mark.integration
-def test_port_that_was_asked_for_is_used(tmp_path: Path) -> None:
-    """Where the port is free, the broker is there and nowhere else."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with EmbeddedBroker(tmp_path, port=port) as broker:
-        assert broker.bootstrap == f"127.0.0.1:{port}"
 
 
 @pytest.mark.integration

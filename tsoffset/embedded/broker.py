@@ -30,6 +30,7 @@ DEFAULTS: Mapping[str, str] = {
     "default.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    "log.cleaner.backoff.ms": "500",
     "log.cleaner.dedupe.buffer.size": "8388608",
     "log.message.timestamp.after.max.ms": "9223372036854775807",
     "log.retention.ms": "-1",
@@ -59,10 +60,10 @@ class EmbeddedBroker:
         with EmbeddedBroker(name="source") as broker:
             admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
 
-    The node keeps its ports and its data from its first start until `close`, so it can be
-    stopped, killed and started again. Everything lies in `directory`; without one a
-    temporary folder is made, which the end of the `with` block removes unless an
-    exception ended it: then the log may be wanted.
+    The node keeps its ports and its data from its first start on, so it can be stopped,
+    killed and started again. Everything lies in `directory`, and a later program can take
+    up the data there; without one a temporary folder is made, which the end of the `with`
+    block removes unless an exception ended it: then the log may be wanted.
     """
 
     def __init__(
@@ -84,10 +85,10 @@ class EmbeddedBroker:
         """
         self.name = name
         self.node_id = node_id
-        self.cluster_id: str = secrets.token_urlsafe(16) if joins is None else joins.cluster_id
         self._temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix=f"tsoffset-{name}-"))
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.cluster_id: str = self._find_cluster_id(joins)
         self._asked_port = port
         self._port: int | None = None
         self._controller_port: int | None = None
@@ -237,9 +238,20 @@ class EmbeddedBroker:
     def _controller_id(self) -> int:
         return self.node_id if self._joins is None else self._joins.node_id
 
+    @property
+    def _identity_path(self) -> Path:
+        """Where the data folder says whose it is, once it is formatted."""
+        return self.directory / "data" / "meta.properties"
+
+    def _find_cluster_id(self, joins: "EmbeddedBroker | None") -> str:
+        """Return the id of the cluster that the folder holds, or that is joined, or a new one."""
+        if self._identity_path.exists():
+            return str(javaproperties.loads(self._identity_path.read_text())["cluster.id"])
+        return secrets.token_urlsafe(16) if joins is None else joins.cluster_id
+
     def _format(self) -> None:
         """Prepare the data folder, once."""
-        if (self.directory / "data" / "meta.properties").exists():
+        if self._identity_path.exists():
             return
         tool = JavaProcess(
             f"{self.name}-format",

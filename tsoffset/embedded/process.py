@@ -188,7 +188,7 @@ class JavaProcess:
         errors = [number for number, line in enumerate(lines) if " ERROR " in line]
         shown = {number + below for number in errors for below in range(3)}
         telling = [line for number, line in enumerate(lines) if number in shown]
-        return "\n".join((telling or lines)[-count:])
+        return "\n".join((telling or lines)[-count:]) or "nothing"
 
 
 class _Starter:
