@@ -33,6 +33,11 @@ class ClientSettings:
     backoff_ms: int
     backoff_max_ms: int
 
+    @property
+    def broker_wait_ms(self) -> int:
+        """How long a broker may hold a request back, so that its answer comes in time."""
+        return self.request_timeout_ms * 3 // 4
+
 
 def _milliseconds(text: str) -> int:
     number = int(text)

@@ -223,12 +223,13 @@ class Connections:
         build: Callable[[Q, int], Any],
         take: Callable[[Q, Any], None],
         deadline: Deadline,
+        window: int = WINDOW,
     ) -> None:
         """Send one request per question to a node without waiting for each response.
 
         `take` gets every question exactly once, with its response or the KafkaError that
         came instead. Responses come in the order of the requests, so the oldest is awaited
-        whenever the window is full.
+        whenever `window` of them are under way.
         """
         lost: list[Q] = []
 
@@ -239,10 +240,10 @@ class Connections:
             else:
                 take(question, answer)
 
-        await self._pipeline(node, api, questions, build, take_if_known, deadline)
+        await self._pipeline(node, api, questions, build, take_if_known, deadline, window)
         # One by one, so that only the question fails whose answer is at fault.
         for question in lost:
-            await self._pipeline(node, api, (question,), build, take, deadline)
+            await self._pipeline(node, api, (question,), build, take, deadline, 1)
 
     async def _pipeline(
         self,
@@ -252,6 +253,7 @@ class Connections:
         build: Callable[[Q, int], Any],
         take: Callable[[Q, Any], None],
         deadline: Deadline,
+        window: int,
     ) -> None:
         try:
             connection = await self.open(node, deadline)
@@ -262,7 +264,7 @@ class Connections:
             return
         under_way: deque[tuple[Q, Any]] = deque()
         for question in questions:
-            if len(under_way) >= WINDOW:
+            if len(under_way) >= window:
                 await _take_oldest(under_way, take)
             # A broker that throttles us has said for how long; the library keeps the time.
             while connection.paused and connection.connected and not deadline.over:

@@ -121,7 +121,7 @@ class LogOffsets:
         def take(question: _Question, response: Any) -> None:
             answers.update(self._answers(operation, question, response))
 
-        timeout_ms = deadline.milliseconds(self._connections.client.request_timeout_ms)
+        timeout_ms = deadline.milliseconds(self._connections.client.broker_wait_ms)
         build = partial(_request, isolation=isolation, timeout_ms=timeout_ms)
         await self._connections.gather(
             [

@@ -102,14 +102,17 @@ class _Reading:
             request, _ = question
             answers[request] = self._answer(request, response)
 
-        connections = self._reads.connections
-        await connections.gather(
-            [
-                partial(
-                    connections.pipeline, node, FETCH, theirs, self._build, take, self._deadline
-                )
-                for node, theirs in by_node.items()
-            ]
+        async def ask(node: Node, theirs: list[tuple[ReadFrom, int]]) -> None:
+            pipeline = self._reads.connections.pipeline
+            hasty = [each for each in theirs if each[0] not in self._patient]
+            await pipeline(node, FETCH, hasty, self._build, take, self._deadline)
+            # The broker answers a connection's requests one after the other: those that it
+            # holds back would use up the time of the ones behind them.
+            patient = [each for each in theirs if each[0] in self._patient]
+            await pipeline(node, FETCH, patient, self._build, take, self._deadline, window=1)
+
+        await self._reads.connections.gather(
+            [partial(ask, node, theirs) for node, theirs in by_node.items()]
         )
         topology.forget(
             request.partition.topic
@@ -122,7 +125,8 @@ class _Reading:
         request, epoch = question
         wait_ms = 0
         if request in self._patient:
-            wait_ms = self._deadline.milliseconds(self._reads.poll_timeout_ms)
+            longest = self._reads.connections.client.broker_wait_ms
+            wait_ms = self._deadline.milliseconds(min(self._reads.poll_timeout_ms, longest))
         return FetchOne(
             request.partition.topic,
             request.partition.partition,

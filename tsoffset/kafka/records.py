@@ -28,6 +28,7 @@ _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _ABORT = 0
+_LZ4 = 3
 
 _CODECS: dict[int, tuple[str, Callable[[], bool], str]] = {
     1: ("gzip", codec.has_gzip, "gzip_decode"),
@@ -339,6 +340,9 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
     """
     try:
         batch = LegacyRecordBatch(view, magic)
+        if magic == 0 and batch.compression_type == _LZ4 and codec.xxhash is None:
+            # Its frames carry a checksum that no lz4 library takes without help.
+            raise UnsupportedCodecError(f"lz4 in message format 0 at offset {offset}, xxhash")
         if not batch.validate_crc():
             raise CorruptRecordError(f"the message at offset {offset} fails its checksum")
         content = list(batch)

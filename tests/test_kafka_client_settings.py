@@ -1,0 +1,108 @@
+"""Kafka client settings as text, and what connections make of them."""
+
+import socket
+
+import pytest
+
+from tsoffset.errors import ConfigurationError
+from tsoffset.kafka.client_settings import ClientSettings, client_settings
+from tsoffset.settings import ClusterSettings
+
+
+def made(**client: str) -> ClientSettings:
+    """Settings of a cluster A; a name's underscores stand for the dots of Kafka's."""
+    named = {key.replace("_", "."): text for key, text in client.items()}
+    return client_settings(ClusterSettings("A", ("localhost:9092",), named))
+
+
+def test_what_is_not_set_is_as_in_kafka() -> None:
+    """Kafka's own defaults, not those of the library where they differ."""
+    settings = made()
+    assert settings.request_timeout_ms == 30_000
+    assert settings.metadata_max_age_ms == 300_000
+    assert (settings.backoff_ms, settings.backoff_max_ms) == (100, 1_000)
+    assert settings.library["connections_max_idle_ms"] == 540_000
+    assert settings.library["socket_connection_setup_timeout_ms"] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "name", "value"),
+    [
+        ("client.id", "sync", "client_id", "sync"),
+        ("request.timeout.ms", "1500", "request_timeout_ms", 1_500),
+        ("metadata.max.age.ms", " 60000 ", "metadata_max_age_ms", 60_000),
+        ("connections.max.idle.ms", "1000", "connections_max_idle_ms", 1_000),
+        (
+            "socket.connection.setup.timeout.ms",
+            "200",
+            "socket_connection_setup_timeout_ms",
+            200,
+        ),
+        ("client.dns.lookup", "default", "client_dns_lookup", "use_all_dns_ips"),
+        (
+            "client.dns.lookup",
+            "resolve_canonical_bootstrap_servers_only",
+            "client_dns_lookup",
+            "resolve_canonical_bootstrap_servers_only",
+        ),
+    ],
+)
+def test_kafka_s_names_become_the_library_s(key: str, text: str, name: str, value: object) -> None:
+    """Text becomes what the library wants under its own name."""
+    settings = client_settings(ClusterSettings("A", ("localhost:9092",), {key: text}))
+    assert settings.library[name] == value
+
+
+def test_the_larger_backoff_paces_what_is_asked_again() -> None:
+    """Over connections that last or over new ones."""
+    assert made(retry_backoff_ms="300").backoff_ms == 300
+    assert made(reconnect_backoff_ms="700").backoff_ms == 700
+    assert made(retry_backoff_max_ms="5000").backoff_max_ms == 5_000
+    assert made(reconnect_backoff_max_ms="9000").backoff_max_ms == 9_000
+
+
+def test_a_broker_is_not_let_wait_as_long_as_its_answer() -> None:
+    """What it may hold back is less than what the client waits."""
+    assert made(request_timeout_ms="1000").broker_wait_ms == 750
+
+
+def test_buffers_are_sockets_options_and_minus_one_is_the_system_s_own() -> None:
+    """As in Kafka."""
+    options = made(send_buffer_bytes="4096", receive_buffer_bytes="-1").library["socket_options"]
+    assert (socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096) in options
+    assert socket.SO_RCVBUF not in {option for _, option, _ in options}
+
+
+def test_settings_of_others_are_left_alone() -> None:
+    """A cluster's settings hold those of producers, consumers and users, too."""
+    assert made(acks="all", max_poll_records="5", my_own="x") == made()
+
+
+def test_several_wrong_values_are_told_together() -> None:
+    """With key, value and what is allowed."""
+    with pytest.raises(ConfigurationError) as caught:
+        made(request_timeout_ms="soon", send_buffer_bytes="big", retry_backoff_ms="-5")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 3
+    assert lines[0] == "A.request.timeout.ms = soon: must be a whole number of milliseconds"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("security.protocol", "SASL_SSL"),
+        ("sasl.jaas.config", "password=canary"),
+        ("ssl.truststore.password", "canary"),
+    ],
+)
+def test_a_security_setting_is_refused_and_not_repeated(key: str, text: str) -> None:
+    """Plain connections in spite of it would be worse than none; secrets are never shown."""
+    with pytest.raises(ConfigurationError) as caught:
+        client_settings(ClusterSettings("A", ("localhost:9092",), {key: text}))
+    assert f"A.{key}" in str(caught.value)
+    assert text not in str(caught.value)
+
+
+def test_plain_text_may_be_said() -> None:
+    """It is what there is."""
+    assert made(security_protocol="PLAINTEXT") == made()
