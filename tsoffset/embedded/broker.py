@@ -166,6 +166,10 @@ class EmbeddedBroker:
         """End the node as a crash would."""
         self._process.kill()
 
+    def let_go(self) -> None:
+        """Let the node go on after this Python process; it is stopped by its id then."""
+        self._process.let_go()
+
     def restart(self) -> Self:
         """Stop the node if it runs, and start it on the same ports and data."""
         self.stop()

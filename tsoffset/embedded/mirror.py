@@ -160,6 +160,10 @@ class MirrorMaker:
         """End it as a crash would: it will repeat what it had not noted as copied."""
         self._process.kill()
 
+    def let_go(self) -> None:
+        """Let it go on after this Python process; it is stopped by its id then."""
+        self._process.let_go()
+
     def restart(self) -> Self:
         """Stop it if it runs, and start it with the same properties."""
         self.stop()

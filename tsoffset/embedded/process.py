@@ -152,6 +152,15 @@ class JavaProcess:
             process.wait()
         _starter.forget(process)
 
+    def let_go(self) -> None:
+        """Let the program go on when this Python process is gone; nobody stops it then.
+
+        From here on it is not this object's any more: it does not count as running.
+        """
+        process, self._process = self._process, None
+        if process is not None:
+            _starter.forget(process)
+
     def wait_until(self, *questions: Question, seconds: float, doing: str) -> None:
         """Ask one question after the other until each is answered by None.
 
@@ -215,7 +224,7 @@ class _Starter:
             return child
 
     def forget(self, child: subprocess.Popen[bytes]) -> None:
-        """Take a child that has ended off the lists."""
+        """Take a child that has ended, or is let go, off the lists."""
         with self._lock:
             if self._children.pop(child.pid, None) is not None:
                 self._tell(f"-{child.pid}")
