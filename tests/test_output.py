@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
-from tsoffset.output import FIELDS, Format, Output, Tally, cycle_lines, sorted_rows
+from tsoffset.output import FIELDS, Format, Output, Tally, sorted_rows
+from tsoffset.row_table import cycle_lines
 from tsoffset.tables import Cell, Column, Line, Shape, elided, printable, table
 
 COMMITTED = Row(
@@ -176,7 +177,7 @@ def test_a_wide_table_has_a_column_for_everything() -> None:
     """With room, each row is one line with names, offsets, outcome, reason and precision."""
     lines = drawn([COMMITTED, SKIPPED], 200)
     assert lines[1].split() == [
-        *("GROUP", "SOURCE", "OFFSET", "TARGET", "TO", "HAS"),
+        *("GROUP", "SOURCE", "OFFSET", "TARGET", "OFFSET", "CURRENT"),
         *("OUTCOME", "REASON", "PRECISION", "RE-READ"),
     ]
     assert lines[2].split() == [
@@ -203,12 +204,13 @@ def test_a_table_fits_the_terminal(width: int) -> None:
         COMMITTED,
         replace(SKIPPED, reason=Reason.TARGET_REWRITES_TIMESTAMPS),
         replace(COMMITTED, group="g" * 120, source_topic="t" * 200, target_topic="A." + "t" * 200),
-        replace(FAILED, source_offset=123_456_789_012),
+        replace(COMMITTED, source_offset=10**11, target_offset=10**11, reread_bound=99_999),
+        replace(FAILED, source_offset=10**11),
         CLUSTER_FAILED,
     ]
     lines = drawn(rows, width)
-    over = [line for line in lines if cell_len(line) > width and not line.startswith("A->B")]
-    assert [line for line in over if line != "g" * 120] == []
+    over = [line for line in lines if cell_len(line) > width]
+    assert set(over) <= {"g" * 120}
 
 
 def test_a_narrow_table_keeps_group_and_offsets() -> None:
@@ -223,9 +225,9 @@ def test_a_narrow_table_keeps_group_and_offsets() -> None:
     assert lines[3].split() == [
         *("orders-3", "100000000000", "100000000000", "590", "committed", "bounded", "12")
     ]
-    assert lines[4].split()[-2:] == ["TARGET_REWRITES_TIMESTAMPS", "-"]
+    assert lines[4].split()[-1] == "TARGET_REWRITES_TIMESTAMPS"
     assert lines[5] == "z"
-    assert lines[6].split()[-3:] == ["failed:", "NO_LEADER", "-"]
+    assert lines[6].split()[-2:] == ["failed:", "NO_LEADER"]
 
 
 def test_a_message_is_told_once_under_its_reason() -> None:
@@ -266,7 +268,7 @@ def test_a_shortened_name_keeps_within_its_width(name: str, width: int) -> None:
 
 def test_no_rows_no_table() -> None:
     """A flow without rows has its title and its summary alone."""
-    assert [line for line in drawn([], 80) if line] == [
+    assert drawn([], 200) == [
         "flow A->B",
         "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; "
         "a failover re-reads at most 0 records",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 
 Report = Callable[[str, int, int], None]
@@ -25,13 +25,19 @@ def progress(title: str, *, wanted: bool = True) -> Iterator[Report | None]:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[of]}"),
         Elapsed(),
     )
     with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bars:
-        task = bars.add_task(title, total=None)
+        task = bars.add_task(title, total=None, of="")
 
         def report(stage: str, done: int, total: int) -> None:
-            bars.update(task, description=f"{title}: {stage}", completed=done, total=total or None)
+            bars.update(
+                task,
+                description=f"{title}: {stage}",
+                completed=done,
+                total=total or None,
+                of=f"{done}/{total}" if total else "",
+            )
 
         yield report

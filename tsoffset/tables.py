@@ -5,6 +5,7 @@ is printed. Where nothing limits the width (a file, a pipe) the first shape is p
 so that lines can be searched and cut.
 """
 
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ _GAP = "  "
 _ELLIPSIS = "…"
 # A name longer than this does not decide which shape fits: it is shortened instead.
 _LONG_NAME = 40
-_SHORTEST_NAME = 12
+_SHORTEST_NAME = 10
+_NARROWEST_TEXT = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,25 @@ def elided(text: str, width: int) -> str:
     while cell_len(end) > tail:
         end = end[1:]
     return text[:head] + _ELLIPSIS + end
+
+
+def wrapped(
+    text: str, width: int | None, indent: str = "  ", hanging: str | None = None
+) -> Iterator[Text]:
+    """The text set in and, on a terminal, broken between words; further lines are set in by
+    `hanging`, if given."""
+    if width is None:
+        yield Text(indent + text)
+        return
+    for line in textwrap.wrap(
+        text,
+        max(width, _NARROWEST_TEXT),
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ):
+        yield Text(line)
 
 
 def printable(text: str) -> str:

@@ -11,8 +11,9 @@ from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat
 from tsoffset.model import Row
 from tsoffset.notices import Notices
-from tsoffset.output import Format, Output, Tally, cycle_lines, sorted_rows
+from tsoffset.output import Format, Output, Tally, sorted_rows
 from tsoffset.progress import progress
+from tsoffset.row_table import cycle_lines
 
 log = structlog.get_logger(__name__)
 

@@ -91,9 +91,9 @@ def target_topics(
         else:
             kept += 1
     if kept or unseen:
-        words = f"copies that keep the source's timestamps: {kept} of {kept + unseen}"
+        words = f"copies that keep the source's timestamps: {kept} of {len(synced)}"
         if unseen:
-            words += "; the others hold no record to see it by"
+            words += f"; {unseen} hold no record to see it by"
         yield Finding(Severity.OK, flow.name, alias, "timestamps", words)
 
 
