@@ -1,7 +1,7 @@
 """Reading logs: one-partition Fetch requests, pipelined to each leader."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from kafka.errors import (
@@ -14,6 +14,7 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer import FetchRequest
 
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka import fetch_codec
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
@@ -23,7 +24,7 @@ from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
 from tsoffset.kafka.records import stretch
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
-from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, Stretch
+from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, Stretch, TopicPartition
 
 FETCH = Api("fetch", FetchRequest, fetch_codec.VERSION, fetch_codec.VERSION)
 
@@ -70,17 +71,23 @@ class _Reading:
         answers: dict[ReadFrom, Stretch | Failed] = in_rounds(
             self._reads.connections, sorted(set(requests)), self._round, "read", self._deadline
         )
-        if self._outside:
-            logs = self._reads.log_offsets.log_ranges(
+        logs = self._logs_outside()
+        for request in self._outside:
+            log = logs.get(request.partition)
+            note = f"{log.start} to {log.end}" if isinstance(log, LogRange) else ""
+            answers[request] = failure(OffsetOutOfRangeError, _what(request), self._alias, note)
+        return answers
+
+    def _logs_outside(self) -> Mapping[TopicPartition, LogRange | Failed]:
+        """For the message only: a broker says that an offset is outside, and not of what."""
+        try:
+            return self._reads.log_offsets.log_ranges(
                 {request.partition for request in self._outside},
                 Isolation.READ_UNCOMMITTED,
                 self._deadline,
             )
-            for request in self._outside:
-                log = logs[request.partition]
-                note = f"{log.start} to {log.end}" if isinstance(log, LogRange) else ""
-                answers[request] = failure(OffsetOutOfRangeError, _what(request), self._alias, note)
-        return answers
+        except ClusterUnreachable:
+            return {}
 
     async def _round(
         self, requests: Collection[ReadFrom]
@@ -104,12 +111,13 @@ class _Reading:
 
         async def ask(node: Node, theirs: list[tuple[ReadFrom, int]]) -> None:
             pipeline = self._reads.connections.pipeline
-            hasty = [each for each in theirs if each[0] not in self._patient]
-            await pipeline(node, FETCH, hasty, self._build, take, self._deadline)
+            patient = [each for each in theirs if each[0] in self._patient]
+            if hasty := [each for each in theirs if each[0] not in self._patient]:
+                await pipeline(node, FETCH, hasty, self._build, take, self._deadline)
             # The broker answers a connection's requests one after the other: those that it
             # holds back would use up the time of the ones behind them.
-            patient = [each for each in theirs if each[0] in self._patient]
-            await pipeline(node, FETCH, patient, self._build, take, self._deadline, window=1)
+            if patient:
+                await pipeline(node, FETCH, patient, self._build, take, self._deadline, window=1)
 
         await self._reads.connections.gather(
             [partial(ask, node, theirs) for node, theirs in by_node.items()]
