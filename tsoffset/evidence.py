@@ -169,6 +169,11 @@ class LogView:
         """How many known data records lie in [start, end)."""
         return bisect_left(self._offsets, end) - bisect_left(self._offsets, start)
 
+    def known(self, start: int, end: int) -> list[Record]:
+        """The known data records in [start, end), in order."""
+        at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
+        return [self._records[offset] for offset in self._offsets[at]]
+
     def equals(self, identity: Identity) -> list[int]:
         """Offsets of the known records of this identity, ascending."""
         return self._equals.get(identity, [])
@@ -338,7 +343,7 @@ class Inquiry:
     def next_data(self, side: Side, offset: int, *, scan: bool = False) -> Search:
         """The first data record at or after `offset`, or LOG_END, or UNKNOWN."""
         view = self.evidence.view(side)
-        for max_bytes in GROWING_READ_BYTES:
+        for max_bytes in GROWING_READ_BYTES[1 if scan else 0 :]:
             record = view.next_known(offset)
             if record is not None:
                 return record if record.offset < view.end else Edge.LOG_END

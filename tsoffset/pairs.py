@@ -4,7 +4,7 @@ Equal content makes a candidate. It is a pair once no other source record can be
 twin test) and no earlier copy exists (first images): docs/design.md section 1.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question
@@ -49,11 +49,13 @@ class Pairs:
         copy = yield from self._lowest_equal(TARGET, record, first, scan=scan)
         if copy is None:
             return None
-        earliest = yield from self._earliest_if_unmistakable(record, copy)
+        if not (yield from self.unmistakable(record, copy)):
+            return None
         if self.evidence.target.start > 0:
             yield from self._look_for_repeat()
-        if earliest is None or self.evidence.contradicted(record.offset, copy.offset):
+        if self.evidence.contradicted(record.offset, copy.offset):
             return None
+        earliest = yield from self._earliest_equal(record, copy)
         self.evidence.pair_proven = True
         return Pair(record.offset, copy.offset, earliest)
 
@@ -77,53 +79,65 @@ class Pairs:
                 return None
             max_bytes = next(growing, max_bytes)
 
-    def _earliest_if_unmistakable(
-        self, record: Record, copy: Record
-    ) -> Generator[Question, Answer, int | None]:
-        """The twin test: None where another source record may be what the copy is of.
+    def unmistakable(
+        self, record: Record, copy: Record, *, among: Sequence[int] | None = None
+    ) -> Generator[Question, Answer, bool]:
+        """The twin test: True where no source record but `record` can be what `copy` is of.
 
         A later equal record is dangerous: if its copy outlived the first one's, what lies
         between would be skipped. So the run of the timestamp is read to its end on the
         right. A record out of order may have a twin far away: it counts only if a direct
-        neighbour is equal on both sides.
+        neighbour is equal on both sides. `among` are known equal records that will do as well.
         """
-        assert record.timestamp_ms is not None
-        source = self.evidence.source
-        run_end = yield from self._run_end(record)
-        if run_end is None:
-            return None
+        if record.timestamp_ms is None or (yield from self._run_end(record)) is None:
+            return False
+        source, target = self.evidence.source, self.evidence.target
         equals = source.equals(source.identity(record))
-        if equals[-1] > record.offset:
-            return None
+        if equals[-1] > (record.offset if among is None else among[-1]):
+            return False
         before = yield from self.ask.previous_data(SOURCE, record.offset)
         after = source.next_known(record.offset + 1)
         # What lies before the copy is older (it is the answer of the time lookup) or known.
-        copy_before: Record | Edge | None = self.evidence.target.previous_known(copy.offset)
+        copy_before = target.previous_known(copy.offset)
         copy_after = yield from self.ask.next_data(TARGET, copy.offset + 1)
-        mistakable = (
-            not _in_order(before, record, after)
-            or not _in_order(copy_before, copy, copy_after)
-            or (record.key is None and record.value is None)
-        )
-        several = len(self.evidence.target.equals(source.identity(record))) > 1
-        beside = self.equal(after, copy_after)
-        if (mistakable or several) and not beside:
-            copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
-            beside = self.equal(before, copy_before)
-            if mistakable and not beside:
-                return None
+        if (
+            _in_order(before, record, after)
+            and _in_order(copy_before, copy, copy_after)
+            and not (record.key is None and record.value is None)
+        ):
+            return True
+        return self.equal(after, copy_after) or (yield from self._same_before(record, copy))
+
+    def _same_before(self, record: Record, copy: Record) -> Generator[Question, Answer, bool]:
+        before = yield from self.ask.previous_data(SOURCE, record.offset)
+        copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
+        return self.equal(before, copy_before)
+
+    def _earliest_equal(self, record: Record, copy: Record) -> Generator[Question, Answer, int]:
+        """The lowest source offset whose image the copy may be instead of the record's."""
+        source, target = self.evidence.source, self.evidence.target
+        identity = source.identity(record)
+        equals = source.equals(identity)
         if equals[0] < record.offset:
             return equals[0]
-        if several and not beside:
-            # The copy may be of an equal record that the source no longer has.
-            return source.start
-        if not mistakable and (
-            before is Edge.LOG_START
-            or (isinstance(before, Record) and before.timestamp_ms != record.timestamp_ms)
+        before = source.previous_known(record.offset)
+        after = source.next_known(record.offset + 1)
+        beside = self.equal(after, target.next_known(copy.offset + 1))
+        if len(target.equals(identity)) > 1 and not beside:
+            beside = yield from self._same_before(record, copy)
+            if not beside:
+                # The copy may be of an equal record that the source no longer has.
+                return source.start
+        at_start = before is None and source.covered_from(record.offset) <= source.start
+        if at_start or (
+            before is not None
+            and before.timestamp_ms is not None
+            and before.timestamp_ms < (record.timestamp_ms or 0)
+            and (after is None or (after.timestamp_ms or 0) >= (record.timestamp_ms or 0))
         ):
             return record.offset
         # An earlier equal record has the same timestamp: none lies below the time lookup.
-        first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms)
+        first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms or 0)
         if first is None:
             return source.start
         earliest = yield from self._lowest_equal(SOURCE, record, first, scan=True)
@@ -160,6 +174,12 @@ class Pairs:
             and isinstance(other, Record)
             and view.identity(one) == view.identity(other)
         )
+
+    def stands_alone(self, record: Record) -> bool:
+        """True where no other known source record equals it, and its time can be looked up."""
+        source = self.evidence.source
+        alone = source.equals(source.identity(record)) == [record.offset]
+        return alone and record.timestamp_ms is not None
 
     def _look_for_repeat(self) -> Generator[Question, Answer, None]:
         """Have seen whether the log ends inside a repeat: then the source record after the last

@@ -24,6 +24,7 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.pairs import Pair, Pairs
+from tsoffset.walk import walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -78,6 +79,7 @@ class _Position:
         self.ask = Inquiry(evidence)
         self.pairs = Pairs(self.ask)
         self.timestamp_ms: int | None = None
+        self._best: Translated | None = None
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
         # Step 1. The target's end is read before the source's: what is on the target by
@@ -111,41 +113,44 @@ class _Position:
             return (yield from self._at_log_end())
 
         # Before any pair: what is left of a trimmed log may begin inside a repeat.
-        reread_bound = yield from self._rereads_from_log_start()
-        if reread_bound is not None:
-            return self._translated(self.evidence.target.start, reread_bound)
+        if self.evidence.target.start > 0:
+            reread_bound = yield from self._rereads_from_log_start()
+            if reread_bound is not None:
+                return self._translated(self.evidence.target.start, reread_bound)
 
         # Steps 4 and 5: first where the lookup points, then by a scan. The record before
         # is tried in between, for it costs two questions and a scan may cost megabytes.
-        if isinstance(following, Record):
-            pair = yield from self.pairs.pair_of(following)
-            if pair is not None:
-                return self._resume_at(pair)
-        previous = yield from self.ask.previous_data(SOURCE, self.offset)
-        if isinstance(previous, Record):
-            if self.timestamp_ms is None and following is not Edge.UNKNOWN:
-                self.timestamp_ms = previous.timestamp_ms
-            pair = yield from self.pairs.pair_of(previous)
-            if pair is not None:
-                return (yield from self._resume_behind(pair))
-        if isinstance(following, Record):
-            pair = yield from self.pairs.pair_of(following, scan=True)
-            if pair is not None:
-                return self._resume_at(pair)
-        if isinstance(previous, Record):
-            pair = yield from self.pairs.pair_of(previous, scan=True)
-            if pair is not None:
-                return (yield from self._resume_behind(pair))
+        previous: Record | Edge = Edge.UNKNOWN
+        for scan in (False, True):
+            if isinstance(following, Record):
+                pair = yield from self.pairs.pair_of(following, scan=scan)
+                if pair is not None and (best := self._consider(self._resume_at(pair))):
+                    return best
+            if not scan:
+                previous = yield from self.ask.previous_data(SOURCE, self.offset)
+            if isinstance(previous, Record):
+                if self.timestamp_ms is None and following is not Edge.UNKNOWN:
+                    self.timestamp_ms = previous.timestamp_ms
+                pair = yield from self.pairs.pair_of(previous, scan=scan)
+                if pair is not None and (best := (yield from self._try_behind(pair))):
+                    return best
 
         # Steps 6 and 8: how far the mirror has come, and pairs further back.
         frontier = yield from self.pairs.last_on_target()
-        if frontier is not None and frontier.source_offset < self.offset:
-            return (yield from self._resume_behind(frontier))
+        if (
+            frontier is not None
+            and frontier.source_offset < self.offset
+            and (best := (yield from self._try_behind(frontier)))
+        ):
+            return best
         if isinstance(previous, Record):
-            pair = yield from self._pair_further_back(previous)
-            if pair is not None:
-                return (yield from self._resume_behind(pair))
-        return (yield from self._no_answer(following, previous))
+            yield from self._from_further_back(previous)
+        if self._best is None:
+            # Compaction, too, can leave nothing of what lies before C.
+            reread_bound = yield from self._rereads_from_log_start()
+            if reread_bound is not None:
+                return self._translated(self.evidence.target.start, reread_bound)
+        return self._best or (yield from self._no_answer(following, previous))
 
     # --- answers ------------------------------------------------------------------------
 
@@ -153,15 +158,26 @@ class _Position:
         """(R, q): everything from R on lies at q or after, for q is R's first image."""
         return self._translated(pair.target_offset, pair.source_offset - pair.earliest_equal)
 
-    def _resume_behind(self, pair: Pair) -> Generator[Question, Answer, Outcome]:
+    def _resume_behind(self, pair: Pair) -> Generator[Question, Answer, Translated]:
         """(o, q) with o < C: the replicator keeps order, so everything after o lies after q."""
-        between = self._most_data_between(pair.source_offset + 1, self.offset)
-        reread_bound = between + pair.source_offset - pair.earliest_equal
-        after = yield from self.ask.next_data(TARGET, pair.target_offset + 1)
-        if after is Edge.LOG_END and not self.evidence.reverse:
-            # Nothing lies between q and the end, so the end is as safe as q + 1.
+        reached = yield from walk(self.pairs, pair, self.offset)
+        if reached.exact:
+            return self._translated(reached.target_offset, 0)
+        reread_bound = self._most_data_between(reached.source_offset + 1, self.offset)
+        if reached.log_end and not self.evidence.reverse:
+            # Nothing lies between there and the end, so the end is as safe.
             return self._translated(self.evidence.target.end, reread_bound, Precision.FRONTIER)
-        return self._translated(pair.target_offset + 1, reread_bound)
+        return self._translated(reached.target_offset, reread_bound)
+
+    def _try_behind(self, pair: Pair) -> Generator[Question, Answer, Translated | None]:
+        return self._consider((yield from self._resume_behind(pair)))
+
+    def _consider(self, answer: Translated) -> Translated | None:
+        """Keep the answer with the fewest re-reads; returned if there is no better one."""
+        best = self._best
+        if best is None or (answer.reread_bound or 0) < (best.reread_bound or 0):
+            self._best = answer
+        return answer if answer.precision in (Precision.EXACT, Precision.FRONTIER) else None
 
     def _at_log_end(self) -> Generator[Question, Answer, Outcome]:
         """No data record from C on: all there was to copy lies before C, so the target's end
@@ -236,15 +252,13 @@ class _Position:
         return max(0, end - start)
 
     def _rereads_from_log_start(self) -> Generator[Question, Answer, int | None]:
-        """The bound for the target's log start, where the log was trimmed and what is left
-        begins with a copy of a source record >= C; None where it is not seen to.
+        """The bound for the target's log start, where what is left of the log begins with a copy
+        of a source record >= C; None where it is not seen to.
 
         Where equal records lie on both sides of C the next ones decide; the start is always
         safe, so what stays undecided costs re-reads only.
         """
         source, target = self.evidence.source, self.evidence.target
-        if target.start == 0:
-            return None
         at = target.start
         for _ in range(self.evidence.settings.budget):
             copy = yield from self.ask.next_data(TARGET, at, scan=True)
@@ -258,9 +272,8 @@ class _Position:
             if equals[-1] < self.offset:
                 return None
             if equals[0] >= self.offset:
-                following = source.next_known(original.offset + 1)
-                beside = self.pairs.equal(following, target.next_known(copy.offset + 1))
-                if beside and at == target.start:
+                certain = yield from self.pairs.unmistakable(original, copy, among=equals)
+                if certain and at == target.start:
                     return 0
                 break
             at = copy.offset + 1
@@ -269,21 +282,28 @@ class _Position:
         # Some of what is left may be copies of records before C that the source has lost.
         return self._most_data_between(source.start, self.offset)
 
-    def _pair_further_back(self, previous: Record) -> Generator[Question, Answer, Pair | None]:
-        """A pair of the source record 2, 4, 8, ... before C; the nearest that is found."""
+    def _from_further_back(self, previous: Record) -> Generator[Question, Answer, None]:
+        """Step 8: walk from the pair of a record 2, 4, 8, ... before C; the nearest first."""
+        source = self.evidence.source
         step, tried = 2, previous.offset
-        while tried > self.evidence.source.start:
-            at = max(self.evidence.source.start, self.offset - step)
+        tries = self.evidence.settings.budget
+        while tried > source.start and tries > 0:
+            at = max(source.start, self.offset - step)
+            step *= 2
             record = yield from self.ask.next_data(SOURCE, at)
             if record is Edge.UNKNOWN:
-                return None
-            if isinstance(record, Record) and record.offset < tried:
-                pair = yield from self.pairs.pair_of(record)
-                if pair is not None:
-                    return pair
+                return
+            candidate = record if isinstance(record, Record) and record.offset < tried else None
+            while candidate is not None and not self.pairs.stands_alone(candidate):
+                candidate = source.previous_known(candidate.offset)
             tried = min(tried, at)
-            step *= 2
-        return None
+            if candidate is not None:
+                tried = min(tried, candidate.offset)
+                tries -= 1
+                pair = yield from self.pairs.pair_of(candidate)
+                if pair is not None:
+                    yield from self._try_behind(pair)
+                    return
 
     # --- no answer ----------------------------------------------------------------------
 

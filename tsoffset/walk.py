@@ -1,0 +1,138 @@
+"""From a pair below C towards C: the target's records behind it, one after the other.
+
+The replicator keeps order, so behind the first image of o come the first images of what
+follows o. Records that match only source records before C may be passed; the first that
+matches only records from C on ends the walk, and what lies between is exact. Where equal
+records stand on both sides of C, counting decides: between two pairs with equally many
+records, equal one by one, all are pairs (docs/design.md section 1, "Alignment").
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from tsoffset.evidence import Answer, Edge, Question
+from tsoffset.model import Record, Side
+from tsoffset.pairs import Pair, Pairs
+
+# More records than a batch usually holds would be matched for one position.
+LONGEST_WALK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where a walk ended: resuming at `target_offset` is safe.
+
+    The first images of source records up to `source_offset` lie before it; with `exact` those
+    of all records before C do. `log_end` is true where nothing lies behind it on the target.
+    """
+
+    target_offset: int
+    source_offset: int
+    exact: bool = False
+    log_end: bool = False
+
+
+class _Match(Enum):
+    BELOW = auto()
+    FROM_COMMIT = auto()
+    NONE = auto()
+    UNCLEAR = auto()
+
+
+def walk(pairs: Pairs, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
+    """Walk from `pair`, a first image of a record before `offset`, as far as it is proven."""
+    steps = _Walk(pairs, pair, offset)
+    return (yield from steps.walk())
+
+
+class _Walk:
+    def __init__(self, pairs: Pairs, pair: Pair, offset: int) -> None:
+        self.pairs = pairs
+        self.ask = pairs.ask
+        self.source = pairs.evidence.source
+        self.target = pairs.evidence.target
+        self.offset = offset
+        self.start = pair
+        self.reached = Reached(pair.target_offset + 1, pair.earliest_equal)
+        self.highest = pair.source_offset
+
+    def walk(self) -> Generator[Question, Answer, Reached]:
+        at = self.reached.target_offset
+        unclear = False
+        for _ in range(LONGEST_WALK):
+            copy = yield from self.ask.next_data(Side.TARGET, at, scan=True)
+            if copy is Edge.LOG_END and at == self.reached.target_offset:
+                return replace(self.reached, log_end=True)
+            if not isinstance(copy, Record):
+                break
+            at = copy.offset + 1
+            match, original = yield from self._match(copy)
+            if match is _Match.FROM_COMMIT:
+                if unclear:
+                    break
+                return Reached(self.reached.target_offset, self.offset - 1, exact=True)
+            if match is _Match.BELOW:
+                # First images lie in order, and this is one, since it follows the last and
+                # no copy was met between: so nothing that was passed on the way is the first
+                # image of a record from C on.
+                self.reached = Reached(at, max(self.reached.source_offset, original))
+                self.highest = self.source.equals(self.target.identity(copy))[-1]
+                unclear = False
+            elif match is _Match.UNCLEAR:
+                unclear = True
+        return (yield from self._aligned()) if unclear else self.reached
+
+    def _match(self, copy: Record) -> Generator[Question, Answer, tuple[_Match, int]]:
+        """On which side of C the record stands that `copy` is an image of."""
+        known = self.source.covered_to(self.start.source_offset) >= self.offset
+        equals = self.source.equals(self.target.identity(copy))
+        if not equals:
+            # No image of a record before C that the source still has.
+            return (_Match.NONE if known else _Match.UNCLEAR), -1
+        if equals[-1] <= self.highest:
+            repeated = equals[-1] <= self.reached.source_offset
+            return (_Match.NONE if repeated else _Match.UNCLEAR), -1
+        below = equals[0] < self.offset
+        if below and (equals[-1] >= self.offset or equals[0] <= self.highest):
+            return _Match.UNCLEAR, -1
+        original = self.source.at(equals[-1] if below else equals[0])
+        assert original is not None
+        if not (yield from self.pairs.unmistakable(original, copy, among=equals)):
+            return _Match.UNCLEAR, -1
+        if below:
+            return _Match.BELOW, equals[0]
+        # Were a record between unknown, it could be one before C that is equal, too.
+        return (_Match.FROM_COMMIT if known else _Match.UNCLEAR), -1
+
+    def _aligned(self) -> Generator[Question, Answer, Reached]:
+        """Count from the pair to the next unmistakable one behind C."""
+        copies: list[Record] = []
+        at = self.start.target_offset + 1
+        for _ in range(LONGEST_WALK):
+            copy = yield from self.ask.next_data(Side.TARGET, at, scan=True)
+            if not isinstance(copy, Record):
+                return self.reached
+            equals = self.source.equals(self.target.identity(copy))
+            if len(equals) == 1 and equals[0] >= self.offset:
+                original = self.source.at(equals[0])
+                assert original is not None
+                if (yield from self.pairs.unmistakable(original, copy, among=equals)):
+                    return self._counted(copies, original)
+            copies.append(copy)
+            at = copy.offset + 1
+        return self.reached
+
+    def _counted(self, copies: list[Record], upper: Record) -> Reached:
+        if self.source.covered_to(self.start.source_offset) <= upper.offset:
+            return self.reached
+        originals = self.source.known(self.start.source_offset + 1, upper.offset)
+        if len(originals) != len(copies) or not all(
+            self.pairs.equal(one, other) for one, other in zip(originals, copies, strict=True)
+        ):
+            return self.reached
+        last = self.start.target_offset
+        for original, copy in zip(originals, copies, strict=True):
+            if original.offset < self.offset:
+                last = copy.offset
+        return Reached(last + 1, self.offset - 1, exact=True)
