@@ -1,0 +1,273 @@
+"""Four clusters, the flows between them, and what lies in them.
+
+MirrorMaker 2 and tsoffset read one and the same properties file. Every record has a value of
+its own, so that content tells which record a consumer got.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+
+from kafka import KafkaConsumer, TopicPartition
+
+from tests.producing import READ_SECONDS, Contents, Stored, Written
+from tsoffset.embedded import MirrorMaker
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import OutcomeKind, Reason, Row
+from tsoffset.policy import DefaultGroupFilter
+from tsoffset.settings import FlowSettings, Settings
+from tsoffset.sync import Rival, cycle
+
+# Some clusters have further names: X, Y and W for flows that keep the topics' names, P and Q
+# for a MirrorMaker 2 of its own.
+CLUSTERS = {
+    **{name: name for name in "ABCD"},
+    **{"X": "A", "Y": "B", "W": "D"},
+    **{"P": "A", "Q": "B"},
+}
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a consumer that went on from its group's commit got, judged by content.
+
+    `skipped` and `reread` are source offsets: of records that the group had not processed
+    and did not get although they are on the target, and of records that it got again. A copy
+    that the replicator made by repeating itself counts only if the first one was got too.
+    """
+
+    records: int
+    skipped: tuple[int, ...]
+    reread: tuple[int, ...]
+
+
+class Rows:
+    """The rows of one cycle."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.all = tuple(rows)
+
+    def of(self, group: str, topic: str, partition: int = 0) -> Row:
+        """The one row of a group and a source partition."""
+        (row,) = (
+            row
+            for row in self.all
+            if (row.group, row.source_topic, row.partition) == (group, topic, partition)
+        )
+        return row
+
+    def outcomes(self) -> dict[tuple[str | None, str | None, int | None], tuple[str, str | None]]:
+        """(group, source topic, partition) to outcome and reason."""
+        return {
+            (row.group, row.source_topic, row.partition): (row.outcome, row.reason)
+            for row in self.all
+        }
+
+    def committed(self) -> dict[str | None, int | None]:
+        """Group to target offset, of the rows that were committed."""
+        return {
+            row.group: row.target_offset for row in self.all if row.outcome is OutcomeKind.COMMITTED
+        }
+
+    def with_reason(self, reason: Reason) -> list[Row]:
+        """The rows skipped for `reason`."""
+        return [row for row in self.all if row.reason is reason]
+
+
+class Estate:
+    """The clusters by their aliases, and the flows as the properties file says."""
+
+    def __init__(self, contents: Mapping[str, Contents], settings: Settings) -> None:
+        self.contents = {alias: contents[name] for alias, name in CLUSTERS.items()}
+        self.settings = settings
+        self._written: defaultdict[tuple[str, str, int], dict[bytes, int]] = defaultdict(dict)
+
+    # --- contents -----------------------------------------------------------------------
+
+    def produce(
+        self,
+        alias: str,
+        topic: str,
+        records: Sequence[Written],
+        *,
+        partition: int = 0,
+        batch: int = 100,
+    ) -> list[int]:
+        """Write records, and remember which value lies where."""
+        offsets = self.contents[alias].produce(topic, records, partition=partition, batch=batch)
+        self.remember(alias, topic, records, offsets, partition=partition)
+        return offsets
+
+    def transaction(
+        self, alias: str, topic: str, records: Sequence[Written], *, name: str, commit: bool
+    ) -> list[int]:
+        """Write records in a transaction of their own, and end it."""
+        contents = self.contents[alias]
+        transaction = contents.begin_transaction(name)
+        offsets = transaction.add(topic, records, batch=10)
+        if commit:
+            transaction.commit()
+        else:
+            transaction.abort()
+        # The marker comes some time after the coordinator's answer.
+        wait_until(
+            lambda: contents.log_range(topic, isolation="read_committed")[1] > offsets[-1] + 1,
+            f"the marker of {name} is in {topic}",
+        )
+        self.remember(alias, topic, records, offsets)
+        return offsets
+
+    def remember(
+        self,
+        alias: str,
+        topic: str,
+        records: Iterable[Written],
+        offsets: Iterable[int],
+        *,
+        partition: int = 0,
+    ) -> None:
+        """Take down which value lies where; values never come twice."""
+        lies_at = self._written[CLUSTERS[alias], topic, partition]
+        for record, offset in zip(records, offsets, strict=True):
+            assert record.value is not None
+            assert record.value not in lies_at
+            lies_at[record.value] = offset
+
+    def written(self, alias: str, topic: str, partition: int = 0) -> Mapping[bytes, int]:
+        """All values ever written to a partition, each with its offset."""
+        return self._written[CLUSTERS[alias], topic, partition]
+
+    # --- syncing ------------------------------------------------------------------------
+
+    def flow(self, name: str, groups: str = ".*") -> FlowSettings:
+        """A flow of the properties file, for some groups."""
+        return replace(self.settings.flow(name), group_filter=DefaultGroupFilter((groups,)))
+
+    def sync(
+        self,
+        flow: FlowSettings,
+        *,
+        commit: bool = True,
+        rivals: Sequence[FlowSettings] = (),
+    ) -> Rows:
+        """One cycle by clients that are made for it: nothing is remembered between cycles."""
+        with ExitStack() as open_clusters:
+            source, target = (
+                open_clusters.enter_context(KafkaCluster(cluster))
+                for cluster in (flow.source, flow.target)
+            )
+            others = [
+                Rival(rival, open_clusters.enter_context(KafkaCluster(rival.source)))
+                for rival in rivals
+            ]
+            return Rows(cycle(flow, source, target, commit=commit, rivals=others))
+
+    def remote(self, flow: str, topic: str) -> str:
+        """The name that the flow's policy gives a source topic on the target."""
+        settings = self.settings.flow(flow)
+        return settings.policy.format_remote_topic(settings.source.alias, topic)
+
+    def wait_until_mirrored(
+        self, mirror: MirrorMaker, flow: str, *topics: str, seconds: float = 120
+    ) -> None:
+        """Wait until all that the source topics hold now is on the flow's target."""
+        settings = self.settings.flow(flow)
+        mirror.wait_until_mirrored(
+            self.contents[settings.source.alias].bootstrap,
+            self.contents[settings.target.alias].bootstrap,
+            {topic: self.remote(flow, topic) for topic in topics},
+            source_isolation=settings.isolation,
+            seconds=seconds,
+        )
+
+    # --- failing over -------------------------------------------------------------------
+
+    def resume(
+        self, flow: str, group: str, topic: str, committed: int, *, partition: int = 0
+    ) -> Resumed:
+        """Let a consumer of `group`, which had processed `topic` of the flow's source up to
+        `committed`, go on where the group stands on the target, to the log's end."""
+        settings = self.settings.flow(flow)
+        contents = self.contents[settings.target.alias]
+        place = (self.remote(flow, topic), partition)
+        lies_at = self.written(settings.source.alias, topic, partition)
+        on_target = contents.read(*place, isolation="read_committed")
+        first_copy: dict[bytes, int] = {}
+        for record in on_target:
+            assert record.value is not None
+            first_copy.setdefault(record.value, record.offset)
+        got = read_on(contents, group, place)
+        resumed_at = got[0].offset if got else contents.log_range(*place)[1]
+        values = [record.value for record in got if record.value is not None]
+        skipped = {lies_at[value] for value in first_copy if lies_at[value] >= committed}
+        return Resumed(
+            len(got),
+            tuple(sorted(skipped - {lies_at[value] for value in values})),
+            tuple(
+                sorted(
+                    lies_at[value]
+                    for value in {*values}
+                    if lies_at[value] < committed and first_copy[value] >= resumed_at
+                )
+            ),
+        )
+
+
+def read_on(contents: Contents, group: str, place: Place) -> list[Stored]:
+    """What a consumer of `group` gets of a partition from its group's commit to the log's end.
+
+    It fails where the group has none, rather than begin anywhere.
+    """
+    there = TopicPartition(*place)
+    with closing(
+        KafkaConsumer(
+            bootstrap_servers=contents.bootstrap,
+            group_id=group,
+            isolation_level="read_committed",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            max_poll_records=10_000,
+        )
+    ) as consumer:
+        consumer.assign([there])
+        end = consumer.end_offsets([there])[there]
+        records: list[Stored] = []
+        deadline = time.monotonic() + READ_SECONDS
+        while consumer.position(there) < end:
+            assert time.monotonic() < deadline, f"{group} does not get {there} up to {end}"
+            for record in consumer.poll(timeout_ms=200).get(there, ()):
+                records.append(Stored(record.offset, record.timestamp, record.value, record.key))
+    return records
+
+
+@contextmanager
+def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer]:
+    """A consumer that has joined `group` and got its partitions; it commits nothing."""
+    with closing(
+        KafkaConsumer(
+            topic,
+            bootstrap_servers=contents.bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+    ) as consumer:
+
+        def assigned() -> bool:
+            consumer.poll(timeout_ms=100, max_records=1)
+            return bool(consumer.assignment())
+
+        wait_until(assigned, f"{group} has a member")
+        yield consumer
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Ask until it holds; fail after a minute of asking."""
+    deadline = time.monotonic() + READ_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.05)

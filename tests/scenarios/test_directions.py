@@ -1,0 +1,111 @@
+"""Every direction that records take: back to where they came from, on and on, and together."""
+
+import pytest
+
+from tests.producing import numbered
+from tests.scenarios.estate import Estate, read_on
+from tests.scenarios.holdings import (
+    CHAINED,
+    COME_ROUND,
+    FAN_IN,
+    FROM_B,
+    RECORDS,
+    RETURNING,
+    TRIMMED,
+)
+from tsoffset.model import OutcomeKind, Precision, Reason
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize(
+    ("forth", "back", "topic"),
+    [("A->B", "B->A", RETURNING)],
+    ids=["DefaultReplicationPolicy"],
+)
+def test_group_comes_back_to_the_original(
+    estate: Estate, forth: str, back: str, topic: str
+) -> None:
+    """A group that failed over to the mirror and read on there comes back to the record that
+    it would read next. One that has read all of the mirror resumes behind the last record
+    that was mirrored, never at the end of the original: records lie there that the mirror
+    never had."""
+    home, away = (estate.contents[alias] for alias in (forth[0], forth[-1]))
+    remote = estate.remote(forth, topic)
+    half_way, all_read = f"{forth[0]}-came-back-half-way", f"{forth[0]}-came-back-at-the-end"
+    for group in (half_way, all_read):
+        home.commit_offsets(group, {(topic, 0): 300})
+    rows = estate.sync(estate.flow(forth, f"{forth[0]}-came-back-.*"))
+    assert set(rows.committed().values()) == {300 - TRIMMED}
+
+    (_, end) = away.log_range(remote)
+    away.commit_offsets(half_way, {(remote, 0): 500})
+    away.commit_offsets(all_read, {(remote, 0): end})
+    not_mirrored = numbered(50, first=2 * RECORDS)
+    estate.produce(forth[0], topic, not_mirrored)
+    rows = estate.sync(estate.flow(back, f"{forth[0]}-came-back-.*"))
+
+    for group, offset in ((half_way, 500 + TRIMMED), (all_read, end + TRIMMED)):
+        row = rows.of(group, remote)
+        assert (row.outcome, row.target_topic) == (OutcomeKind.COMMITTED, topic), row
+        assert (row.target_offset, row.precision) == (offset, Precision.EXACT)
+    got = read_on(home, all_read, (topic, 0))
+    assert [record.value for record in got] == [record.value for record in not_mirrored]
+
+
+def test_group_follows_its_topic_along_a_chain(estate: Estate) -> None:
+    """A->B->C->A: flow after flow the group moves on with its topic, A.chained on B and
+    B.A.chained on C; there it ends, for A has the original. Going round again changes
+    nothing."""
+    group = "along-the-chain"
+    estate.contents["A"].commit_offsets(group, {(CHAINED, 0): 345})
+    for outcome in (OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED):
+        for flow, topic in (("A->B", CHAINED), ("B->C", f"A.{CHAINED}")):
+            (row,) = estate.sync(estate.flow(flow, group)).all
+            assert (row.source_topic, row.outcome) == (topic, outcome)
+            assert (row.target_offset, row.precision) == (345 - TRIMMED, Precision.EXACT)
+        assert estate.sync(estate.flow("C->A", group)).all == ()
+    got = read_on(estate.contents["C"], group, (COME_ROUND, 0))
+    original = estate.contents["A"].read(CHAINED, start=345)
+    assert [record.value for record in got] == [record.value for record in original]
+    assert estate.contents["A"].committed_offsets(group) == {(CHAINED, 0): (345, "")}
+
+
+def test_circle_ends_before_it_closes(estate: Estate) -> None:
+    """B->C->A: what began on B goes as far as A, and A->B leaves it out."""
+    group = "round-the-circle"
+    estate.contents["B"].commit_offsets(group, {(FROM_B, 0): 765})
+    for flow, remote in (("B->C", f"B.{FROM_B}"), ("C->A", f"C.B.{FROM_B}")):
+        (row,) = estate.sync(estate.flow(flow, group)).all
+        assert (row.target_topic, row.outcome) == (remote, OutcomeKind.COMMITTED)
+        assert (row.target_offset, row.precision) == (765 - TRIMMED, Precision.EXACT)
+    assert estate.sync(estate.flow("A->B", group)).all == ()
+    assert estate.contents["B"].committed_offsets(group) == {(FROM_B, 0): (765, "")}
+
+
+def test_two_sources_of_one_topic_are_told_not_chosen(estate: Estate) -> None:
+    """Where two flows write one topic under one name, a group that reads it on both sources
+    is committed by neither: either offset would skip records of the other."""
+    group = "of-both"
+    flows = {name: estate.flow(name, group) for name in ("X->Y", "W->Y")}
+    for alias in "XW":
+        estate.contents[alias].commit_offsets(group, {(FAN_IN, 0): 600})
+    for name, other in (("X->Y", "W->Y"), ("W->Y", "X->Y")):
+        (row,) = estate.sync(flows[name], rivals=[flows[other]]).all
+        assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.SEVERAL_SOURCES)
+        assert row.message is not None
+        assert other in row.message
+    assert estate.contents["Y"].committed_offsets(group) == {}
+
+
+def test_group_of_one_source_finds_its_records_among_those_of_another(estate: Estate) -> None:
+    """A group that reads such a topic on one source only is synced, and gets all records of
+    that source that it had not processed, and none that it had."""
+    group = "of-one"
+    estate.contents["X"].commit_offsets(group, {(FAN_IN, 0): 600})
+    rows = estate.sync(estate.flow("X->Y", group), rivals=[estate.flow("W->Y", group)])
+    assert rows.of(group, FAN_IN).outcome is OutcomeKind.COMMITTED
+    got = read_on(estate.contents["Y"], group, (FAN_IN, 0))
+    own = estate.written("X", FAN_IN)
+    values = [record.value for record in got if record.value is not None]
+    assert [own[value] for value in values if value in own] == list(range(600, RECORDS))

@@ -1,0 +1,110 @@
+"""A consumer that goes on where its group was synced to: judged by what it really reads."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.scenarios.estate import Estate, read_on
+from tests.scenarios.holdings import (
+    COMPACTED,
+    EQUAL_TIMES,
+    ORDERS,
+    SAME,
+    SAME_TRANSACTIONS,
+    TRANSACTIONS,
+)
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import OutcomeKind, Precision, TopicPartition, Translated
+from tsoffset.sync import PartitionWork, translate_partitions
+
+pytestmark = pytest.mark.integration
+
+PLACES = (
+    ("A->B", ORDERS, 0),
+    ("A->B", ORDERS, 1),
+    ("A->B", EQUAL_TIMES, 0),
+    ("A->B", COMPACTED, 0),
+    ("A->B", TRANSACTIONS, 0),
+    ("X->Y", SAME, 0),
+    ("X->Y", SAME_TRANSACTIONS, 0),
+)
+# Where groups stand between the log's start and its end.
+DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
+
+
+@pytest.fixture(scope="module")
+def committed(estate: Estate) -> Mapping[tuple[str, str, str, int], int]:
+    """A sync of one group per depth, each with a commit for all partitions: what was
+    committed on the source, by flow, group, topic and partition."""
+    found: dict[tuple[str, str, str, int], int] = {}
+    for number, depth in enumerate(DEPTHS):
+        for flow in ("A->B", "X->Y"):
+            group = f"failover-{flow[0]}-{number}"
+            offsets: dict[tuple[str, int], int] = {}
+            for topic, partition in (place[1:] for place in PLACES if place[0] == flow):
+                start, end = estate.contents[flow[0]].log_range(topic, partition)
+                offsets[topic, partition] = start + round(depth * (end - start))
+                found[flow, group, topic, partition] = offsets[topic, partition]
+            estate.contents[flow[0]].commit_offsets(group, offsets)
+    for flow in ("A->B", "X->Y"):
+        rows = estate.sync(estate.flow(flow, f"failover-{flow[0]}-.*"))
+        assert all(row.outcome is OutcomeKind.COMMITTED for row in rows.all), rows.all
+    return found
+
+
+@pytest.mark.parametrize(("flow", "topic", "partition"), PLACES)
+def test_consumer_gets_exactly_what_was_not_processed(
+    estate: Estate,
+    committed: Mapping[tuple[str, str, str, int], int],
+    flow: str,
+    topic: str,
+    partition: int,
+) -> None:
+    """On the target a group's consumer gets the records from the source's commit on, all of
+    them and no other: 0 skipped, 0 re-read."""
+    settings = estate.flow(flow)
+    source = estate.contents[settings.source.alias].read(
+        topic, partition, isolation=settings.isolation
+    )
+    place = (estate.remote(flow, topic), partition)
+    for number in range(len(DEPTHS)):
+        group = f"failover-{flow[0]}-{number}"
+        offset = committed[flow, group, topic, partition]
+        got = read_on(estate.contents[settings.target.alias], group, place)
+        not_processed = [record.value for record in source if record.offset >= offset]
+        assert [record.value for record in got] == not_processed, (group, offset)
+
+
+@pytest.mark.parametrize(("flow", "topic", "partition"), PLACES)
+def test_every_position_of_a_log_is_exact(
+    estate: Estate, flow: str, topic: str, partition: int
+) -> None:
+    """Whatever offset a group may have committed, holes, markers and aborted records
+    included: from its translation on lie the records from that offset on, and it says so."""
+    settings = estate.flow(flow)
+    isolation = settings.isolation
+    contents = estate.contents[settings.source.alias]
+    start, end = contents.log_range(topic, partition)
+    there = TopicPartition(estate.remote(flow, topic), partition)
+    source = [(r.offset, r.value) for r in contents.read(topic, partition, isolation=isolation)]
+    target = [
+        (r.offset, r.value)
+        for r in estate.contents[settings.target.alias].read(
+            there.topic, partition, isolation="read_committed"
+        )
+    ]
+    work = PartitionWork(
+        TopicPartition(topic, partition),
+        there,
+        tuple(range(start, end + 1)),
+        remote_name=flow == "A->B",
+    )
+    with KafkaCluster(settings.source) as from_, KafkaCluster(settings.target) as to:
+        positions = list(translate_partitions(settings, from_, to, [work]))
+    assert [position.offset for position in positions] == list(range(start, end + 1))
+    for position in positions:
+        found = position.translation.outcome
+        assert isinstance(found, Translated), (position.offset, found)
+        left = [value for offset, value in target if offset >= found.target_offset]
+        assert left == [value for offset, value in source if offset >= position.offset], position
+        assert found.precision is Precision.EXACT, position
