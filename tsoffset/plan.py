@@ -106,12 +106,8 @@ def decide(
     )
     if isinstance(current, Failed):
         return with_verdict(row, current)
-    below_start = (
-        current is not None
-        and position.target_range is not None
-        and current.offset < position.target_range.start
-    )
-    if current is not None and not below_start:
+    # A commit below the target's log start is below every translation, too.
+    if current is not None:
         if outcome.same_from <= current.offset <= outcome.same_to:
             return replace(row, outcome=OutcomeKind.UNCHANGED)
         if current.offset > outcome.target_offset:
@@ -154,18 +150,20 @@ def _at_least_floor(
     current: CommittedOffset | Failed | None,
     floor: str,
 ) -> Outcome:
-    """`translation.floor = log_start`: where nothing is proven and the group has no commit, the
-    target's log start, below which there is nothing to skip."""
+    """`translation.floor = log_start`: where nothing is proven and the group has no commit that a
+    consumer could resume from, the target's log start, below which there is nothing to skip."""
     if (
-        floor == "log_start"
-        and isinstance(outcome, Skipped)
-        and outcome.reason in (Reason.NOT_MIRRORED, Reason.NO_PROOF)
-        and current is None
-        and target_range is not None
+        floor != "log_start"
+        or not isinstance(outcome, Skipped)
+        or outcome.reason not in (Reason.NOT_MIRRORED, Reason.NO_PROOF)
+        or target_range is None
     ):
-        start = target_range.start
-        return Translated(start, Precision.BOUNDED, committed.offset, start, start)
-    return outcome
+        return outcome
+    start = target_range.start
+    if isinstance(current, Failed) or (current is not None and current.offset >= start):
+        return outcome
+    precision = Precision.BOUNDED if committed.offset else Precision.EXACT
+    return Translated(start, precision, committed.offset, start, start)
 
 
 def _ahead(

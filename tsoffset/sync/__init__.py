@@ -43,7 +43,8 @@ def cycle(
     """One cycle of a flow in this process, without Spark: for tests and small estates.
 
     Returns one row per group and partition with a source commit, as docs/design.md section 4
-    says. Raises ClusterUnreachable.
+    says. Commits nothing where `commit` is False or the flow is only planned
+    (`sync.group.offsets.enabled = false`). Raises ClusterUnreachable.
     """
     start = preflight(flow, source, target)
     commits = list(read_commits(flow, source, start.groups, rivals))
@@ -64,4 +65,4 @@ def cycle(
             last = remembered.get((each.group, each.partition))
         settlements.append(Settlement(each, position, last))
     rows = [failed_row(flow.name, failure) for failure in start.failures]
-    return rows + list(settle_groups(flow, target, settlements, commit=commit))
+    return rows + list(settle_groups(flow, target, settlements, commit=commit and flow.commits))

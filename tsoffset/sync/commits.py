@@ -1,6 +1,7 @@
 """Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
@@ -15,7 +16,12 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.plan import SourceCommit
-from tsoffset.policy import original_topic, target_topic
+from tsoffset.policy import (
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    Renaming,
+    target_topic,
+)
 from tsoffset.settings import FlowSettings
 
 SUPPORTED_GROUPS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.UNKNOWN})
@@ -102,20 +108,16 @@ def read_commits(
         if work.type is GroupType.SHARE:
             yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
     offsets = committed_offsets(source, [work.group for work in supported], require_stable=False)
-    claims = _Claims(flow, rivals, [work.group for work in supported])
+    claims = _Claims(rivals, [work.group for work in supported])
     for work in supported:
         found = offsets[work.group]
         if isinstance(found, Failed):
             yield SourceCommit(work.group, None, None, None, verdict=found)
             continue
-        for partition, committed in sorted(found.items()):
-            if not flow.topic_filter.should_replicate_topic(partition.topic):
-                continue
-            renaming = target_topic(
-                flow.policy, flow.source.alias, flow.target.alias, partition.topic
-            )
-            if renaming is None:
-                continue
+        renamings = _renamings(flow, found)
+        sharing = _sharing(renamings)
+        for partition, renaming in renamings.items():
+            committed = found[partition]
             target = TopicPartition(renaming.topic, partition.partition)
             verdict: Skipped | Failed | None = None
             if work.type not in SUPPORTED_GROUPS or work.target_type not in (
@@ -123,6 +125,8 @@ def read_commits(
                 *SUPPORTED_GROUPS,
             ):
                 verdict = _unsupported(work)
+            elif len(topics := sharing[target]) > 1:
+                verdict = _several_topics(work.group, target, topics)
             elif (claim := claims.on(work.group, target)) is not None:
                 verdict = claim
             elif isinstance(committed, Failed):
@@ -139,33 +143,68 @@ def read_commits(
             )
 
 
+def _renamings(
+    flow: FlowSettings, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, Renaming]:
+    """Which of the source's partitions the flow syncs, in order, and the names of their topics on
+    the target."""
+    topics: dict[str, Renaming | None] = {}
+    found = {}
+    for partition in sorted(partitions):
+        topic = partition.topic
+        if topic not in topics:
+            topics[topic] = (
+                target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
+                if flow.topic_filter.should_replicate_topic(topic)
+                else None
+            )
+        if (renaming := topics[topic]) is not None:
+            found[partition] = renaming
+    return found
+
+
+def _sharing(
+    renamings: Mapping[TopicPartition, Renaming],
+) -> Mapping[TopicPartition, Sequence[str]]:
+    """For each target partition the source topics that become it."""
+    sharing: defaultdict[TopicPartition, list[str]] = defaultdict(list)
+    for partition, renaming in renamings.items():
+        sharing[TopicPartition(renaming.topic, partition.partition)].append(partition.topic)
+    return sharing
+
+
 class _Claims:
     """Which target partitions other flows write for the same group."""
 
-    def __init__(self, flow: FlowSettings, rivals: Sequence[Rival], groups: Sequence[str]) -> None:
-        self._flow = flow
+    def __init__(self, rivals: Sequence[Rival], groups: Sequence[str]) -> None:
         self._rivals = rivals
         self._groups = groups
         self._offsets: dict[str, Mapping[str, GroupOffsets | Failed]] = {}
+        self._claimed: dict[tuple[str, str], frozenset[TopicPartition]] = {}
+        self._may_write: dict[tuple[str, str], bool] = {}
 
     def on(self, group: str, target: TopicPartition) -> Skipped | None:
         """Why the larger of two flows' offsets would skip the other source's records here."""
         for rival in self._rivals:
+            key = (rival.flow.name, target.topic)
+            if key not in self._may_write:
+                self._may_write[key] = _may_write(rival.flow, target.topic)
+            if not self._may_write[key]:
+                continue
             if not rival.flow.group_filter.should_replicate_group(group):
                 continue
-            for topic in self._origins(rival.flow, target.topic):
-                offsets = self._of(rival).get(group, {})
-                if isinstance(offsets, Failed):
-                    why = f"may write it too, and its source cannot be asked ({offsets.message})"
-                elif TopicPartition(topic, target.partition) in offsets:
-                    why = "writes it too"
-                else:
-                    continue
-                return Skipped(
-                    Reason.SEVERAL_SOURCES,
-                    f"{target} of group {group}: flow {rival.flow.name} {why}; leave the topic or "
-                    "the group to one flow, or give the flows names that differ",
-                )
+            offsets = self._of(rival).get(group, {})
+            if isinstance(offsets, Failed):
+                why = f"may write it too, and its source cannot be asked ({offsets.message})"
+            elif target in self._targets(rival, group, offsets):
+                why = "writes it too"
+            else:
+                continue
+            return Skipped(
+                Reason.SEVERAL_SOURCES,
+                f"{target} of group {group}: flow {rival.flow.name} {why}; leave the topic or "
+                "the group to one flow, or give the flows names that differ",
+            )
         return None
 
     def _of(self, rival: Rival) -> Mapping[str, GroupOffsets | Failed]:
@@ -175,18 +214,42 @@ class _Claims:
             self._offsets[name] = committed_offsets(rival.source, groups, require_stable=False)
         return self._offsets[name]
 
-    def _origins(self, rival: FlowSettings, topic: str) -> Iterator[str]:
-        """Topics of the rival's source that it would write to `topic`."""
-        policy = rival.policy
-        names = {topic, policy.upstream_topic(topic), original_topic(policy, topic)} - {None}
-        for name in sorted(str(name) for name in names):
-            renaming = target_topic(policy, rival.source.alias, rival.target.alias, name)
-            if (
-                renaming is not None
-                and renaming.topic == topic
-                and rival.topic_filter.should_replicate_topic(name)
-            ):
-                yield name
+    def _targets(
+        self, rival: Rival, group: str, offsets: GroupOffsets
+    ) -> frozenset[TopicPartition]:
+        key = (rival.flow.name, group)
+        if key not in self._claimed:
+            self._claimed[key] = frozenset(
+                TopicPartition(renaming.topic, partition.partition)
+                for partition, renaming in _renamings(rival.flow, offsets).items()
+            )
+        return self._claimed[key]
+
+
+def _may_write(rival: FlowSettings, topic: str) -> bool:
+    """False where no topic of the rival's source is called `topic` on the target.
+
+    Saves reading the commits of flows that cannot meet. What a user's own policy makes of
+    names cannot be told backwards, so it may always write.
+    """
+    policy = rival.policy
+    if type(policy) not in (DefaultReplicationPolicy, IdentityReplicationPolicy):
+        return True
+    alias = rival.source.alias
+    origins = (
+        topic.removeprefix(policy.format_remote_topic(alias, "")),
+        policy.format_remote_topic(rival.target.alias, topic),  # one hop back (failback)
+    )
+    renamings = _renamings(rival, [TopicPartition(origin, 0) for origin in origins])
+    return any(renaming.topic == topic for renaming in renamings.values())
+
+
+def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -> Skipped:
+    return Skipped(
+        Reason.SEVERAL_SOURCES,
+        f"{target} of group {group}: the topics {' and '.join(topics)} of the source become it; "
+        "leave all but one out (topics.exclude)",
+    )
 
 
 def _unsupported(work: GroupWork) -> Skipped:

@@ -55,21 +55,25 @@ def settle_groups(
     """
     groups = sorted({s.commit.group for s in settlements if s.commit.partition is not None})
     current = committed_offsets(target, groups, require_stable=True)
-    settlements = _with_fresh_ranges(target, settlements, current)
-    rows = [
-        decide(
+
+    def decided(settlement: Settlement) -> Row:
+        return decide(
             flow.name,
-            s.commit,
-            s.position,
-            _current_of(s.commit, current),
-            remembered=s.remembered,
+            settlement.commit,
+            settlement.position,
+            _current_of(settlement.commit, current),
+            remembered=settlement.remembered,
             floor=flow.translation.floor,
         )
-        for s in settlements
-    ]
+
+    rows = [decided(settlement) for settlement in settlements]
     if commit:
         rows = _commit(target, settlements, rows)
-    yield from rows
+    # After the commits, for a slow answer must not come between reading and writing them.
+    ranges = _ranges_again(target, settlements, rows)
+    for settlement, row in zip(settlements, rows, strict=True):
+        suspect = row.reason is Reason.TARGET_PAST_LOG_END
+        yield decided(_with_range(settlement, ranges)) if suspect else row
 
 
 def _current_of(
@@ -81,41 +85,37 @@ def _current_of(
     return None if commit.target is None else offsets.get(commit.target)
 
 
-def _with_fresh_ranges(
-    target: Cluster,
-    settlements: Sequence[Settlement],
-    current: Mapping[str, GroupOffsets | Failed],
-) -> Sequence[Settlement]:
-    """A target commit past the end that translation saw may lie in what came since, or in a
-    transaction that is still open: read such logs' own ranges again before it is called so."""
-    suspects: dict[int, TopicPartition] = {}
-    for at, settlement in enumerate(settlements):
-        offset = _current_of(settlement.commit, current)
-        position = settlement.position
-        if (
-            isinstance(offset, CommittedOffset)
-            and position is not None
-            and position.target_range is not None
-            and offset.offset > position.target_range.end
-            and settlement.commit.target is not None
-        ):
-            suspects[at] = settlement.commit.target
+def _ranges_again(
+    target: Cluster, settlements: Sequence[Settlement], rows: Sequence[Row]
+) -> Mapping[TopicPartition, LogRange | Failed]:
+    """The own ranges of logs that a target commit seems to lie past.
+
+    It may lie in what came since translation saw the end, or in a transaction that is still
+    open: nothing of that is wrong.
+    """
+    suspects = {
+        settlement.commit.target
+        for settlement, row in zip(settlements, rows, strict=True)
+        if row.reason is Reason.TARGET_PAST_LOG_END and settlement.commit.target is not None
+    }
     if not suspects:
-        return settlements
+        return {}
     try:
-        ranges = target.log_ranges(set(suspects.values()), Isolation.READ_UNCOMMITTED)
+        return target.log_ranges(suspects, Isolation.READ_UNCOMMITTED)
     except ClusterUnreachable:
-        ranges = {}
-    fresh = list(settlements)
-    for at, partition in suspects.items():
-        found = ranges.get(partition)
-        position = fresh[at].position
-        assert position is not None
-        fresh[at] = replace(
-            fresh[at],
-            position=replace(position, target_range=found if isinstance(found, LogRange) else None),
-        )
-    return fresh
+        return {}
+
+
+def _with_range(
+    settlement: Settlement, ranges: Mapping[TopicPartition, LogRange | Failed]
+) -> Settlement:
+    """The settlement with the log's own range; with none where it could not be read."""
+    position, there = settlement.position, settlement.commit.target
+    assert position is not None
+    assert there is not None
+    found = ranges.get(there)
+    target_range = found if isinstance(found, LogRange) else None
+    return replace(settlement, position=replace(position, target_range=target_range))
 
 
 def _commit(target: Cluster, settlements: Sequence[Settlement], rows: Sequence[Row]) -> list[Row]:
@@ -178,9 +178,14 @@ def _try_commit(
 
 
 def whole_topic(position: TranslatedPosition, target_topic: str) -> TranslatedPosition:
-    """The position as part of a topic whose target was seen to rewrite timestamps."""
+    """The position as part of a topic whose target was seen to rewrite timestamps.
+
+    A partition that the target does not have, or that could not be asked, stays that.
+    """
     outcome = position.translation.outcome
-    if isinstance(outcome, Skipped) and outcome.reason is Reason.TARGET_MISSING:
+    if isinstance(outcome, Failed) or (
+        isinstance(outcome, Skipped) and outcome.reason is Reason.TARGET_MISSING
+    ):
         return position
     return replace(
         position, translation=replace(position.translation, outcome=rewritten(target_topic))

@@ -1,0 +1,231 @@
+"""Flows between clusters in memory, told in a few words: topics, mirrors, groups, cycles."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tsoffset.memory_cluster import Clock, MemoryCluster, Message, Verb, mirror_partition
+from tsoffset.model import (
+    CommittedOffset,
+    GroupType,
+    Isolation,
+    OutcomeKind,
+    Reason,
+    Row,
+    TimestampType,
+    TopicPartition,
+)
+from tsoffset.plan import Remembered
+from tsoffset.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
+from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.sync import Rival, cycle
+
+NOW_MS = 1_800_000_000_000
+DEFAULT = DefaultReplicationPolicy()
+
+Commit = tuple[str, TopicPartition, CommittedOffset]
+
+
+def flow(
+    source: str = "A",
+    target: str = "B",
+    policy: ReplicationPolicy = DEFAULT,
+    **changes: Any,
+) -> FlowSettings:
+    """A flow with default filters; `changes` are further fields of FlowSettings."""
+    settings = FlowSettings(
+        ClusterSettings(source, ("127.0.0.1:1",)),
+        ClusterSettings(target, ("127.0.0.1:2",)),
+        policy,
+        DefaultGroupFilter(),
+        DefaultTopicFilter(),
+    )
+    return replace(settings, **changes)
+
+
+def identity_flow(source: str = "A", target: str = "B", **changes: Any) -> FlowSettings:
+    """A flow whose topics keep their names."""
+    return flow(source, target, IdentityReplicationPolicy(source), **changes)
+
+
+def messages(topic: str, numbers: range, *, stamped: bool = True) -> list[Message]:
+    """Records with a content of their own, a millisecond apart."""
+    return [
+        Message(NOW_MS + n if stamped else None, b"k%d" % n, f"{topic} {n}".encode())
+        for n in numbers
+    ]
+
+
+class Estate:
+    """Clusters by alias, all with one clock, and what a user of tsoffset does with them."""
+
+    def __init__(self, *aliases: str, brokers: int = 1, max_metadata_length: int = 4096) -> None:
+        clock = Clock(NOW_MS)
+        self.clusters = {
+            alias: MemoryCluster(
+                alias, brokers=brokers, max_metadata_length=max_metadata_length, clock=clock
+            )
+            for alias in aliases or ("A", "B")
+        }
+        self._mirrored: dict[tuple[str, str, TopicPartition], int] = {}
+
+    def __getitem__(self, alias: str) -> MemoryCluster:
+        return self.clusters[alias]
+
+    # --- filling --------------------------------------------------------------------------
+
+    def write(
+        self,
+        topic: str,
+        records: int = 100,
+        *,
+        on: str = "A",
+        partitions: int = 1,
+        stamped: bool = True,
+        content: str | None = None,
+    ) -> None:
+        """Append to each partition of a topic, which is made where it is new.
+
+        `content` stands for the topic's name in the values, to tell equal names apart.
+        """
+        cluster = self[on]
+        if topic not in cluster.topics():
+            cluster.create_topic(topic, partitions)
+        for number in cluster.partition_numbers(topic):
+            log = cluster.log(topic, number)
+            numbers = range(log.end, log.end + records)
+            log.append(messages(content or topic, numbers, stamped=stamped), batch_size=10)
+
+    def mirror(
+        self,
+        topic: str,
+        copy: str | None = None,
+        *,
+        source: str = "A",
+        target: str = "B",
+        up_to: int | None = None,
+        first_offset: int = 0,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+    ) -> str:
+        """Copy a topic from where the last call ended, to `up_to` of each partition.
+
+        The copy is named as by DefaultReplicationPolicy where no name is given, and made
+        to begin at `first_offset`. Returns its name.
+        """
+        there, here = self[target], self[source]
+        name = copy or DEFAULT.format_remote_topic(source, topic)
+        numbers = here.partition_numbers(topic)
+        if name not in there.topics():
+            there.create_topic(
+                name, len(numbers), first_offset=first_offset, timestamp_type=timestamp_type
+            )
+        for number in numbers:
+            key = (source, name, TopicPartition(topic, number))
+            self._mirrored[key] = mirror_partition(
+                here.log(topic, number),
+                there.log(name, number),
+                start=self._mirrored.get(key),
+                end=up_to,
+                batch_size=7,
+                isolation=isolation,
+            )
+        return name
+
+    def commit(
+        self,
+        group: str,
+        topic: str,
+        offset: int,
+        *,
+        on: str = "A",
+        partition: int = 0,
+        metadata: str = "",
+        leader_epoch: int | None = None,
+        type: GroupType = GroupType.CLASSIC,
+    ) -> None:
+        """Let a group stand at `offset`."""
+        committed = CommittedOffset(offset, metadata, leader_epoch)
+        self[on].group(group, type).offsets[TopicPartition(topic, partition)] = committed
+
+    # --- a cycle --------------------------------------------------------------------------
+
+    def sync(
+        self,
+        settings: FlowSettings | None = None,
+        *,
+        commit: bool = True,
+        rivals: Sequence[FlowSettings] = (),
+        remembered: Mapping[tuple[str, TopicPartition], Remembered] | None = None,
+    ) -> list[Row]:
+        """One cycle of a flow (A->B)."""
+        settings = settings or flow()
+        return cycle(
+            settings,
+            self[settings.source.alias],
+            self[settings.target.alias],
+            commit=commit,
+            rivals=[Rival(rival, self[rival.source.alias]) for rival in rivals],
+            remembered=remembered,
+        )
+
+    def plan(self, settings: FlowSettings | None = None) -> list[Row]:
+        """One cycle that commits nothing."""
+        return self.sync(settings, commit=False)
+
+    # --- what came of it ------------------------------------------------------------------
+
+    def standing(
+        self, group: str, topic: str, *, on: str = "B", partition: int = 0
+    ) -> CommittedOffset | None:
+        """What a group has committed; None where it has nothing."""
+        return self[on].group(group).offsets.get(TopicPartition(topic, partition))
+
+    def asked(self, alias: str, verb: Verb) -> int:
+        """How many items a cluster was asked of this verb so far."""
+        return self[alias].asked(verb)
+
+
+def mirrored_estate(
+    records: int = 100, *, topic: str = "orders", partitions: int = 1, first_offset: int = 0
+) -> Estate:
+    """A topic on A, all of it mirrored to B, its copy beginning at `first_offset`."""
+    estate = Estate()
+    estate.write(topic, records, partitions=partitions)
+    estate.mirror(topic, first_offset=first_offset)
+    return estate
+
+
+def with_floor() -> TranslationSettings:
+    """`translation.floor = log_start`."""
+    return TranslationSettings(floor="log_start")
+
+
+def row_of(
+    rows: Sequence[Row], group: str, topic: str | None = None, partition: int | None = None
+) -> Row:
+    """The one row of a group (and topic, and partition where given)."""
+    [row] = [
+        row
+        for row in rows
+        if row.group == group
+        and topic in (None, row.source_topic)
+        and partition in (None, row.partition)
+    ]
+    return row
+
+
+def verdict(row: Row) -> tuple[OutcomeKind, object]:
+    """Outcome and reason of a row, for short comparisons."""
+    return row.outcome, row.reason
+
+
+def skipped(reason: Reason) -> tuple[OutcomeKind, Reason]:
+    """The verdict of a skipped row."""
+    return OutcomeKind.SKIPPED, reason
