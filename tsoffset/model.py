@@ -115,7 +115,7 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One node of a cluster."""
+    """One node of a cluster; `version` is None where it did not answer at its address."""
 
     node_id: int
     host: str

@@ -35,6 +35,8 @@ from tsoffset.model import (
 
 _Answer = TypeVar("_Answer")
 
+_VERSION = "4.3"
+
 
 @dataclass(slots=True)
 class _Partition:
@@ -177,7 +179,7 @@ class MemoryCluster(Cluster):
     def describe(self) -> ClusterDescription:
         """The brokers and the cluster's id. Raises ClusterUnreachable."""
         self._asked(Verb.DESCRIBE, ())
-        brokers = tuple(Broker(node, "memory", node + 1) for node in range(self._brokers))
+        brokers = tuple(Broker(node, "memory", node + 1, _VERSION) for node in range(self._brokers))
         return ClusterDescription(str(uuid5(NAMESPACE_OID, self.alias)), brokers)
 
     def topics(

@@ -1,0 +1,462 @@
+"""`tsoffset check`: what the clusters answer, and what that means for a flow."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.producing import Contents, numbered
+from tsoffset.cli import cli
+from tsoffset.cluster import Cluster
+from tsoffset.commands.check import Checked, Finding, Severity, check
+from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
+from tsoffset.commands.check.report import finding_lines
+from tsoffset.commands.check.survey import stamps
+from tsoffset.embedded import EmbeddedBroker
+from tsoffset.embedded.ports import free_port
+from tsoffset.memory_cluster import MemoryCluster, Message, Verb
+from tsoffset.model import (
+    Broker,
+    ClusterDescription,
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    GroupType,
+    TimestampType,
+    TopicDescription,
+    TopicPartition,
+)
+from tsoffset.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
+from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
+
+OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
+
+
+def settings(alias: str, *addresses: str) -> ClusterSettings:
+    return ClusterSettings(alias, addresses or (f"{alias.lower()}:9092",))
+
+
+def flow(
+    source: str = "A", target: str = "B", policy: ReplicationPolicy | None = None
+) -> FlowSettings:
+    return FlowSettings(
+        settings(source),
+        settings(target),
+        policy or DefaultReplicationPolicy(),
+        DefaultGroupFilter(),
+        DefaultTopicFilter(),
+    )
+
+
+def filled(alias: str, *topics: str, partitions: int = 1) -> MemoryCluster:
+    cluster = MemoryCluster(alias)
+    for topic in topics:
+        cluster.create_topic(topic, partitions)
+        for number in range(partitions):
+            cluster.log(topic, number).append(
+                [Message(1_000 + n, b"k", b"v%d" % n) for n in range(10)]
+            )
+    return cluster
+
+
+def commit(cluster: MemoryCluster, group: str, topic: str, partition: int = 0) -> None:
+    cluster.group(group).offsets[TopicPartition(topic, partition)] = CommittedOffset(5)
+
+
+def checked(
+    the_flow: FlowSettings, *clusters: MemoryCluster, others: tuple[FlowSettings, ...] = ()
+) -> Checked:
+    by_alias = {cluster.alias: cluster for cluster in clusters}
+
+    def connect(wanted: ClusterSettings) -> Cluster:
+        return by_alias[wanted.alias]
+
+    return check([the_flow], connect, all_flows=(the_flow, *others))
+
+
+def found(result: Checked, subject: str, severity: Severity | None = None) -> Finding:
+    (finding,) = [
+        finding
+        for finding in result.findings
+        if finding.subject == subject and severity in (None, finding.severity)
+    ]
+    return finding
+
+
+def worst(result: Checked) -> set[tuple[Severity, str]]:
+    return {
+        (finding.severity, finding.subject)
+        for finding in result.findings
+        if finding.severity is not OK
+    }
+
+
+# --- a flow that is well, and each thing that may be wrong --------------------------------
+
+
+def test_a_flow_that_is_well_has_no_finding_but_ok() -> None:
+    """Topics mirrored, timestamps kept, groups found: nothing to remedy, exit 0."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    result = checked(flow(), source, target)
+    assert worst(result) == set()
+    assert result.exit_status == 0
+    assert found(result, "timestamps").finding.endswith("1 of 1")
+
+
+def test_an_unreachable_cluster_is_an_error_and_exit_3() -> None:
+    """The other cluster is checked all the same, and 3 outranks 1."""
+    source, target = filled("A", "orders"), filled("B")
+    target.unreachable = True
+    result = checked(flow(), source, target)
+    assert found(result, "connection", ERROR).cluster == "B"
+    assert found(result, "connection", OK).cluster == "A"
+    assert result.exit_status == 3
+
+
+def test_a_cluster_that_goes_away_on_the_way_is_unreachable_too() -> None:
+    """What was found before stays; the exit status is 3."""
+    source = filled("A", "orders")
+    commit(source, "billing", "orders")
+
+    class Leaving(MemoryCluster):
+        def describe(self) -> ClusterDescription:
+            description = super().describe()
+            self.unreachable = True
+            return description
+
+    leaving = Leaving("B")
+    result = checked(flow(), source, leaving)
+    assert found(result, "connection", ERROR).cluster == "B"
+    assert found(result, "groups", OK).cluster == "A"
+    assert result.exit_status == 3
+
+
+def test_a_missing_copy_names_the_groups_that_are_skipped() -> None:
+    """A source topic that groups read and that the target lacks is a warning: TARGET_MISSING
+    is a skip, and skips are well."""
+    source, target = filled("A", "orders", "unread"), filled("B")
+    commit(source, "billing", "orders")
+    result = checked(flow(), source, target)
+    finding = found(result, "topic A.orders")
+    assert finding.severity is WARNING
+    assert "billing" in finding.finding
+    assert finding.remedy is not None
+    assert worst(result) == {(WARNING, "topic A.orders")}
+    assert result.exit_status == 0
+
+
+def test_a_narrower_copy_is_a_warning() -> None:
+    """Partitions beyond the copy's are skipped; a wider copy is no matter."""
+    source, target = filled("A", "orders", partitions=3), filled("B", "A.orders", partitions=2)
+    commit(source, "billing", "orders")
+    finding = found(checked(flow(), source, target), "topic A.orders")
+    assert finding.severity is WARNING
+    assert "has 2 partitions, orders on A has 3" in finding.finding
+    wider = filled("B", "A.orders", partitions=4)
+    assert worst(checked(flow(), source, wider)) == set()
+
+
+def test_rewritten_timestamps_are_an_error() -> None:
+    """LogAppendTime seen in the copy's newest batch: its groups will not be synced."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    log = target.log("A.orders")
+    log.timestamp_type = TimestampType.LOG_APPEND_TIME
+    log.append([Message(2_000, b"k", b"late")])
+    result = checked(flow(), source, target)
+    finding = found(result, "topic A.orders")
+    assert finding.severity is ERROR
+    assert "message.timestamp.type=CreateTime" in (finding.remedy or "")
+    assert result.exit_status == 1
+
+
+def test_a_copy_without_a_leader_is_an_error() -> None:
+    """A partition that groups read and that nobody leads fails its rows."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    target.elect_leader(TopicPartition("A.orders", 0), None)
+    result = checked(flow(), source, target)
+    assert any("no leader" in f.finding for f in result.findings if f.severity is ERROR)
+    assert result.exit_status == 1
+
+
+def test_no_group_passing_is_a_warning() -> None:
+    """Filters that let nothing through are the likeliest mistake: it says so."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "connect-sink", "orders")
+    finding = found(checked(flow(), source, target), "groups")
+    assert finding.severity is WARNING
+    assert finding.finding == "passing the filters: 0 of 1"
+
+
+def test_no_topic_passing_is_a_warning() -> None:
+    """The same for topics, and for groups that read none of them."""
+    source, target = filled("A", "__strange"), filled("B")
+    commit(source, "billing", "__strange")
+    finding = found(checked(flow(), source, target), "topics")
+    assert finding.severity is WARNING
+
+
+def test_groups_of_other_types_are_named() -> None:
+    """Share and streams groups have nothing to sync: a warning that names them."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    source.group("shared", GroupType.SHARE)
+    finding = found(checked(flow(), source, target), "groups", WARNING)
+    assert "shared (share)" in finding.finding
+
+
+def test_groups_active_on_the_target_are_told_without_alarm() -> None:
+    """Members on the target are as it should be after a failover: ok, with the name."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    target.group("billing").state = "Stable"
+    result = checked(flow(), source, target)
+    (finding,) = [f for f in result.findings if f.subject == "groups" and f.cluster == "B"]
+    assert finding.severity is OK
+    assert "billing" in finding.finding
+
+
+def test_a_commit_that_cannot_be_read_is_an_error() -> None:
+    """One group without READ permission is named with its cause and its next step."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    commit(source, "secret", "orders")
+    source.fail(
+        Failed(FailureKind.AUTHORIZATION, "read offsets, group secret: denied; grant READ"),
+        verb=Verb.COMMITTED,
+        group="secret",
+    )
+    finding = found(checked(flow(), source, target), "group secret")
+    assert (finding.severity, finding.remedy) == (ERROR, "grant READ")
+    assert finding.finding == "AUTHORIZATION: read offsets, group secret: denied"
+
+
+def test_a_broker_that_cannot_list_its_groups_is_an_error() -> None:
+    """Its groups are not seen, so they are not synced."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    source.fail(Failed(FailureKind.TIMEOUT, "list groups: no answer; restart it"), broker=0)
+    result = checked(flow(), source, target)
+    assert found(result, "broker 0").severity is ERROR
+
+
+def test_commits_on_a_deleted_topic_are_a_warning() -> None:
+    """A group may keep offsets of a topic that is gone."""
+    source, target = filled("A", "orders"), filled("B", "A.orders", "A.gone")
+    commit(source, "billing", "orders")
+    commit(source, "billing", "gone")
+    finding = found(checked(flow(), source, target), "topic gone")
+    assert (finding.severity, finding.cluster) == (WARNING, "A")
+
+
+def test_flows_that_write_the_same_topic_are_found() -> None:
+    """Fan-in under Identity: both write `orders`, which SEVERAL_SOURCES will skip."""
+    first, second = filled("A", "orders"), filled("C", "orders")
+    target = filled("B", "orders")
+    commit(first, "billing", "orders")
+    one = flow("A", "B", IdentityReplicationPolicy("A"))
+    two = flow("C", "B", IdentityReplicationPolicy("C"))
+    finding = found(checked(one, first, second, target, others=(two,)), "flow C->B")
+    assert finding.severity is WARNING
+    assert "orders" in finding.finding
+    second.unreachable = True
+    finding = found(checked(one, first, second, target, others=(two,)), "flow C->B")
+    assert "cannot be asked" in finding.finding
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        replace(flow("C", "B", IdentityReplicationPolicy("C")), enabled=False),
+        replace(
+            flow("C", "B", IdentityReplicationPolicy("C")),
+            group_filter=DefaultGroupFilter(("other",)),
+        ),
+        flow("C", "D", IdentityReplicationPolicy("C")),
+    ],
+    ids=["not enabled", "other groups", "other target"],
+)
+def test_a_flow_that_cannot_collide_is_no_rival(rival: FlowSettings) -> None:
+    """Only an enabled flow into the same cluster, for the same groups, is one."""
+    first, second, target = filled("A", "orders"), filled("C", "orders"), filled("B", "orders")
+    commit(first, "billing", "orders")
+    one = flow("A", "B", IdentityReplicationPolicy("A"))
+    result = checked(one, first, second, target, filled("D"), others=(rival,))
+    assert worst(result) == set()
+
+
+def test_a_cluster_is_asked_once_for_several_flows() -> None:
+    """Flows with the same source share its connection and its description."""
+    source = filled("A", "orders")
+    clusters = {"A": source, "B": filled("B"), "C": filled("C")}
+    check([flow("A", "B"), flow("A", "C")], lambda wanted: clusters[wanted.alias])
+    assert sum(request.verb is Verb.DESCRIBE for request in source.requests) == 1
+
+
+# --- single judgements --------------------------------------------------------------------
+
+
+def described(*brokers: Broker, dead: tuple[str, ...] = ()) -> ClusterDescription:
+    return ClusterDescription("id", brokers, dead)
+
+
+def test_a_dead_address_is_a_warning_and_the_others_are_ok() -> None:
+    """One dead address of several does not stop a sync."""
+    findings = list(
+        connection(
+            "A->B", settings("A", "a:1", "a:2"), described(Broker(1, "a", 1, "4.3"), dead=("a:2",))
+        )
+    )
+    by_subject = {finding.subject: finding.severity for finding in findings}
+    assert by_subject["address a:1"] is OK
+    assert by_subject["address a:2"] is WARNING
+
+
+def test_a_broker_that_does_not_answer_where_it_says_is_an_error() -> None:
+    """Wrong advertised.listeners: the bootstrap works, and nothing else does."""
+    findings = connection("A->B", settings("A"), described(Broker(7, "internal", 9092)))
+    (finding,) = [finding for finding in findings if finding.subject == "broker 7"]
+    assert finding.severity is ERROR
+    assert "internal:9092" in finding.finding
+    assert "advertised.listeners" in (finding.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("version", "old"), [("2.7", True), ("2.8", False), ("3.9.1", False), ("10.0", False)]
+)
+def test_brokers_older_than_supported_are_a_warning(version: str, old: bool) -> None:
+    """2.8 is the oldest that tsoffset is made for; versions are compared as numbers."""
+    findings = list(connection("A->B", settings("A"), described(Broker(1, "a", 1, version))))
+    assert any(finding.severity is WARNING for finding in findings) is old
+
+
+def test_one_cluster_on_both_sides_is_an_error_where_names_stay() -> None:
+    """Under Identity each topic would be its own copy; with renaming it may be meant."""
+    here = described(Broker(1, "a", 1, "4.3"))
+    (identity,) = same_cluster(flow(policy=IdentityReplicationPolicy("A")), here, here)
+    (renaming,) = same_cluster(flow(), here, here)
+    assert (identity.severity, renaming.severity) == (ERROR, WARNING)
+    assert list(same_cluster(flow(), here, replace(here, cluster_id="other"))) == []
+    unknown = replace(here, cluster_id=None)
+    assert list(same_cluster(flow(), unknown, unknown)) == []
+
+
+def test_settings_that_weaken_a_flow_are_warnings() -> None:
+    """Syncing turned off and unproven translations are said, and nothing else is."""
+    assert list(settings_of(flow())) == []
+    off = replace(flow(), sync_enabled=False)
+    assert [f.subject for f in settings_of(off)] == ["sync.group.offsets.enabled"]
+    unproven = replace(flow(), translation=TranslationSettings(proof="timestamps"))
+    assert [f.subject for f in settings_of(unproven)] == ["translation.proof"]
+
+
+def test_who_stamps_is_seen_past_the_control_records_at_the_end() -> None:
+    """A log that ends in transaction markers is read further back; an empty one says nothing."""
+    cluster = MemoryCluster("B")
+    for topic in ("marked", "empty", "emptied"):
+        cluster.create_topic(topic, 2)
+    for number in range(30):
+        transaction = cluster.log("marked", 1).begin()
+        transaction.append([Message(number, b"k", b"v")])
+        if number < 10:
+            transaction.commit()
+        else:
+            transaction.abort()
+    emptied = cluster.log("emptied")
+    emptied.append([Message(1, b"k", b"v")] * 3)
+    emptied.remove(range(3), keep_empty_batches=True)
+    topics = [t for t in cluster.topics().values() if isinstance(t, TopicDescription)]
+    assert stamps(cluster, topics) == {
+        "marked": TimestampType.CREATE_TIME,
+        "empty": None,
+        "emptied": None,
+    }
+
+
+@pytest.mark.parametrize("width", [None, 80, 200])
+def test_findings_are_told_with_their_remedies(width: int | None) -> None:
+    """Each finding names place and subject; a remedy follows; the last line counts them."""
+    findings = [
+        Finding(OK, "A->B", "A", "connection", "1 broker"),
+        Finding(ERROR, "A->B", "B", "topic " + "t" * 80, "is " + "bad " * 40, "mend it"),
+        Finding(WARNING, None, None, "configuration", "file:3: odd key"),
+    ]
+    lines = [line.plain for line in finding_lines(findings, width)]
+    text = "\n".join(lines)
+    assert lines[-1] == "check: 1 error, 1 warning, 1 ok"
+    assert "flow A->B" in lines
+    assert "-> mend it" in text
+    assert "file:3: odd key" in text
+    if width is not None:
+        assert all(len(line) <= max(width, 100) for line in lines)
+
+
+# --- real brokers -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def contents(
+    source_broker: EmbeddedBroker, target_broker: EmbeddedBroker
+) -> Iterator[tuple[Contents, Contents]]:
+    with (
+        closing(Contents(source_broker.bootstrap)) as source,
+        closing(Contents(target_broker.bootstrap)) as target,
+    ):
+        yield source, target
+
+
+@pytest.mark.integration
+def test_check_on_real_brokers(
+    contents: tuple[Contents, Contents], unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Versions, a dead address, a missing copy, a narrower one and a LogAppendTime one are
+    found on real clusters; the exit status is 1, and no Spark is started."""
+    source, target = contents
+    kept, stamped, missing = unique("kept"), unique("stamped"), unique("missing")
+    for topic in (kept, stamped, missing):
+        source.create_topic(topic, 2)
+        source.produce(topic, numbered(10))
+    target.create_topic(f"A.{kept}", 1)
+    target.create_topic(f"A.{stamped}", 2, configs={"message.timestamp.type": "LogAppendTime"})
+    for topic in (kept, stamped):
+        target.produce(f"A.{topic}", numbered(10))
+    group = unique("group")
+    source.commit_offsets(group, {(topic, 0): 5 for topic in (kept, stamped, missing)})
+    file = tmp_path / "mm2.properties"
+    dead = f"127.0.0.1:{free_port()}"
+    file.write_text(
+        "clusters = A, B\n"
+        f"A.bootstrap.servers = {dead}, {source.bootstrap}\n"
+        f"B.bootstrap.servers = {target.bootstrap}\n"
+        "A->B.enabled = true\n"
+    )
+    result = CliRunner().invoke(
+        cli, ["check", "-c", str(file), "--groups", group, "--format", "json"]
+    )
+    assert result.exit_code == 1, result.output
+    findings = [json.loads(line) for line in result.stdout.splitlines()]
+    serious = {(f["severity"], f["cluster"], f["subject"]) for f in findings}
+    assert {
+        ("warning", "A", f"address {dead}"),
+        ("warning", "B", f"topic A.{missing}"),
+        ("warning", "B", f"topic A.{kept}"),
+        ("error", "B", f"topic A.{stamped}"),
+        ("ok", "A", "versions"),
+        ("ok", "B", "versions"),
+    } <= serious
+    assert sum(f["severity"] == "error" for f in findings) == 1
+    assert next(f["finding"] for f in findings if f["subject"] == "groups").startswith(
+        "passing the filters: 1 of"
+    )
