@@ -208,6 +208,19 @@ class Pairs:
             return None
         return (yield from self._lowest_equal(SOURCE, copy, first, scan=True))
 
+    def at_both_ends(self, last: Record) -> Generator[Question, Answer, Pair | None]:
+        """The last record of the source with the last one on the target, if they are a pair:
+        the mirror is complete. That copy need not be the first, so it answers for nothing
+        but the end itself."""
+        target = self.evidence.target
+        copy = yield from self.ask.previous_data(TARGET, target.end)
+        if not (isinstance(copy, Record) and self.equal(last, copy)):
+            return None
+        if not (yield from self.unmistakable(last, copy)):
+            return None
+        self.evidence.pair_proven = True
+        return Pair(last.offset, copy.offset, (yield from self._earliest_equal(last, copy)))
+
     def last_on_target(self) -> Generator[Question, Answer, Pair | None]:
         """The pair of the last data record on the target, if it is the first image: so far
         the mirror has come."""

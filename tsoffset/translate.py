@@ -187,9 +187,11 @@ class _Position:
             self.timestamp_ms = last.timestamp_ms
         pair = None
         if isinstance(last, Record):
-            pair = yield from self.pairs.pair_of(last)
-            if pair is None:
-                pair = yield from self.pairs.pair_of(last, scan=True)
+            if not self.evidence.reverse:
+                pair = yield from self.pairs.at_both_ends(last)
+            for scan in (False, True):
+                if pair is None:
+                    pair = yield from self.pairs.pair_of(last, scan=scan)
         target = self.evidence.target
         may_be_end = not self.evidence.reverse and (
             self.evidence.remote_name or self.evidence.pair_proven or target.start == target.end
