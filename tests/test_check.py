@@ -284,12 +284,13 @@ def test_flows_that_write_the_same_topic_are_found() -> None:
             flow("C", "B", IdentityReplicationPolicy("C")),
             group_filter=DefaultGroupFilter(("other",)),
         ),
+        replace(flow("C", "B", IdentityReplicationPolicy("C")), sync_enabled=False),
         flow("C", "D", IdentityReplicationPolicy("C")),
     ],
-    ids=["not enabled", "other groups", "other target"],
+    ids=["not enabled", "other groups", "only planned", "other target"],
 )
 def test_a_flow_that_cannot_collide_is_no_rival(rival: FlowSettings) -> None:
-    """Only an enabled flow into the same cluster, for the same groups, is one."""
+    """Only an enabled flow that commits on the same cluster, for the same groups, is one."""
     first, second, target = filled("A", "orders"), filled("C", "orders"), filled("B", "orders")
     commit(first, "billing", "orders")
     one = flow("A", "B", IdentityReplicationPolicy("A"))

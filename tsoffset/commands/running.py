@@ -140,8 +140,9 @@ class Cycles:
         except Exception as error:
             self._failed(name, error, self._now() - started)
             return
-        self._news[name].tell(result.warnings, result.rows)
-        tally = Tally.of(result.rows)
+        rows = list(result.rows)
+        self._news[name].tell(result.warnings, rows)
+        tally = Tally.of(rows)
         counts = {kind.value: tally.outcomes[kind] for kind in _counted(flow.commits)}
         log.info(
             "cycle_finished",

@@ -154,7 +154,7 @@ class _FlowCheck:
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]
     ) -> Iterator[Finding]:
         for rival in self._all_flows:
-            if not rival.enabled or rival.name == self.flow.name:
+            if rival.name == self.flow.name or not (rival.enabled and rival.commits):
                 continue
             if not self._writes_to(rival, target):
                 continue
