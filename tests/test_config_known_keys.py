@@ -8,7 +8,7 @@ from tests.configured import resolved
 from tsoffset.config import Configuration
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.flow_keys import FLOW_KEYS
-from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key, Use
+from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key
 
 ROOT = Path(__file__).parent.parent
 
@@ -153,7 +153,7 @@ def test_examples_hold(name):
     assert settings.flows[0].commits
 
 
-def _row(name: str, level: str, default: str, use: Use, meaning: str) -> str:
+def _row(name: str, level: str, default: str, use: str, meaning: str) -> str:
     return f"| `{name}` | {level} | {default} | {use} | {meaning} |".replace("  ", " ")
 
 
@@ -175,7 +175,7 @@ def rows_of_the_table() -> list[str]:
         for key in keys
     ]
     return rows + [
-        _row(key.name, "", _in_code(key.shown_default), Use.ACCEPTED, key.meaning)
+        _row(key.name, "", _in_code(key.shown_default), "accepted", key.meaning)
         for key in ACCEPTED_KEYS
     ]
 

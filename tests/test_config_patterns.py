@@ -63,6 +63,7 @@ def test_whole_names_and_ascii_classes(pattern, name):
         (r"\h", r"\h"),
         (r"\v", r"\v"),
         (r"a\z", r"\z"),
+        (r"a\Z", r"\Z"),
         ("[a[b]]", "class inside a class"),
         ("[a-z&&[^b]]", "intersection"),
         ("(?<name>a)", "(?P<name>...)"),

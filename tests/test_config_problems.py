@@ -207,6 +207,7 @@ def _connector(**changes: object) -> str:
         ("{}", "source.cluster.alias", None),
         (_connector(source__cluster__alias=""), "source.cluster.alias", None),
         (_connector(target__cluster__alias="A"), "target.cluster.alias", 4),
+        (_connector(target__cluster__alias="A->B"), "target.cluster.alias", 4),
         (_connector(tasks__max=0), "tasks.max", 6),
         (_connector(groups=["a", "b"]), "groups", 6),
         (_connector(enabled={"a": 1}), "enabled", 6),
@@ -294,6 +295,9 @@ def test_sparks_own_security_is_sparks():
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
+        ("replication.policy.seperator = x", "did you mean replication.policy.separator?"),
+        (r"groups = app-\d", "drops a single backslash"),
+        (r"groups = app-\\\d", "drops a single backslash"),
         ("grups = x", "did you mean groups?"),
         ("A->B.topic.exclude = x", "did you mean A->B.topics.exclude?"),
         ("A.bootstrap.severs = x:1", "did you mean A.bootstrap.servers?"),
@@ -366,6 +370,29 @@ def test_warnings_never_hold_values():
     )
     assert len(settings.warnings) == 4
     assert "c4n4ry" not in "".join(settings.warnings)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"groups = app\.x",
+        r"groups = app-\\d",
+        r"client.id = a\tb",
+        r"client.id = \u0041",
+        "client.id = a\\\nb",
+        "replication.policy.my.setting = 1",
+        "A->B.topic.filter.service = x",
+    ],
+)
+def test_what_is_as_meant_is_no_warning(line):
+    """Escapes of Java, escaped punctuation and settings of users' own classes are fine."""
+    assert two_clusters(line).warnings == ()
+
+
+def test_what_cannot_be_printed_is_shown_as_escapes():
+    """A line end or a terminal's control character does not leave its place in the text."""
+    problem = the_problem(r"tasks.max = 1\n\u001b[31m")
+    assert str(problem).startswith(r"mm2.properties:5: tasks.max = 1\n\x1b[31m: ")
 
 
 def test_a_configuration_does_not_show_its_text():

@@ -2,7 +2,9 @@
 
 Its lists (`groups`, `topics` and their excludes) are split at commas, joined with `|` and
 matched against the whole name (MirrorUtils.compilePatternList). They are written for Java;
-what Java and Python understand differently is refused here, never guessed.
+what Java and Python understand differently is refused here, never guessed. (One thing is
+not: `.` stands for any character but \\n here; Java's leaves out further line ends, which no
+topic's name can hold.)
 """
 
 import re
@@ -26,6 +28,7 @@ _JAVA_ESCAPES = {
     "X": r"\X",
     "G": r"\G",
     "z": r"\z",
+    "Z": r"\Z",
     "k": r"the named reference \k<...>",
 }
 

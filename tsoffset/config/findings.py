@@ -49,7 +49,8 @@ class Findings:
     def problem(self, entry: Entry, allowed: str, *, with_value: bool = True) -> None:
         """The entry is wrong; its value is shown as the file has it, never resolved."""
         value = shown(entry) if with_value else None
-        self._problems[Problem(entry.key, value, allowed, entry.file, entry.line)] = None
+        key = _printable(entry.key)
+        self._problems[Problem(key, value, allowed, entry.file, entry.line)] = None
 
     def missing(self, key: str, allowed: str, file: str, line: int | None = None) -> None:
         """A key that should be there is not; `line` is the one that asks for it."""
@@ -57,15 +58,23 @@ class Findings:
 
     def warning(self, entry: Entry, text: str) -> None:
         """The entry works, but perhaps not as meant."""
-        self._warnings[f"{entry.place}: {entry.key}: {text}"] = None
+        self._warnings[f"{entry.place}: {_printable(entry.key)}: {text}"] = None
 
 
 def shown(entry: Entry) -> str:
     """The entry's value for a person: `${...}` unresolved, passwords hidden, long text cut."""
     if _SECRET_KEY.search(entry.key):
         return _HIDDEN
-    text = _URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text)
+    text = _printable(_URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def _printable(text: str) -> str:
+    """`text` with line ends, control characters and the like written as escapes."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def without(text: str, secrets: Collection[str]) -> str:

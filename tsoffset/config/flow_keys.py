@@ -24,14 +24,14 @@ ENABLED = Key(
 SOURCE_ALIAS: Key[str | None] = Key(
     "source.cluster.alias",
     None,
-    values.optional(values.text),
+    values.optional(values.alias),
     "required in a Connect configuration",
     "Name of the source; with `clusters` the names come from there.",
 )
 TARGET_ALIAS = Key(
     "target.cluster.alias",
     "target",
-    values.text,
+    values.alias,
     "target",
     "Name of the target; with `clusters` the names come from there.",
 )

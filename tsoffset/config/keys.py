@@ -19,7 +19,6 @@ class Use(StrEnum):
 
     USED = "used"
     LATER = "no effect yet"
-    ACCEPTED = "accepted"
 
 
 class Level(StrEnum):
@@ -112,7 +111,7 @@ CLUSTER_KEYS: tuple[Key[Any], ...] = (BOOTSTRAP, SECURITY_PROTOCOL, *CLIENT_KEYS
 CLUSTERS: Key[tuple[str, ...]] = Key(
     "clusters",
     (),
-    values.names,
+    values.aliases,
     "required; absent in a Connect configuration",
     "Aliases of the clusters.",
     Level.FILE,

@@ -19,7 +19,6 @@ from tsoffset.settings import Settings
 
 _SPARK = "spark."
 _PROVIDER_CLASS = re.compile(rf"{re.escape(keys.PROVIDERS.name)}\.(?P<name>.+)\.class")
-_ALIAS = re.compile(r"(?!.*->)[^\s,]+")
 # What tells a connector's configuration from a file that lacks `clusters`.
 _CONNECTOR_NAMES = ("connector.class", "source.cluster.bootstrap.servers")
 
@@ -112,9 +111,10 @@ def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str
     setting = _resolve(listed, resolver, findings)
     if not setting.usable:
         return ()
-    aliases = split_list(setting.value)
-    if not aliases or not all(map(_ALIAS.fullmatch, aliases)):
-        findings.problem(listed, "must be a list of aliases without blanks and arrows")
+    try:
+        aliases = keys.CLUSTERS.read(setting.value)
+    except ValueError:
+        # Said when all entries are looked at.
         return ()
     if "spark" in aliases:
         findings.problem(listed, "must not hold the alias spark: Spark's own keys begin so")

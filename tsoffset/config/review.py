@@ -17,6 +17,10 @@ _SECURITY_REFUSED = (
     " setting that asks for more is never ignored"
 )
 _PROVIDER_PARAMETER = re.compile(r"config\.providers\..+\.param\.")
+# Settings of policies and filters of users' own begin so.
+_CLASS_FAMILIES = ("replication.policy.", "group.filter.", "topic.filter.")
+# How alike two keys must be for one to be taken for a slip where unknown keys are fine.
+_SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
 _FLOW = {key.name: key for key in FLOW_KEYS}
@@ -114,7 +118,7 @@ def _known(place: Place, dedicated: bool) -> tuple[Key[Any] | None, str | None]:
     alias = _alias_before(name)
     if dedicated and alias is not None:
         return None, f"has no effect: {alias} is not among `clusters`"
-    return None, _nearest(name, TOP_NAMES | _CLUSTER.keys(), "")
+    return None, _unless_of_a_class(name, _nearest(name, TOP_NAMES | _CLUSTER.keys(), ""))
 
 
 def _known_of_cluster(name: str, alias: str) -> tuple[Key[Any] | None, str | None]:
@@ -138,7 +142,14 @@ def _known_of_flow(name: str, flow: str) -> tuple[Key[Any] | None, str | None]:
         return None, _bare_advice(name)
     if _is_accepted(name):
         return None, None
-    return None, _nearest(name, {*_FLOW, *_ACCEPTED}, f"{flow}.")
+    return None, _unless_of_a_class(name, _nearest(name, {*_FLOW, *_ACCEPTED}, f"{flow}."))
+
+
+def _unless_of_a_class(name: str, advice: str) -> str | None:
+    """The advice, but for a setting that a user's own class may have, and that is no slip."""
+    if not name.startswith(_CLASS_FAMILIES):
+        return advice
+    return advice if difflib.get_close_matches(name, _FLOW, n=1, cutoff=_SLIP) else None
 
 
 def _is_accepted(name: str) -> bool:
@@ -171,7 +182,7 @@ def _client_setting(rest: str, prefix: re.Match[str]) -> tuple[Key[Any] | None, 
     if rest in _CLIENT:
         return None, None
     # Clients have more settings than we know: only what looks like a slip is worth a word.
-    close = difflib.get_close_matches(rest, _CLIENT, n=1, cutoff=0.85)
+    close = difflib.get_close_matches(rest, _CLIENT, n=1, cutoff=_SLIP)
     if close:
         return None, f"is no known key; did you mean {prefix.group()}{close[0]}?"
     return None, None

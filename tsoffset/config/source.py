@@ -12,6 +12,8 @@ from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, Problem
 
 _JSON_STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?')
+# An odd number of backslashes before a letter that makes no escape: `\d` is read as `d`.
+_LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -69,7 +71,13 @@ def _properties(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
     try:
         for element in javaproperties.parse(text):
             if isinstance(element, javaproperties.KeyValue):
-                entries.append(Entry(element.key, element.value, file, line))
+                entry = Entry(element.key, element.value, file, line)
+                entries.append(entry)
+                if _LOST_BACKSLASH.search(element.source):
+                    findings.warning(
+                        entry,
+                        "a properties file drops a single backslash before a letter; write two",
+                    )
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError:
         findings.missing("\\u", "must be followed by four hexadecimal digits", file, line)

@@ -13,6 +13,7 @@ from tsoffset.patterns import split_list
 T = TypeVar("T")
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_ALIAS = re.compile(r"(?!.*->)[^\s,]+")
 _NAME_PART = re.compile(r"[0-9A-Za-z._-]+")
 _ADDRESS = re.compile(
     r"(?:(?P<protocol>[A-Za-z_]+)://)?"
@@ -36,6 +37,22 @@ def name_part(value: str) -> str:
     if not _NAME_PART.fullmatch(stripped):
         raise ValueError("must be made of letters, digits, `.`, `_` and `-`, as topic names are")
     return stripped
+
+
+def alias(value: str) -> str:
+    """The name of a cluster, which stands in keys and before the names of topics."""
+    stripped = value.strip()
+    if not _ALIAS.fullmatch(stripped):
+        raise ValueError("must be a name without blanks, commas and arrows")
+    return stripped
+
+
+def aliases(value: str) -> tuple[str, ...]:
+    """A list of names of clusters, at least one."""
+    found = tuple(alias(item) for item in split_list(value))
+    if not found:
+        raise ValueError("must list the names of the clusters")
+    return found
 
 
 def names(value: str) -> tuple[str, ...]:
