@@ -211,7 +211,9 @@ class EmbeddedBroker:
             self._port = self._asked_port or free_port()
         if self._controller_port is None and self._joins is None:
             self._controller_port = free_port()
-        if not is_free(self._port):
+        # One that was just found free may look taken for a moment: a child that another
+        # thread forks holds the socket of that look until it executes its program.
+        if (self._asked_port is not None or self._served) and not is_free(self._port):
             raise self._port_taken()
 
     def _port_taken(self) -> PortTaken:
