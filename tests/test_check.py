@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from tests.invoking import invoke
 from tests.producing import Contents, numbered
-from tsoffset.cli import cli
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check import Checked, Finding, Severity, check
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
@@ -443,9 +442,7 @@ def test_check_on_real_brokers(
         f"B.bootstrap.servers = {target.bootstrap}\n"
         "A->B.enabled = true\n"
     )
-    result = CliRunner().invoke(
-        cli, ["check", "-c", str(file), "--groups", group, "--format", "json"]
-    )
+    result = invoke("check", "-c", str(file), "--groups", group, "--format", "json")
     assert result.exit_code == 1, result.output
     findings = [json.loads(line) for line in result.stdout.splitlines()]
     serious = {(f["severity"], f["cluster"], f["subject"]) for f in findings}

@@ -1,0 +1,51 @@
+"""Commands as a user runs them: in this process, or as a process of their own."""
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+from click.testing import CliRunner, Result
+
+from tsoffset.cli import cli
+
+ROOT = Path(__file__).parent.parent
+
+
+def invoke(*words: str, env: Mapping[str, str | None] | None = None) -> Result:
+    """Run a command in this process, and leave its logging as it was."""
+    with logging_kept():
+        return CliRunner().invoke(cli, words, env=env, prog_name="tsoffset")
+
+
+@contextmanager
+def logging_kept() -> Iterator[None]:
+    """Put logging back at the end: a command sets it up for its whole process."""
+    loggers = [logging.getLogger(name) for name in ("", "kafka", "py4j", "pyspark")]
+    levels = [logger.level for logger in loggers]
+    handlers = loggers[0].handlers[:]
+    try:
+        yield
+    finally:
+        loggers[0].handlers[:] = handlers
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        structlog.reset_defaults()
+
+
+def start(
+    *words: str, stderr: int | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Start a command as a process of its own; its output goes to pipes, or to `stderr`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tsoffset", *words],
+        cwd=ROOT,
+        env={**os.environ, **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if stderr is None else stderr,
+        text=True,
+    )

@@ -1,0 +1,230 @@
+"""The commands' words: usage, help, errors and exit statuses, without Spark or brokers."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.invoking import ROOT, invoke, start
+from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
+from tsoffset import __version__
+from tsoffset.commands.cycles import exit_status
+from tsoffset.embedded.ports import free_port
+from tsoffset.model import OutcomeKind, Reason
+from tsoffset.output import Tally
+
+CYCLE_COMMANDS = ("plan", "sync", "run")
+FLOW_COMMANDS = ("check", *CYCLE_COMMANDS)
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Path:
+    """A configuration whose clusters are both not there."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\n"
+        f"A.bootstrap.servers = 127.0.0.1:{free_port()}\n"
+        f"B.bootstrap.servers = 127.0.0.1:{free_port()}\n"
+        "A->B.enabled = true\n"
+    )
+    return file
+
+
+# --- help and versions --------------------------------------------------------------------
+
+
+def test_help_names_the_commands_and_the_exit_statuses() -> None:
+    """Who runs `tsoffset --help` finds every command, examples and what a status means."""
+    result = invoke("--help")
+    assert result.exit_code == 0
+    for word in ("demo", *FLOW_COMMANDS, "Examples:", "Exit status:"):
+        assert word in result.output
+
+
+@pytest.mark.parametrize("command", ["demo", *FLOW_COMMANDS])
+def test_each_command_explains_itself_with_examples(command: str) -> None:
+    """Help of a command says what it does and shows how it is called."""
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    assert f"  tsoffset {command}" in result.output
+    assert "Examples:" in result.output
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_flow_commands_take_the_same_choice(command: str) -> None:
+    """`-c`, `--flow`, `--groups` and `--topics` mean the same everywhere."""
+    output = invoke(command, "--help").output
+    for option in ("-c, --config", "--flow A->B", "--groups REGEX", "--topics REGEX", "--debug"):
+        assert option in output
+
+
+def test_the_version_names_what_a_bug_report_needs() -> None:
+    """tsoffset's own version, and those of Python, Spark and the client."""
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"tsoffset {__version__} (Python 3.")
+    assert "pyspark 4" in result.output
+    assert "kafka-python 3" in result.output
+
+
+def test_help_and_check_load_no_spark(away: Path) -> None:
+    """Commands that run no cycle never start Spark: they do not even import it."""
+    code = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from tsoffset.cli import cli\n"
+        "assert CliRunner().invoke(cli, ['--help']).exit_code == 0\n"
+        "assert 'kafka' not in sys.modules\n"
+        f"assert CliRunner().invoke(cli, ['check', '-c', {str(away)!r}]).exit_code == 3\n"
+        "assert 'kafka' in sys.modules and 'pyspark' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+# --- bad usage and configuration ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["-c", "no-such-file.properties"],
+        ["-c", "."],
+        ["--format", "xml"],
+        ["--log-format", "xml"],
+        ["--no-such-option"],
+        ["surplus"],
+    ],
+    ids=lambda words: " ".join(words) or "nothing",
+)
+def test_bad_words_are_bad_usage(command: str, words: list[str]) -> None:
+    """Exit 2, with the option named, before anything is done."""
+    result = invoke(command, *words)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_an_unknown_flow_is_bad_usage_and_names_the_known_ones(command: str, away: Path) -> None:
+    """Exit 2 and one sentence; Spark is not started for it."""
+    result = invoke(command, "-c", str(away), "--flow", "B->C")
+    assert result.exit_code == 2
+    assert result.stderr == "error: there is no flow B->C; the configuration has A->B\n"
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_no_enabled_flow_is_bad_usage(command: str, tmp_path: Path) -> None:
+    """The sentence says how to enable one."""
+    file = tmp_path / "mm2.properties"
+    file.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n")
+    result = invoke(command, "-c", str(file))
+    assert result.exit_code == 2
+    assert "A->B.enabled = true" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--groups", "--topics"])
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_a_bad_expression_is_bad_usage(command: str, option: str, away: Path) -> None:
+    """The option and the expression are named."""
+    result = invoke(command, "-c", str(away), option, "(")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {option} (: ")
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_all_that_is_wrong_in_a_file_is_told_at_once(command: str, tmp_path: Path) -> None:
+    """Exit 2, one sentence for each problem with file and line, and no traceback."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\n"
+        "A.bootstrap.servers = a\n"
+        "B.bootstrap.servers = b:1\n"
+        "A->B.enabled = true\n"
+        "tasks.max = none\n"
+    )
+    result = invoke(command, "-c", str(file))
+    lines = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert [line.startswith("error: ") for line in lines] == [True, True]
+    assert f"{file}:2" in result.stderr
+    assert f"{file}:5" in result.stderr
+
+
+def test_the_file_may_come_from_the_environment(away: Path) -> None:
+    """`TSOFFSET_CONFIG` takes the place of `-c`, as in a container."""
+    result = invoke("check", "--flow", "x->y", env={"TSOFFSET_CONFIG": str(away)})
+    assert "no flow x->y" in result.stderr
+
+
+def test_errors_are_events_where_logs_are_json(away: Path) -> None:
+    """A reader of JSON logs meets no other line on standard error."""
+    result = invoke("sync", "-c", str(away), "--flow", "x->y", "--log-format", "json")
+    (line,) = result.stderr.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["level"]) == ("command_failed", "error")
+    assert event["message"].startswith("there is no flow x->y")
+
+
+def test_a_traceback_comes_with_debug_only(away: Path) -> None:
+    """Without `--debug` a failure is one sentence."""
+    plain = invoke("check", "-c", str(away), "--flow", "x->y")
+    debug = invoke("check", "-c", str(away), "--flow", "x->y", "--debug")
+    assert "Traceback" not in plain.stderr
+    assert "UsageError" in debug.stderr
+    assert debug.exit_code == plain.exit_code == 2
+
+
+def test_configuration_warnings_go_to_standard_error(away: Path) -> None:
+    """An unknown key is a warning with its line; the command goes on."""
+    away.write_text(away.read_text() + "A->B.topicz = x\n")
+    result = invoke("plan", "-c", str(away), env={"JAVA_HOME": "/nowhere", "PATH": "/nowhere"})
+    assert result.stderr.startswith(f"warning: {away}:5: A->B.topicz: is no known key")
+
+
+@pytest.mark.parametrize("command", CYCLE_COMMANDS)
+def test_a_machine_without_java_is_told_so(command: str, away: Path) -> None:
+    """Spark needs Java: one sentence that says so, exit 1."""
+    result = invoke(command, "-c", str(away), env={"JAVA_HOME": None, "PATH": "/nowhere"})
+    assert result.exit_code == 1
+    assert "Java" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# --- exit statuses ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["table", "json", "csv"])
+def test_check_of_an_unreachable_cluster_exits_3(format: str, away: Path) -> None:
+    """In every format; the findings are printed all the same."""
+    result = invoke("check", "-c", str(away), "--format", format)
+    assert result.exit_code == 3
+    assert "A.bootstrap.servers" in result.stdout
+    assert result.stderr == ""
+
+
+def test_skips_are_well() -> None:
+    """A row that is skipped, for whatever reason, leaves the status 0."""
+    rows = [COMMITTED, *(replace(SKIPPED, reason=reason) for reason in Reason)]
+    rows.append(replace(COMMITTED, outcome=OutcomeKind.UNCHANGED))
+    assert exit_status(Tally.of(rows), unreachable=False) == 0
+
+
+def test_a_failed_row_is_1_and_an_unreachable_cluster_3() -> None:
+    """3 outranks 1."""
+    assert exit_status(Tally.of([COMMITTED, FAILED]), unreachable=False) == 1
+    assert exit_status(Tally.of([CLUSTER_FAILED]), unreachable=True) == 3
+
+
+def test_a_reader_that_goes_away_leaves_no_traceback(away: Path) -> None:
+    """`tsoffset check | true`: nothing but the exit status tells."""
+    with start("check", "-c", str(away)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 3

@@ -1,0 +1,124 @@
+"""Logs: JSON or console on standard error, other libraries' included, never a secret."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.invoking import logging_kept
+from tsoffset.logs import HIDDEN, LogFormat, LogLevel, configure_logs, redact_event, redacted
+
+SECRET = "hunter2-canary"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    with logging_kept():
+        yield
+
+
+def test_json_logs_are_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Event, level, time and fields; standard output stays free for results."""
+    configure_logs(LogFormat.JSON, LogLevel.INFO)
+    structlog.get_logger("x").info("cycle_finished", flow="A->B", groups=3)
+    captured = capsys.readouterr()
+    event = json.loads(captured.err)
+    assert captured.out == ""
+    assert event.pop("timestamp").endswith("Z")
+    assert event == {"event": "cycle_finished", "level": "info", "flow": "A->B", "groups": 3}
+
+
+def test_the_level_leaves_out_what_is_below(capsys: pytest.CaptureFixture[str]) -> None:
+    """`warning` keeps warnings and errors."""
+    configure_logs(LogFormat.JSON, LogLevel.WARNING)
+    log = structlog.get_logger("x")
+    log.info("quiet")
+    log.warning("loud")
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["loud"]
+
+
+def test_other_libraries_log_in_the_same_format(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of another library does not break a reader of JSON; a lost connection, which is
+    answered for as a value, is no line at all."""
+    configure_logs(LogFormat.JSON, LogLevel.INFO)
+    logging.getLogger("somebody").warning("disk %s full", "a")
+    logging.getLogger("kafka.conn").error("connection lost")
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["level"]) == ("disk a full", "warning")
+
+
+@pytest.mark.parametrize("format", list(LogFormat))
+def test_a_traceback_is_part_of_its_event(
+    format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An exception is logged with its trace, in JSON as one field of one line."""
+    configure_logs(format, LogLevel.INFO)
+    error = ValueError("broken")
+    structlog.get_logger("x").error("cycle_failed", exc_info=error)
+    text = capsys.readouterr().err
+    assert "ValueError: broken" in text
+    if format is LogFormat.JSON:
+        assert "ValueError: broken" in json.loads(text)["exception"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "password",
+        "ssl.key.password",
+        "sasl.jaas.config",
+        "client_secret",
+        "sasl.oauthbearer.token",
+        "ssl.keystore.key",
+        "aws_credentials",
+    ],
+)
+@pytest.mark.parametrize("format", list(LogFormat))
+def test_a_secret_is_never_written(
+    format: LogFormat, field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a field is called that holds one, at the top or inside a mapping or a list."""
+    configure_logs(format, LogLevel.DEBUG)
+    log = structlog.get_logger("x")
+    log.warning("configured", **{field: SECRET})
+    log.warning("configured", settings={field: SECRET, "nested": {field: [SECRET]}})
+    log.warning("configured", many=[{field: SECRET}])
+    captured = capsys.readouterr()
+    assert SECRET not in captured.err + captured.out
+    assert HIDDEN in captured.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'org.x.PlainLoginModule required username="u" password="{SECRET}";',
+        f"ssl.truststore.password={SECRET}",
+        f"refused: sasl.client.secret = {SECRET}, next",
+        f'{{"password": "{SECRET}"}}',
+    ],
+)
+def test_a_secret_within_a_text_is_hidden(text: str) -> None:
+    """What another library says may quote a setting."""
+    event: dict[str, Any] = {"event": "failed", "message": text}
+    assert SECRET not in str(redact_event(None, "info", event))
+    assert HIDDEN in event["message"]
+
+
+def test_what_is_no_secret_stays() -> None:
+    """Group names and addresses that sound like secrets are readable."""
+    settings = {"bootstrap.servers": "a:1", "group": "token-service", "refused": None}
+    assert redacted(settings) == settings
+    text = "group password-reset: not authorized; grant READ"
+    assert redacted({"message": text}) == {"message": text}
+
+
+@given(st.dictionaries(st.text(), st.none() | st.integers() | st.text(max_size=5)))
+def test_redaction_keeps_names_and_never_fails(settings: dict[str, Any]) -> None:
+    """Only values are replaced, and no value makes it fail."""
+    assert list(redacted(settings)) == list(settings)
