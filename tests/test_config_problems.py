@@ -232,6 +232,13 @@ def test_lines_of_json_are_those_of_the_member_that_holds():
     assert lines["tasks.max"] == 4
 
 
+def test_lines_of_json_are_those_of_the_config_object():
+    """A member of the same name before `config` is another."""
+    text = '{"tasks.max": 1,\n"config":\n{"tasks.max": 0,\n"source.cluster.alias": "A"}}'
+    lines = {problem.key: problem.line for problem in problems(text, Format.JSON)}
+    assert lines["tasks.max"] == 3
+
+
 def test_members_beside_config_have_no_effect():
     """Connect's REST API takes settings inside `config` alone."""
     text = json.dumps({"name": "x", "tasks.max": 3, "config": CONNECTOR})
@@ -382,6 +389,7 @@ def test_warnings_never_hold_values():
         "client.id = a\\\nb",
         "replication.policy.my.setting = 1",
         "A->B.topic.filter.service = x",
+        "A->B.target.consumer.isolation.level = whatever",
     ],
 )
 def test_what_is_as_meant_is_no_warning(line):
