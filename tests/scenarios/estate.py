@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kafka import KafkaConsumer, TopicPartition
 
@@ -27,22 +27,6 @@ CLUSTERS = {
     **{"X": "A", "Y": "B", "W": "D"},
     **{"P": "A", "Q": "B"},
 }
-
-Place = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """What a consumer that went on from its group's commit got, judged by content.
-
-    `skipped` and `reread` are source offsets: of records that the group had not processed
-    and did not get although they are on the target, and of records that it got again. A copy
-    that the replicator made by repeating itself counts only if the first one was got too.
-    """
-
-    records: int
-    skipped: tuple[int, ...]
-    reread: tuple[int, ...]
 
 
 class Rows:
@@ -184,40 +168,8 @@ class Estate:
             seconds=seconds,
         )
 
-    # --- failing over -------------------------------------------------------------------
 
-    def resume(
-        self, flow: str, group: str, topic: str, committed: int, *, partition: int = 0
-    ) -> Resumed:
-        """Let a consumer of `group`, which had processed `topic` of the flow's source up to
-        `committed`, go on where the group stands on the target, to the log's end."""
-        settings = self.settings.flow(flow)
-        contents = self.contents[settings.target.alias]
-        place = (self.remote(flow, topic), partition)
-        lies_at = self.written(settings.source.alias, topic, partition)
-        on_target = contents.read(*place, isolation="read_committed")
-        first_copy: dict[bytes, int] = {}
-        for record in on_target:
-            assert record.value is not None
-            first_copy.setdefault(record.value, record.offset)
-        got = read_on(contents, group, place)
-        resumed_at = got[0].offset if got else contents.log_range(*place)[1]
-        values = [record.value for record in got if record.value is not None]
-        skipped = {lies_at[value] for value in first_copy if lies_at[value] >= committed}
-        return Resumed(
-            len(got),
-            tuple(sorted(skipped - {lies_at[value] for value in values})),
-            tuple(
-                sorted(
-                    lies_at[value]
-                    for value in {*values}
-                    if lies_at[value] < committed and first_copy[value] >= resumed_at
-                )
-            ),
-        )
-
-
-def read_on(contents: Contents, group: str, place: Place) -> list[Stored]:
+def read_on(contents: Contents, group: str, place: tuple[str, int]) -> list[Stored]:
     """What a consumer of `group` gets of a partition from its group's commit to the log's end.
 
     It fails where the group has none, rather than begin anywhere.

@@ -1,0 +1,147 @@
+"""MirrorMaker 2 killed in the middle of its work, and killed again while it repeats itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import javaproperties
+import pytest
+
+from tests.producing import numbered
+from tests.scenarios.estate import Estate, Rows, read_on, wait_until
+from tsoffset.config import Configuration
+from tsoffset.embedded import MirrorMaker, flow_properties
+from tsoffset.model import OutcomeKind, Precision
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "crashed"
+REMOTE = f"P.{TOPIC}"
+FLOW = "P->Q"
+RECORDS, TRIMMED = 8_000, 100
+# Before the first kill, and in the repeat before the second.
+FIRST_COPIED, REPEATED = 3_000, 1_000
+STAGES = ("killed", "repeating", "done")
+POSITIONS = (TRIMMED, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, RECORDS - 1, RECORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The rows of a sync in each stage, and the target's log when all was copied.
+
+    `first_copy` has the first copy of each value, `end` the log's end; `copied` is how many
+    records the first run had copied when it was killed.
+    """
+
+    estate: Estate
+    rows: Mapping[str, Rows]
+    copied: int
+    first_copy: Mapping[bytes, int]
+    end: int
+
+
+@pytest.fixture(scope="module")
+def crashed(estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Crashed:
+    """A mirror that notes what it has copied once an hour, so that it begins anew whenever it
+    is killed; synced after the first kill, after one inside the repeat, and at the end."""
+    folder = tmp_path_factory.mktemp("crash")
+    source, target = estate.contents["P"], estate.contents["Q"]
+    wanted = flow_properties(
+        source.bootstrap,
+        target.bootstrap,
+        source="P",
+        target="Q",
+        topics=TOPIC,
+        overrides={
+            "Q.offset.flush.interval.ms": "3600000",
+            # One batch at a time, so that there is a middle to be killed in.
+            "P->Q.source.consumer.max.partition.fetch.bytes": "1",
+            "heartbeats.replication.enabled": "false",
+        },
+    )
+    path = folder / "mm2.properties"
+    path.write_text(javaproperties.dumps(wanted, timestamp=None))
+    ours = Estate(estate.contents, Configuration.read(path).resolve())
+    source.create_topic(TOPIC)
+    ours.produce("P", TOPIC, numbered(RECORDS), batch=5)
+    source.delete_records(TOPIC, TRIMMED)
+    rows = {}
+
+    def sync(stage: str) -> None:
+        for position in POSITIONS:
+            source.commit_offsets(f"{stage}-{position}", {(TOPIC, 0): position})
+        rows[stage] = ours.sync(ours.flow(FLOW, f"{stage}-.*"))
+
+    def copied(at_least: int) -> bool:
+        return target.log_range(REMOTE)[1] >= at_least
+
+    mirror = MirrorMaker(path, folder)
+    try:
+        at_least = FIRST_COPIED
+        for stage in STAGES[:2]:
+            mirror.start()
+            mirror.wait_for_topic(target.bootstrap, REMOTE)
+            wait_until(partial(copied, at_least), f"{at_least} records are copied")
+            mirror.kill()
+            at_least = target.log_range(REMOTE)[1] + REPEATED
+            sync(stage)
+        values = [record.value for record in target.read(REMOTE)]
+        mirror.start()
+        ours.wait_until_mirrored(mirror, FLOW, TOPIC)
+    finally:
+        mirror.stop()
+    # The second run repeated what the first had copied, and came less far.
+    again = values.index(values[0], 1)
+    assert FIRST_COPIED <= again < len(values) < 2 * again
+    assert values[again:] == values[: len(values) - again]
+    sync("done")
+    first_copy: dict[bytes, int] = {}
+    for record in target.read(REMOTE):
+        assert record.value is not None
+        first_copy.setdefault(record.value, record.offset)
+    assert len(first_copy) == RECORDS - TRIMMED
+    return Crashed(ours, rows, again, first_copy, target.log_range(REMOTE)[1])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_nothing_is_skipped_and_no_more_is_reread_than_stated(crashed: Crashed, stage: str) -> None:
+    """Whenever it was synced, a group's consumer gets every record that the group had not
+    processed, and of the others as many as the row says at most; what it gets a second time
+    only because the mirror brought it twice is not counted."""
+    written = crashed.estate.written("P", TOPIC)
+    committed = crashed.rows[stage].committed()
+    assert committed
+    for group, resumed_at in committed.items():
+        assert group is not None
+        assert resumed_at is not None
+        row = crashed.rows[stage].of(group, TOPIC)
+        assert row.source_offset is not None
+        assert row.reread_bound is not None
+        got = {record.value for record in read_on(crashed.estate.contents["Q"], group, (REMOTE, 0))}
+        skipped = [
+            offset
+            for value, offset in written.items()
+            if offset >= row.source_offset and value not in got
+        ]
+        reread = [
+            value
+            for value, copy in crashed.first_copy.items()
+            if value in got and copy >= resumed_at and written[value] < row.source_offset
+        ]
+        assert skipped == [], row
+        assert len(reread) <= row.reread_bound, row
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_was_copied_is_found_exactly(crashed: Crashed, stage: str) -> None:
+    """A crash, a repeat that has not ended, and one that has: groups at records that the
+    target has got resume exactly at the first copy, or at the log's end if they have read all."""
+    written = crashed.estate.written("P", TOPIC)
+    lies_at = {written[value]: copy for value, copy in crashed.first_copy.items()}
+    there = RECORDS if stage == "done" else TRIMMED + crashed.copied - 1
+    for position in POSITIONS:
+        if position > there:
+            continue
+        row = crashed.rows[stage].of(f"{stage}-{position}", TOPIC)
+        assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
+        assert row.target_offset == lies_at.get(position, crashed.end), row
