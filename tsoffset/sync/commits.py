@@ -127,7 +127,7 @@ def read_commits(
                 verdict = _unsupported(work)
             elif len(topics := sharing[target]) > 1:
                 verdict = _several_topics(work.group, target, topics)
-            elif (claim := claims.on(work.group, target)) is not None:
+            elif (claim := claims.on(work.group, target, renaming)) is not None:
                 verdict = claim
             elif isinstance(committed, Failed):
                 verdict = committed
@@ -181,14 +181,14 @@ class _Claims:
         self._groups = groups
         self._offsets: dict[str, Mapping[str, GroupOffsets | Failed]] = {}
         self._claimed: dict[tuple[str, str], frozenset[TopicPartition]] = {}
-        self._may_write: dict[tuple[str, str], bool] = {}
+        self._may_write: dict[tuple[str, Renaming], bool] = {}
 
-    def on(self, group: str, target: TopicPartition) -> Skipped | None:
+    def on(self, group: str, target: TopicPartition, renaming: Renaming) -> Skipped | None:
         """Why the larger of two flows' offsets would skip the other source's records here."""
         for rival in self._rivals:
-            key = (rival.flow.name, target.topic)
+            key = (rival.flow.name, renaming)
             if key not in self._may_write:
-                self._may_write[key] = _may_write(rival.flow, target.topic)
+                self._may_write[key] = _may_write(rival.flow, renaming)
             if not self._may_write[key]:
                 continue
             if not rival.flow.group_filter.should_replicate_group(group):
@@ -226,22 +226,23 @@ class _Claims:
         return self._claimed[key]
 
 
-def _may_write(rival: FlowSettings, topic: str) -> bool:
-    """False where no topic of the rival's source is called `topic` on the target.
+def _may_write(rival: FlowSettings, renaming: Renaming) -> bool:
+    """False where the rival leaves what is renamed so to the flow that asks.
 
-    Saves reading the commits of flows that cannot meet. What a user's own policy makes of
-    names cannot be told backwards, so it may always write.
+    That is where no topic of the rival's source becomes it, which saves reading the commits
+    of flows that cannot meet; what a user's own policy makes of names cannot be told
+    backwards, so it may always. And where the rival could only fail back to a copy that the
+    flow makes: it gives way itself, and the flow does not hang on the rival's source.
     """
     policy = rival.policy
     if type(policy) not in (DefaultReplicationPolicy, IdentityReplicationPolicy):
         return True
-    alias = rival.source.alias
-    origins = (
-        topic.removeprefix(policy.format_remote_topic(alias, "")),
-        policy.format_remote_topic(rival.target.alias, topic),  # one hop back (failback)
-    )
-    renamings = _renamings(rival, [TopicPartition(origin, 0) for origin in origins])
-    return any(renaming.topic == topic for renaming in renamings.values())
+    alias, topic = rival.source.alias, renaming.topic
+    origins = [topic.removeprefix(policy.format_remote_topic(alias, ""))]
+    if renaming.reverse:
+        origins.append(policy.format_remote_topic(rival.target.alias, topic))
+    theirs = _renamings(rival, [TopicPartition(origin, 0) for origin in origins])
+    return any(one.topic == topic for one in theirs.values())
 
 
 def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -> Skipped:
