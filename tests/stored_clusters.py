@@ -9,7 +9,8 @@ import fcntl
 import json
 import os
 import pickle
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +37,10 @@ from tsoffset.settings import ClusterSettings
 
 # The setting that carries the folder to the workers: text that nobody else reads.
 FOLDER_SETTING = "client.id"
+# Files beside a cluster's that order what the next process to come by shall meet.
 DIE_AFTER_COMMIT, RAISE_AFTER_COMMIT = "die-after-commit", "raise-after-commit"
+# These hold for every process for as long as the file is there.
+DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
 
 
 class BrokenOnPurpose(RuntimeError):
@@ -71,6 +75,12 @@ class StoredCluster:
     def committed(
         self, groups: Collection[str], *, require_stable: bool
     ) -> Mapping[str, GroupOffsets | Failed]:
+        if (self._folder / f"{self._alias}.{DIE_ON_COMMITTED}").exists():
+            os._exit(1)
+        hold = self._folder / f"{self._alias}.{HOLD}"
+        if hold.exists():
+            journal(self._folder, self._alias, "held", groups)
+            until(lambda: not hold.exists())
         with self._open("committed", groups) as cluster:
             return cluster.committed(groups, require_stable=require_stable)
 
@@ -181,6 +191,21 @@ def processes(folder: Path, alias: str, verb: str) -> set[int]:
     """Which processes made such a call."""
     lines = (folder / f"{alias}.journal").read_text().splitlines()
     return {pid for name, pid, _ in map(json.loads, lines) if name == verb}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask until it holds; the test's own time limit ends it otherwise."""
+    while not condition():
+        time.sleep(0.02)
+
+
+def runs(pid: int) -> bool:
+    """True while there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:

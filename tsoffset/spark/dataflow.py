@@ -25,7 +25,7 @@ from tsoffset.settings import FlowSettings
 from tsoffset.spark import schema
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows
-from tsoffset.spark.jobs import Progress, job_group, spark_errors
+from tsoffset.spark.jobs import Jobs, Progress
 from tsoffset.spark.packing import group_tasks, in_one_task, partition_tasks
 from tsoffset.spark.tasks import Assignment, Batches, Stages
 from tsoffset.spark.worker_logs import worker_logs
@@ -71,9 +71,9 @@ def run_cycle(
     )
     found = schema.table(schema.ROWS, [])
     if start.groups:
-        cycle = _Cycle(session, task, flow, commit=commit and flow.commits, progress=notify)
-        with spark_errors(flow.name):
-            found = cycle.rows(start.groups, memory)
+        jobs = Jobs(session, flow.name, progress)
+        cycle = _Cycle(session, jobs, task, flow, commit=commit and flow.commits)
+        found = jobs.run(lambda: cycle.rows(start.groups, memory))
         found = found.sort_by([(name, "ascending") for name in ("group", *_PARTITION)])
     memory.learn(found, [work.group for work in start.groups])
     failures = schema.rows_table(failed_row(flow.name, failure) for failure in start.failures)
@@ -161,17 +161,17 @@ class _Cycle:
     def __init__(
         self,
         session: SparkSession,
+        jobs: Jobs,
         task: FlowTask,
         flow: FlowSettings,
         *,
         commit: bool,
-        progress: Progress,
     ) -> None:
         self._session = session
+        self._collect = jobs.collect
         self._task = task
         self._flow = flow
         self._commit = commit
-        self._progress = progress
         self._id = uuid.uuid4().hex
         self._limit = max(1, session.sparkContext.defaultParallelism)
         if flow.tasks_max is not None:
@@ -252,17 +252,3 @@ class _Cycle:
             if isinstance(description, TopicDescription)
             for number, partition in description.partitions.items()
         }
-
-    def _collect(self, stage: str, frame: DataFrame) -> pa.Table:
-        """Run the action, once."""
-        started = time.perf_counter()
-        with job_group(self._session, f"{self._task.flow}: {stage}", stage, self._progress):
-            table = frame.toArrow()
-        log.debug(
-            "spark_action_finished",
-            flow=self._task.flow,
-            action=stage,
-            rows=table.num_rows,
-            seconds=_since(started),
-        )
-        return table

@@ -1,105 +1,156 @@
 """Spark jobs as the driver sees them: their progress, their end before time, their failure."""
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import py4j.protocol
+import pyarrow as pa
+import structlog
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tsoffset.errors import CycleFailed
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage's name, how many of its tasks are done, and how many there are."""
 
 _POLL_SECONDS = 0.2
 _LONGEST_CAUSE = 400
+# Spark gave up, or there is no Spark any more.
+_SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
 
 
-@contextmanager
-def job_group(
-    session: SparkSession, description: str, stage: str, progress: Progress | None
-) -> Iterator[None]:
-    """Watch the jobs that the block runs; whatever ends the block ends them too."""
-    context = session.sparkContext
-    group = uuid.uuid4().hex
-    context.setJobGroup(group, description)
-    over = threading.Event()
-    watcher = None
-    if progress is not None:
-        watcher = threading.Thread(
-            target=_watch, args=(session, group, stage, progress, over), daemon=True
+class Interrupted(RuntimeError):
+    """The cycle was ended from outside; nobody waits for what it does."""
+
+
+class Jobs:
+    """The Spark jobs of one cycle.
+
+    They run in a thread of their own. pyspark cannot be interrupted: a signal's exception in
+    the middle of a call waits for the job's end all the same, and leaves the connection to
+    Java with half an answer on it.
+    """
+
+    def __init__(self, session: SparkSession, flow: str, progress: Progress | None) -> None:
+        self._context = session.sparkContext
+        self._flow = flow
+        self._progress = progress
+        self._group = uuid.uuid4().hex
+        self._stage = ""
+        self._interrupted = False
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What `work` returns, which uses Spark only by `collect`.
+
+        Whatever ends the wait for it ends its jobs too. Raises CycleFailed for what Spark
+        raises.
+        """
+        outcome: Future[T] = Future()
+        threading.Thread(target=self._work, args=(work, outcome), daemon=True).start()
+        if self._progress is not None:
+            threading.Thread(target=self._watch, args=(outcome,), daemon=True).start()
+        try:
+            return outcome.result()
+        except BaseException as error:
+            if not outcome.done():
+                self._interrupted = True
+                cancelling = threading.Thread(target=self._cancel, args=(outcome,), daemon=True)
+                cancelling.start()
+                cancelling.join()
+            elif isinstance(error, _SPARK_ERRORS):
+                raise CycleFailed(
+                    f"run cycle, flow {self._flow}: Spark gave up: {cause(error)}; the next cycle "
+                    "starts anew from the clusters"
+                ) from error
+            raise
+
+    def collect(self, stage: str, frame: DataFrame) -> pa.Table:
+        """Run the action, once."""
+        started = time.perf_counter()
+        if self._interrupted:
+            raise Interrupted(stage)
+        self._stage = stage
+        table = frame.toArrow()
+        log.debug(
+            "spark_action_finished",
+            flow=self._flow,
+            action=stage,
+            rows=table.num_rows,
+            seconds=round(time.perf_counter() - started, 3),
         )
-        watcher.start()
-    try:
-        yield
-    except BaseException:
-        with _already_failing():
-            context.cancelJobGroup(group)
-        raise
-    finally:
-        over.set()
-        if watcher is not None:
-            watcher.join()
-        with _already_failing():
-            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        return table
 
+    def _work(self, work: Callable[[], T], outcome: Future[T]) -> None:
+        try:
+            self._context.setJobGroup(self._group, f"tsoffset {self._flow}")
+            result = work()
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)
 
-@contextmanager
-def spark_errors(flow: str) -> Iterator[None]:
-    """Raise CycleFailed for what Spark raises."""
-    try:
-        yield
-    except (PySparkException, py4j.protocol.Py4JError, OSError) as error:
-        raise CycleFailed(
-            f"run cycle, flow {flow}: Spark gave up: {cause(error)}; the next cycle starts anew "
-            "from the clusters"
-        ) from error
+    def _watch(self, outcome: Future[T]) -> None:
+        assert self._progress is not None
+        told: tuple[str, int, int] | None = None
+        with _spark_may_be_gone():
+            tracker = self._context.statusTracker()
+            while not _ends_within(outcome, _POLL_SECONDS):
+                stage, done, total = self._stage, 0, 0
+                for job in tracker.getJobIdsForGroup(self._group):
+                    info = tracker.getJobInfo(job)
+                    if info is None or info.status != "RUNNING":
+                        continue
+                    for number in info.stageIds:
+                        if (found := tracker.getStageInfo(number)) is not None:
+                            done += found.numCompletedTasks
+                            total += found.numTasks
+                if total and (stage, done, total) != told:
+                    told = (stage, done, total)
+                    self._progress(*told)
+
+    def _cancel(self, outcome: Future[T]) -> None:
+        # A job that is only just being submitted does not know of the first word.
+        while not outcome.done():
+            with _spark_may_be_gone():
+                self._context.cancelJobGroup(self._group)
+            _ends_within(outcome, _POLL_SECONDS)
 
 
 def is_alive(session: SparkSession) -> bool:
     """False where the session's Spark is gone and a new session is needed."""
     try:
         return not session.sparkContext._jsc.sc().isStopped()
-    except (AttributeError, py4j.protocol.Py4JError, OSError):
+    except (AttributeError, *_SPARK_ERRORS):
         return False
 
 
-@contextmanager
-def _already_failing() -> Iterator[None]:
-    """Spark may be gone by now: the first failure is the one to tell."""
-    try:
-        yield
-    except (PySparkException, py4j.protocol.Py4JError, OSError):
-        return
-
-
-def _watch(
-    session: SparkSession, group: str, stage: str, progress: Progress, over: threading.Event
-) -> None:
-    last = (0, 0)
-    with _already_failing():
-        tracker = session.sparkContext.statusTracker()
-        while not over.wait(_POLL_SECONDS):
-            done = total = 0
-            for job in tracker.getJobIdsForGroup(group):
-                info = tracker.getJobInfo(job)
-                for number in info.stageIds if info else ():
-                    found = tracker.getStageInfo(number)
-                    if found is not None:
-                        done += found.numCompletedTasks
-                        total += found.numTasks
-            if total and (done, total) != last:
-                last = (done, total)
-                progress(stage, done, total)
-
-
-def cause(error: Exception) -> str:
+def cause(error: BaseException) -> str:
     """The sentence in what Spark says: its own first line, without the Java stack."""
     text = str(error)
     if isinstance(error, py4j.protocol.Py4JJavaError):
         text = str(error.java_exception.getMessage() or error.java_exception)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:_LONGEST_CAUSE]
+
+
+def _ends_within(outcome: Future[T], seconds: float) -> bool:
+    with suppress(Exception):
+        outcome.exception(seconds)
+    return outcome.done()
+
+
+@contextmanager
+def _spark_may_be_gone() -> Iterator[None]:
+    """The failure of the cycle itself is the one to tell."""
+    with suppress(*_SPARK_ERRORS):
+        yield

@@ -1,0 +1,561 @@
+"""Cycles on Spark over clusters in memory that the workers share through a folder.
+
+Each rule is checked in both shapes of a cycle: all in one task, and spread over many.
+"""
+
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import stored_clusters as shared
+from tsoffset import sync
+from tsoffset.errors import CycleFailed
+from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    OutcomeKind,
+    Reason,
+    Row,
+    TimestampType,
+    TopicPartition,
+)
+from tsoffset.narrowing import Narrowing
+from tsoffset.spark import CycleResult, FlowMemory, FlowTask, packing, run_cycle, spark_session
+
+pytestmark = pytest.mark.spark
+
+RECORDS = 40
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    with spark_session({"spark.master": "local[2]"}) as session:
+        yield session
+
+
+@pytest.fixture(params=["one task", "many tasks"])
+def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the cycle is laid out, which the driver alone decides."""
+    if request.param == "many tasks":
+        spread(monkeypatch)
+    return str(request.param)
+
+
+def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give even the smallest cycle as many tasks as there are cores."""
+    monkeypatch.setattr(packing, "ROWS_IN_ONE_TASK", 0)
+    monkeypatch.setattr(packing, "GROUPS_A_TASK", 1)
+    monkeypatch.setattr(packing, "POSITIONS_A_TASK", 1)
+
+
+@dataclass(slots=True)
+class World:
+    """Clusters in a folder and what runs a flow between them."""
+
+    folder: Path
+    session: SparkSession
+
+    def store(self, *clusters: MemoryCluster) -> None:
+        shared.store(self.folder, *clusters)
+
+    def task(self, *flows: str, **extra: str) -> FlowTask:
+        settings = shared.configuration(self.folder, *(flows or ("A->B",)), **extra)
+        return FlowTask(settings, "A->B", connect=shared.connect)
+
+    def cycle(
+        self, task: FlowTask | None = None, *, commit: bool = True, memory: FlowMemory | None = None
+    ) -> CycleResult:
+        return run_cycle(self.session, task or self.task(), commit=commit, memory=memory)
+
+    def asked(self, alias: str, verb: str) -> list[str]:
+        """All items that were asked of the verb, in all calls."""
+        return [item for call in shared.asked(self.folder, alias, verb) for item in call]
+
+    def order(self, alias: str, event: str) -> None:
+        shared.order(self.folder, alias, event)
+
+    def offset(self, group: str, partition: int, topic: str = "A.orders") -> int | None:
+        """What the target group has committed."""
+        with shared.stored(self.folder, "B", change=False) as target:
+            found = target.group(group).offsets.get(TopicPartition(topic, partition))
+        return None if found is None else found.offset
+
+
+@pytest.fixture
+def world(session: SparkSession, tmp_path: Path) -> World:
+    return World(tmp_path, session)
+
+
+def mirrored(groups: int = 4, brokers: int = 2) -> tuple[MemoryCluster, MemoryCluster]:
+    """A mirrors `orders` to B; every group has a commit of its own on every partition."""
+    source, target = MemoryCluster("A", brokers=brokers), MemoryCluster("B")
+    source.create_topic("orders", PARTITIONS)
+    for partition in range(PARTITIONS):
+        source.log("orders", partition).append(
+            (Message(1_000 + n, b"k%d" % n, b"v%d" % n) for n in range(RECORDS)), batch_size=5
+        )
+        for number in range(groups):
+            place = TopicPartition("orders", partition)
+            source.group(f"g{number}").offsets[place] = CommittedOffset(
+                (7 * number + 3 * partition) % (RECORDS + 1), f"note {number}"
+            )
+    mirror(source, target, {"orders": "A.orders"})
+    return source, target
+
+
+def by_place(rows: CycleResult) -> dict[tuple[str | None, str | None, int | None], Row]:
+    found = {(row.group, row.source_topic, row.partition): row for row in rows.rows}
+    assert len(found) == len(rows.rows)
+    return found
+
+
+def outcomes(result: CycleResult) -> Counter[OutcomeKind]:
+    return Counter(row.outcome for row in result.rows)
+
+
+# --- the same as in one process ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_rows_are_those_of_a_cycle_in_one_process(shape: str, commit: bool, world: World) -> None:
+    """Spark changes where the stages run, not what comes of them."""
+    source, target = mirrored()
+    source.group("g1").offsets[TopicPartition("gone", 0)] = CommittedOffset(3)
+    source.create_topic("gone")
+    target.group("g2").state = "Stable"
+    target.group("g3").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(RECORDS)
+    source.log("orders", 1).delete_records(5)
+    world.store(source, target)
+    result = world.cycle(commit=commit)
+    flow = world.task().resolve()[0]
+    expected = {
+        (row.group, row.source_topic, row.partition): row
+        for row in sync.cycle(flow, source, target, commit=commit)
+    }
+    assert by_place(result) == expected
+    assert result.groups == 4
+    assert result.positions == len(
+        {(r.source_topic, r.partition, r.source_offset) for r in result.rows}
+    )
+    assert not result.unreachable
+    reasons = {row.reason for row in result.rows} - {None}
+    assert reasons >= {Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD, Reason.TARGET_MISSING}
+    assert [(r.group, r.source_topic, r.partition) for r in result.rows] == sorted(expected)
+
+
+def test_commit_leaves_the_target_where_the_rows_say(shape: str, world: World) -> None:
+    """Each committed row stands on the target, with the source commit's metadata."""
+    world.store(*mirrored())
+    result = world.cycle()
+    assert outcomes(result) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+    with shared.stored(world.folder, "B", change=False) as target:
+        for row in result.rows:
+            assert row.group is not None
+            assert row.target_offset is not None
+            assert row.partition is not None
+            there = target.group(row.group).offsets[TopicPartition("A.orders", row.partition)]
+            assert there == CommittedOffset(row.target_offset, f"note {row.group[1:]}")
+    assert outcomes(world.cycle()) == {OutcomeKind.UNCHANGED: 4 * PARTITIONS}
+
+
+def test_work_is_spread_over_processes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cycle that is worth it reads groups and partitions in several workers at once, none of
+    them the driver; a small one has a single worker."""
+    world.store(*mirrored())
+    world.cycle(commit=False)
+    assert len(shared.processes(world.folder, "A", "committed")) == 1
+    spread(monkeypatch)
+    world.store(*mirrored())
+    world.cycle(commit=False)
+    for verb in ("committed", "read"):
+        workers = shared.processes(world.folder, "A", verb)
+        assert len(workers) == 2
+        assert os.getpid() not in workers
+
+
+def test_tasks_max_is_an_upper_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tasks.max = 1` leaves one worker, however much there is to do."""
+    spread(monkeypatch)
+    world.store(*mirrored())
+    world.cycle(world.task(tasks_max="1"))
+    assert len(shared.processes(world.folder, "A", "committed")) == 1
+
+
+# --- each thing once ---------------------------------------------------------------------
+
+
+def test_everything_is_asked_once(shape: str, world: World) -> None:
+    """No group's commits are read twice on the source, and each target group's once, just
+    before its one commit."""
+    world.store(*mirrored())
+    result = world.cycle()
+    groups = [f"g{number}" for number in range(4)]
+    assert sorted(world.asked("A", "committed")) == groups
+    assert sorted(world.asked("B", "committed")) == groups
+    committed = world.asked("B", "commit")
+    assert len(committed) == len(set(committed)) == len(result.rows)
+    questions = world.asked("A", "read")
+    assert len(questions) == len(set(questions))
+
+
+def test_worker_that_dies_after_its_commit_commits_nothing_twice(shape: str, world: World) -> None:
+    """A task that is run again reads the target anew: what its first run committed is there."""
+    world.store(*mirrored())
+    world.order("B", shared.DIE_AFTER_COMMIT)
+    result = world.cycle()
+    committed = world.asked("B", "commit")
+    assert len(committed) == len(set(committed)) == len(result.rows)
+    assert set(outcomes(result)) == (
+        {OutcomeKind.UNCHANGED}
+        if shape == "one task"
+        else {OutcomeKind.UNCHANGED, OutcomeKind.COMMITTED}
+    )
+    for row in result.rows:
+        assert row.group is not None
+        assert row.partition is not None
+        assert world.offset(row.group, row.partition) == row.target_offset
+    if shape == "many tasks":
+        # The reads are kept from the first action on: only the settling task ran again.
+        assert len(world.asked("A", "committed")) == 4
+
+
+def test_mistake_after_a_commit_is_a_failed_row(shape: str, world: World) -> None:
+    """What breaks in a worker fails the rows of its groups, and the next cycle mends them."""
+    world.store(*mirrored())
+    world.order("B", shared.RAISE_AFTER_COMMIT)
+    result = world.cycle()
+    failed = [row for row in result.rows if row.outcome is OutcomeKind.FAILED]
+    assert failed
+    assert {row.reason for row in failed} == {FailureKind.INTERNAL}
+    assert all("BrokenOnPurpose" in str(row.message) for row in failed)
+    assert len(result.rows) == 4 * PARTITIONS
+    assert outcomes(world.cycle()) == {OutcomeKind.UNCHANGED: 4 * PARTITIONS}
+    committed = world.asked("B", "commit")
+    assert len(committed) == len(set(committed))
+
+
+def test_workers_keep_their_connections(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cycle finds the clients that the one before it left open."""
+    spread(monkeypatch)
+    world.store(*mirrored())
+    world.cycle()
+    connected = [len(shared.asked(world.folder, alias, "connect")) for alias in "AB"]
+    users = len(shared.processes(world.folder, "A", "connect"))
+    for _ in range(3):
+        world.cycle()
+    for alias, before in zip("AB", connected, strict=True):
+        # A worker that had another task in the first cycle may come in new.
+        assert len(shared.asked(world.folder, alias, "connect")) <= before + users
+        assert shared.asked(world.folder, alias, "close") == []
+
+
+# --- what fails --------------------------------------------------------------------------
+
+
+def test_failed_group_and_partition_stay_rows(shape: str, world: World) -> None:
+    """A group or partition that cannot be asked costs its own rows and no others."""
+    source, target = mirrored()
+    broken = Failed(FailureKind.COORDINATOR, "made to fail")
+    source.fail(broken, verb=Verb.COMMITTED, group="g1")
+    source.fail(
+        Failed(FailureKind.NO_LEADER, "no leader"),
+        partition=TopicPartition("orders", 2),
+        verb=Verb.READ,
+    )
+    world.store(source, target)
+    result = world.cycle()
+    rows = by_place(result)
+    alone = rows.pop(("g1", None, None))
+    assert (alone.outcome, alone.reason) == (OutcomeKind.FAILED, FailureKind.COORDINATOR)
+    assert {row.outcome for (_, _, number), row in rows.items() if number == 2} == {
+        OutcomeKind.FAILED
+    }
+    assert {row.outcome for (_, _, number), row in rows.items() if number != 2} == {
+        OutcomeKind.COMMITTED
+    }
+
+
+def test_unreachable_cluster_is_one_failed_row(world: World) -> None:
+    """A cluster of which nothing answers: one row for the flow, and its sentence."""
+    source, target = mirrored()
+    target.unreachable = True
+    world.store(source, target)
+    result = world.cycle()
+    assert result.unreachable
+    (row,) = result.rows
+    assert (row.group, row.outcome, row.reason) == (
+        None,
+        OutcomeKind.FAILED,
+        FailureKind.UNREACHABLE,
+    )
+    assert "cluster B" in str(row.message)
+
+
+def test_broker_that_cannot_list_its_groups_is_a_row(world: World) -> None:
+    """The other brokers' groups are synced, and the broker is asked again in the next cycle."""
+    source, target = mirrored()
+    source.fail(Failed(FailureKind.TIMEOUT, "broker 0 is slow"), verb=Verb.GROUPS, broker=0)
+    world.store(source, target)
+    memory = FlowMemory()
+    result = world.cycle(memory=memory)
+    first, *others = result.rows
+    assert (first.group, first.reason) == (None, FailureKind.TIMEOUT)
+    assert others
+    with shared.stored(world.folder, "A") as cluster:
+        cluster.heal()
+    again = world.cycle(memory=memory)
+    assert {row.group for row in again.rows} == {f"g{number}" for number in range(4)}
+
+
+def test_worker_that_cannot_resolve_fails_its_groups(
+    shape: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `${env:...}` that only the driver has is named in the rows of the groups."""
+    world.store(*mirrored())
+    # The workers' environment is that of the session's start.
+    monkeypatch.setenv("TSOFFSET_ONLY_HERE", str(world.folder))
+    result = world.cycle(world.task(client_id="${env:TSOFFSET_ONLY_HERE}"))
+    assert outcomes(result) == {OutcomeKind.FAILED: 4}
+    assert {row.reason for row in result.rows} == {FailureKind.INTERNAL}
+    assert all("TSOFFSET_ONLY_HERE" in str(row.message) for row in result.rows)
+
+
+def test_cycle_whose_workers_all_die_fails(world: World) -> None:
+    """Spark gives up after some attempts; the session can be used for the next cycle."""
+    world.store(*mirrored())
+    (world.folder / f"A.{shared.DIE_ON_COMMITTED}").touch()
+    with pytest.raises(CycleFailed, match=r"flow A->B: Spark gave up: .*; the next cycle"):
+        world.cycle()
+    (world.folder / f"A.{shared.DIE_ON_COMMITTED}").unlink()
+    assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+
+
+class Stop(Exception):
+    """What a program's signal handler raises."""
+
+
+@pytest.fixture
+def stop_on_signal() -> Iterator[Callable[[], None]]:
+    """A way for another thread to interrupt this one."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise Stop
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    yield lambda: os.kill(os.getpid(), signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_interrupted_cycle_ends_its_tasks(world: World, stop_on_signal: Callable[[], None]) -> None:
+    """A signal ends a cycle in the middle, workers included, and the session goes on."""
+    world.store(*mirrored())
+    hold = world.folder / f"A.{shared.HOLD}"
+    hold.touch()
+
+    def interrupt() -> None:
+        shared.until(lambda: bool(shared.asked(world.folder, "A", "held")))
+        stop_on_signal()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(Stop):
+        world.cycle()
+    thread.join()
+    held = shared.processes(world.folder, "A", "held")
+    shared.until(lambda: not any(shared.runs(pid) for pid in held))
+    hold.unlink()
+    assert world.asked("B", "commit") == []
+    assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+
+
+# --- across tasks ------------------------------------------------------------------------
+
+
+def test_topic_whose_target_rewrites_timestamps_is_left_as_a_whole(
+    shape: str, world: World
+) -> None:
+    """One partition tells for the topic, also where other tasks translate and settle the rest;
+    another topic of the same groups is synced."""
+    source, target = mirrored()
+    source.create_topic("payments", PARTITIONS)
+    target.create_topic("A.payments", PARTITIONS)
+    target.log("A.payments", 1).timestamp_type = TimestampType.LOG_APPEND_TIME
+    for partition in range(PARTITIONS):
+        source.log("payments", partition).append(
+            Message(2_000 + n, b"p%d" % n, b"v") for n in range(RECORDS)
+        )
+        for number in range(4):
+            place = TopicPartition("payments", partition)
+            source.group(f"g{number}").offsets[place] = CommittedOffset(10 + number)
+    mirror(source, target, {"payments": "A.payments"})
+    world.store(source, target)
+    result = world.cycle()
+    by_topic = {
+        topic: {row.reason for row in result.rows if row.source_topic == topic}
+        for topic in ("orders", "payments")
+    }
+    assert by_topic == {"orders": {None}, "payments": {Reason.TARGET_REWRITES_TIMESTAMPS}}
+    assert not any("payments" in item for item in world.asked("B", "commit"))
+
+
+def test_two_flows_that_write_the_same_leave_it_to_neither(shape: str, world: World) -> None:
+    """Under Identity a group that has the topic on both sources is not synced; the other
+    groups are."""
+    source, _ = mirrored()
+    other = MemoryCluster("C")
+    other.create_topic("orders", PARTITIONS)
+    other.group("g1").offsets[TopicPartition("orders", 0)] = CommittedOffset(1)
+    plain = MemoryCluster("B")
+    mirror(source, plain, {"orders": "orders"})
+    world.store(source, plain, other)
+    identity = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    task = world.task("A->B", "C->B", replication_policy_class=identity)
+    result = world.cycle(task)
+    contested = {key for key, row in by_place(result).items() if row.reason is not None}
+    assert contested == {("g1", "orders", 0)}
+    assert by_place(result)["g1", "orders", 0].reason is Reason.SEVERAL_SOURCES
+    assert outcomes(result)[OutcomeKind.COMMITTED] == 4 * PARTITIONS - 1
+
+
+def test_rival_whose_names_never_collide_is_not_asked(shape: str, world: World) -> None:
+    """With remote names two flows write different topics: the other source is left alone."""
+    other = MemoryCluster("C")
+    other.create_topic("orders", PARTITIONS)
+    world.store(*mirrored(), other)
+    result = world.cycle(world.task("A->B", "C->B"))
+    assert outcomes(result) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+    assert shared.asked(world.folder, "C", "committed") == []
+
+
+# --- between cycles ----------------------------------------------------------------------
+
+
+def test_group_that_went_back_on_the_source_is_named(shape: str, world: World) -> None:
+    """The driver's memory tells a rewound source from a target that is ahead on its own."""
+    world.store(*mirrored())
+    memory = FlowMemory()
+    place = TopicPartition("orders", 0)
+    with shared.stored(world.folder, "A") as source:
+        source.group("g1").offsets[place] = CommittedOffset(30)
+        source.group("g2").offsets[place] = CommittedOffset(30)
+    world.cycle(memory=memory)
+    with shared.stored(world.folder, "A") as source:
+        source.group("g1").offsets[place] = CommittedOffset(10)
+    with shared.stored(world.folder, "B") as target:
+        target.group("g2").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(35)
+    for _ in range(2):
+        rows = by_place(world.cycle(memory=memory))
+        assert rows["g1", "orders", 0].reason is Reason.SOURCE_REWOUND
+        assert rows["g2", "orders", 0].reason is Reason.TARGET_AHEAD
+    assert world.offset("g1", 0) == 30
+    # All memory may be lost: the group stays where it is, only the reason is less precise.
+    rows = by_place(world.cycle(memory=FlowMemory()))
+    assert rows["g1", "orders", 0].reason is Reason.TARGET_AHEAD
+
+
+def test_groups_are_listed_once_per_refresh_interval(world: World) -> None:
+    """The source is asked for its groups when the interval is over; the target's groups, whose
+    state decides, every time."""
+    world.store(*mirrored())
+    memory = FlowMemory()
+    for _ in range(2):
+        world.cycle(memory=memory)
+    assert len(shared.asked(world.folder, "A", "groups")) == 1
+    assert len(shared.asked(world.folder, "B", "groups")) == 2
+    with shared.stored(world.folder, "A") as source:
+        source.group("new").offsets[TopicPartition("orders", 0)] = CommittedOffset(1)
+    memory.listed_at -= world.task().resolve()[0].refresh_groups_interval_seconds
+    assert "new" in {row.group for row in world.cycle(memory=memory).rows}
+    memory.listed_at -= 1_000_000
+    world.cycle(world.task(refresh_groups_enabled="false"), memory=memory)
+    assert len(shared.asked(world.folder, "A", "groups")) == 2
+
+
+def test_group_that_became_active_is_noticed_between_refreshes(world: World) -> None:
+    """The target's state is as of this cycle, whatever is remembered."""
+    world.store(*mirrored())
+    memory = FlowMemory()
+    world.cycle(commit=False, memory=memory)
+    with shared.stored(world.folder, "B") as target:
+        target.group("g1").state = "Stable"
+    rows = by_place(world.cycle(memory=memory))
+    assert rows["g1", "orders", 0].reason is Reason.GROUP_ACTIVE
+
+
+# --- what the user said ------------------------------------------------------------------
+
+
+def test_flow_whose_syncing_is_off_is_only_planned(shape: str, world: World) -> None:
+    """`sync.group.offsets.enabled = false` commits nothing, even where the caller would."""
+    world.store(*mirrored())
+    result = world.cycle(world.task(sync_group_offsets_enabled="false"), commit=True)
+    assert outcomes(result) == {OutcomeKind.WOULD_COMMIT: 4 * PARTITIONS}
+    assert world.asked("B", "commit") == []
+
+
+def test_narrowing_holds_in_the_workers(shape: str, world: World) -> None:
+    """`--groups` and `--topics` leave out what does not match."""
+    source, target = mirrored()
+    source.create_topic("payments")
+    source.group("g1").offsets[TopicPartition("payments", 0)] = CommittedOffset(0)
+    world.store(source, target)
+    task = replace(world.task(), narrowing=Narrowing(groups="g[12]", topics="orders"))
+    found = by_place(world.cycle(task))
+    assert set(found) == {(g, "orders", p) for g in ("g1", "g2") for p in range(PARTITIONS)}
+
+
+def test_no_group_is_no_row(world: World) -> None:
+    """A flow without groups ends well, and without a task."""
+    world.store(*mirrored(groups=0))
+    result = world.cycle()
+    assert list(result.rows) == []
+    assert (result.groups, result.positions) == (0, 0)
+    assert shared.asked(world.folder, "A", "committed") == []
+
+
+def test_timestamps_alone_draw_a_warning(world: World) -> None:
+    """Who gives up the proof is told so in every cycle."""
+    world.store(*mirrored())
+    assert world.cycle().warnings == ()
+    (warning,) = world.cycle(world.task(translation_proof="timestamps")).warnings
+    assert "translation.proof" in warning
+
+
+def test_progress_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller who asks hears which stage is under way and how far it is."""
+    spread(monkeypatch)
+    world.store(*mirrored())
+    hold = world.folder / f"A.{shared.HOLD}"
+    hold.touch()
+    told: list[tuple[str, int, int]] = []
+
+    def progress(stage: str, done: int, total: int) -> None:
+        told.append((stage, done, total))
+        if stage == "read commits":
+            hold.unlink(missing_ok=True)
+
+    run_cycle(world.session, world.task(), commit=False, progress=progress)
+    assert told[0] == ("list groups", 0, 1)
+    assert ("read commits", 0, 2) in told
+    assert all(0 <= done <= total for _, done, total in told)
+
+
+def test_nothing_of_the_configuration_is_in_sparks_own(world: World) -> None:
+    """What Spark shows of its settings holds nothing of a flow's."""
+    world.store(*mirrored())
+    world.cycle()
+    settings = json.dumps(world.session.sparkContext.getConf().getAll())
+    assert str(world.folder) not in settings
+    assert "9092" not in settings
