@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.consumer.fetcher import IsolationLevel
-from kafka.errors import NoError, for_code
+from kafka.errors import NoError, UnknownTopicOrPartitionError, for_code
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import OffsetAndMetadata
@@ -123,11 +123,19 @@ class Contents:
         else:
             wanted["assignments"] = {number: list(nodes) for number, nodes in replicas.items()}
         self.admin.create_topics({topic: wanted}, wait_for_metadata=True)
-        # Brokers name a leader before it has taken office; this asks until it answers.
         numbers = range(partitions) if replicas is None else replicas
         places = [TopicPartition(topic, number) for number in numbers]
-        self.admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-        return topic
+        deadline = time.monotonic() + READ_SECONDS
+        while True:
+            # Brokers name a leader before it has taken office; this asks until it answers.
+            try:
+                self.admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+            except UnknownTopicOrPartitionError:
+                # One of several brokers has not heard of the topic yet.
+                assert time.monotonic() < deadline, f"{topic} does not become known"
+                time.sleep(0.05)
+            else:
+                return topic
 
     def delete_topic(self, topic: str) -> None:
         """Delete `topic`, and wait until the cluster does not name it any more."""
