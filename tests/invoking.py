@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,15 +26,15 @@ def invoke(*words: str, env: Mapping[str, str | None] | None = None) -> Result:
 @contextmanager
 def logging_kept() -> Iterator[None]:
     """Put logging back at the end: a command sets it up for its whole process."""
-    loggers = [logging.getLogger(name) for name in ("", "kafka", "py4j", "pyspark")]
-    levels = [logger.level for logger in loggers]
-    handlers = loggers[0].handlers[:]
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    handle_error = socketserver.BaseServer.handle_error
     try:
         yield
     finally:
-        loggers[0].handlers[:] = handlers
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        socketserver.BaseServer.handle_error = handle_error  # type: ignore[method-assign]
         structlog.reset_defaults()
 
 

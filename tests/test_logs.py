@@ -2,6 +2,8 @@
 
 import json
 import logging
+import socket
+import socketserver
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +53,24 @@ def test_other_libraries_log_in_the_same_format(capsys: pytest.CaptureFixture[st
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
     assert (event["event"], event["level"]) == ("disk a full", "warning")
+
+
+def test_a_lost_peer_of_a_socket_server_is_no_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """When Spark's Java dies, pyspark's own servers would print a traceback past the logs."""
+    configure_logs(LogFormat.JSON, LogLevel.INFO)
+
+    class Breaking(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            raise EOFError
+
+    with (
+        socketserver.TCPServer(("127.0.0.1", 0), Breaking) as server,
+        socket.create_connection(server.server_address),
+    ):
+        server.handle_request()
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("format", list(LogFormat))

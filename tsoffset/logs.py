@@ -6,9 +6,11 @@ name says that it is a secret is never written.
 
 import logging
 import re
+import socketserver
 import sys
 from collections.abc import Mapping, MutableMapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 import structlog
@@ -24,8 +26,8 @@ _SECRET_IN_TEXT = re.compile(
     r"""(?:"[^"]*"|'[^']*'|[^\s;,]+)""",
     re.IGNORECASE,
 )
-# They log each lost connection, which the adapter answers for as a value.
-_NOISY = ("kafka", "py4j", "pyspark")
+# They log each lost connection, some on the root logger; what it means is told by ours.
+_NOISY = frozenset({"kafka", "py4j", "pyspark"})
 
 
 class LogFormat(StrEnum):
@@ -79,12 +81,12 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
+    setattr(socketserver.BaseServer, "handle_error", _log_lost_peer)  # noqa: B010 (a method)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(level.number, logging.WARNING))
     if level is not LogLevel.DEBUG:
-        for name in _NOISY:
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        handler.addFilter(_worth_telling)
 
 
 def redacted(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,6 +113,18 @@ def _redacted_value(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_redacted_value(name, inner) for inner in value]
     return value
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    return record.name.split(".")[0] not in _NOISY and _NOISY.isdisjoint(
+        Path(record.pathname).parts
+    )
+
+
+def _log_lost_peer(_server: object, _request: object, address: object) -> None:
+    """In place of what `socketserver` prints, a traceback between two rulers: Spark's Java
+    process, whose end shows in a failed cycle, is the peer of such a server."""
+    structlog.get_logger(__name__).debug("peer_lost", address=str(address), exc_info=True)
 
 
 class _StandardError:

@@ -1,6 +1,7 @@
 """`tsoffset run`: the cycles of the daemon, and what its log says of them."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from threading import Event
@@ -12,7 +13,7 @@ import structlog
 from tsoffset.commands.selection import Selection, only_planned
 from tsoffset.daemon import Ending, serve, supervise
 from tsoffset.errors import TsoffsetError
-from tsoffset.model import OutcomeKind, Reason, Row
+from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
 from tsoffset.output import Tally
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _MESSAGES_PER_CYCLE = 20
+_RowNews = tuple[Reason | FailureKind | None, str | None, str | None, int | None]
 # Skips that an operator has to end; the others pass with time or are as they should be.
 _TO_BE_REMEDIED = (
     Reason.SEVERAL_SOURCES,
@@ -85,8 +87,12 @@ class SparkBackend:
 
     def cancel(self) -> None:
         """Cancel Spark's jobs."""
-        if self._session is not None:
-            self._session.sparkContext.cancelAllJobs()
+        session = self._session
+        if session is not None:
+            try:
+                session.sparkContext.cancelAllJobs()
+            except Exception as error:
+                log.debug("cancel_failed", error=f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
         """Stop the session; what a dead one says to that does not matter."""
@@ -165,16 +171,18 @@ class Cycles:
     def _failed(self, flow: str, error: Exception, seconds: float) -> None:
         if self._stopping():
             log.info("cycle_ended_by_stop", flow=flow)
-        elif isinstance(error, TsoffsetError):
-            log.error("cycle_failed", flow=flow, error=str(error), seconds=round(seconds, 3))
-        else:
-            log.error(
-                "cycle_failed",
-                flow=flow,
-                error=f"{type(error).__name__}: {error}",
-                seconds=round(seconds, 3),
-                exc_info=error,
-            )
+            return
+        ours = isinstance(error, TsoffsetError)
+        dead = not self._backend.alive()
+        log.error(
+            "cycle_failed",
+            flow=flow,
+            error=_in_words(error, dead=dead),
+            session_died=dead,
+            seconds=round(seconds, 3),
+            # What a dying Spark raises says nothing more; anything else is a mistake of ours.
+            exc_info=None if ours or dead else error,
+        )
 
 
 class _News:
@@ -182,30 +190,35 @@ class _News:
 
     def __init__(self, flow: str) -> None:
         self._flow = flow
-        self._told: frozenset[tuple[str, str]] = frozenset()
+        self._warnings: frozenset[str] = frozenset()
+        self._rows: frozenset[_RowNews] = frozenset()
 
     def tell(self, warnings: Sequence[str], rows: Sequence[Row]) -> None:
         """Log what the last cycle of the flow did not say."""
-        found: dict[tuple[str, str], int] = {("cycle_warning", text): 1 for text in warnings}
-        for row in rows:
-            if row.outcome is OutcomeKind.FAILED or row.reason in _TO_BE_REMEDIED:
-                key = (str(row.reason), row.message or "")
-                found[key] = found.get(key, 0) + 1
-        new = {key: number for key, number in found.items() if key not in self._told}
-        for (event, message), number in list(new.items())[:_MESSAGES_PER_CYCLE]:
-            if event == "cycle_warning":
-                log.warning(event, flow=self._flow, message=message)
-            else:
-                log.warning(
-                    "rows_need_attention",
-                    flow=self._flow,
-                    reason=event,
-                    rows=number,
-                    message=message,
-                )
+        for warning in dict.fromkeys(warnings):
+            if warning not in self._warnings:
+                log.warning("cycle_warning", flow=self._flow, message=warning)
+        self._warnings = frozenset(warnings)
+        # By what a row is about, not by its words: these may hold numbers that move.
+        found = {
+            (row.reason, row.group, row.source_topic, row.partition): row
+            for row in rows
+            if row.outcome is OutcomeKind.FAILED or row.reason in _TO_BE_REMEDIED
+        }
+        new = Counter(
+            (row.reason, row.message) for key, row in found.items() if key not in self._rows
+        )
+        self._rows = frozenset(found)
+        for (reason, message), number in list(new.items())[:_MESSAGES_PER_CYCLE]:
+            log.warning(
+                "rows_need_attention",
+                flow=self._flow,
+                reason=reason,
+                rows=number,
+                message=message,
+            )
         if (more := len(new) - _MESSAGES_PER_CYCLE) > 0:
             log.warning("further_messages_left_out", flow=self._flow, messages=more)
-        self._told = frozenset(found)
 
 
 def run_daemon(selection: Selection) -> Ending:
@@ -224,6 +237,13 @@ def run_daemon(selection: Selection) -> Ending:
     ending = supervise(work, backend.cancel)
     log.info("run_stopped", ending=ending.value)
     return ending
+
+
+def _in_words(error: Exception, *, dead: bool) -> str:
+    if isinstance(error, TsoffsetError):
+        return str(error)
+    words = f"{type(error).__name__}: {error}"
+    return f"Spark has died ({words}); the next cycle starts a new session" if dead else words
 
 
 def _counted(commits: bool) -> tuple[OutcomeKind, ...]:

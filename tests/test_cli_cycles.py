@@ -1,0 +1,258 @@
+"""`plan`, `sync` and `run` as a user runs them: processes on real brokers, with Spark."""
+
+import csv
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.invoking import start
+from tests.producing import Contents, numbered
+from tsoffset.embedded import EmbeddedBroker
+from tsoffset.embedded.ports import free_port
+from tsoffset.output import FIELDS
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+SECONDS = 180
+SMALL = "spark.master = local[1]\n"
+
+
+class Mirrored:
+    """A topic of 100 records on A, copied to B from record 40 on, and a group at record 60."""
+
+    def __init__(self, source: Contents, target: Contents, unique: Callable[[str], str]) -> None:
+        self.source, self.target = source, target
+        self.topic, self.group = unique("orders"), unique("billing")
+        records = numbered(100)
+        source.create_topic(self.topic)
+        source.produce(self.topic, records)
+        target.create_topic(f"A.{self.topic}")
+        target.produce(f"A.{self.topic}", records[40:])
+        source.commit_offsets(self.group, {(self.topic, 0): (60, "kept")})
+
+    def committed(self) -> dict[tuple[str, int], tuple[int, str]]:
+        return self.target.committed_offsets(self.group)
+
+    def configuration(self, folder: Path, more: str = "", source: str | None = None) -> str:
+        """A file with the flow A->B for this group alone; its path."""
+        file = folder / "mm2.properties"
+        file.write_text(
+            "clusters = A, B, C\n"
+            f"A.bootstrap.servers = {source or self.source.bootstrap}\n"
+            f"B.bootstrap.servers = {self.target.bootstrap}\n"
+            f"C.bootstrap.servers = 127.0.0.1:{free_port()}\n"
+            "A->B.enabled = true\n"
+            f"groups = {self.group}\n" + SMALL + more
+        )
+        return str(file)
+
+
+@pytest.fixture
+def mirrored(
+    source_broker: EmbeddedBroker, target_broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> Iterator[Mirrored]:
+    with (
+        closing(Contents(source_broker.bootstrap)) as source,
+        closing(Contents(target_broker.bootstrap)) as target,
+    ):
+        yield Mirrored(source, target, unique)
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    with start(*words) as process:
+        out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_path: Path) -> None:
+    """`plan` says `would_commit` and changes nothing; `sync` commits that offset with the
+    source's metadata; a second sync says `unchanged`. A dead address of two is a warning on
+    standard error, exit 0."""
+    dead = f"127.0.0.1:{free_port()}"
+    file = mirrored.configuration(tmp_path, source=f"{dead},{mirrored.source.bootstrap}")
+    status, out, err = run("plan", "-c", file, "--format", "json")
+    (row,) = rows_of(out)
+    assert (status, row["outcome"], row["target_offset"]) == (0, "would_commit", 20)
+    assert tuple(row) == FIELDS
+    assert f"warning: cluster A: {dead} does not answer" in err
+    assert "1 would be committed" in err
+    assert mirrored.committed() == {}
+
+    status, out, err = run("sync", "-c", file, "--format", "csv")
+    (line,) = csv.DictReader(io.StringIO(out))
+    assert (status, line["outcome"], line["precision"]) == (0, "committed", "exact")
+    assert mirrored.committed() == {(f"A.{mirrored.topic}", 0): (20, "kept")}
+
+    status, out, err = run("sync", "-c", file)
+    assert status == 0
+    assert "unchanged" in out
+    assert f"{mirrored.topic}-0" in out
+    assert "A->B: 0 to commit, 1 unchanged, 0 skipped, 0 failed" in out
+    assert err.splitlines() == [line for line in err.splitlines() if line.startswith("warning: ")]
+
+
+def test_a_cluster_that_is_away_costs_its_own_flow(mirrored: Mirrored, tmp_path: Path) -> None:
+    """Two flows, one source without a reachable address: its row fails, the other flow is
+    synced, exit 3, long before anything of 30 s would have run out."""
+    file = mirrored.configuration(tmp_path, "C->B.enabled = true\nadmin.timeout.ms = 20000\n")
+    status, out, err = run("sync", "-c", file, "--format", "json", "--log-format", "json")
+    by_flow = {row["flow"]: row for row in rows_of(out)}
+    assert status == 3
+    assert by_flow["A->B"]["outcome"] == "committed"
+    failed = by_flow["C->B"]
+    assert (failed["outcome"], failed["reason"]) == ("failed", "UNREACHABLE")
+    assert (failed["group"], failed["source_topic"]) == (None, None)
+    assert "C.bootstrap.servers" in failed["message"]
+    assert mirrored.committed() == {(f"A.{mirrored.topic}", 0): (20, "kept")}
+    assert all(json.loads(line)["event"] for line in err.splitlines())
+
+
+def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: Path) -> None:
+    """`sync.group.offsets.enabled = false`: `sync` behaves as `plan`, exit 0. The reader of
+    its rows may go away meanwhile."""
+    file = mirrored.configuration(tmp_path, "sync.group.offsets.enabled = false\n")
+    with start("sync", "-c", file, "--format", "json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 0
+    assert "warning: flow A->B: sync.group.offsets.enabled is false" in err
+    assert "1 would be committed" in err
+    assert "Traceback" not in err
+    assert mirrored.committed() == {}
+
+
+class Daemon:
+    """`tsoffset run` with its log, and the processes that it started."""
+
+    def __init__(self, *words: str, folder: Path) -> None:
+        self.log_path = self._log = folder / "run.log"
+        with self._log.open("w") as log:
+            self.process = start("run", *words, "--log-format", "json", stderr=log.fileno())
+        self.children: set[int] = set()
+
+    def events(self) -> list[dict[str, Any]]:
+        complete, _, _ = self._log.read_text().rpartition("\n")
+        return [json.loads(line) for line in complete.splitlines()]
+
+    def wait_for(self, enough: Callable[[list[dict[str, Any]]], bool]) -> None:
+        """Wait until the log says enough, and remember which processes run by then."""
+        deadline = time.monotonic() + SECONDS
+        while not enough(self.events()):
+            assert self.process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.05)
+        self.children = descendants(self.process.pid)
+
+    def end(self) -> int:
+        """Send SIGTERM; the status with which it ended. Its processes must end too."""
+        self.process.terminate()
+        self.process.communicate(timeout=SECONDS)
+        deadline = time.monotonic() + SECONDS
+        while any(Path(f"/proc/{child}").exists() for child in self.children):
+            assert time.monotonic() < deadline, f"still there: {self.children}"
+            time.sleep(0.05)
+        return self.process.returncode
+
+    def __enter__(self) -> "Daemon":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self.process.terminate()
+            self.process.wait(30)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    waiting = {pid}
+    while waiting:
+        waiting = {child for child, parent in parents.items() if parent in waiting}
+        found |= waiting
+    return found
+
+
+def named(events: list[dict[str, Any]], event: str, flow: str) -> list[dict[str, Any]]:
+    return [each for each in events if each["event"] == event and each.get("flow") == flow]
+
+
+def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(
+    mirrored: Mirrored, tmp_path: Path
+) -> None:
+    """Both flows have cycle after cycle although one cluster is away; what the group commits
+    meanwhile is followed; SIGTERM ends it with status 0, and Spark's Java with it."""
+    file = mirrored.configuration(
+        tmp_path, "C->B.enabled = true\nsync.group.offsets.interval.seconds = 1\n"
+    )
+
+    def cycles(flow: str, at_least: int) -> Callable[[list[dict[str, Any]]], bool]:
+        return lambda events: len(named(events, "cycle_finished", flow)) >= at_least
+
+    with Daemon("-c", file, folder=tmp_path) as daemon:
+        daemon.wait_for(cycles("A->B", 1))
+        assert mirrored.committed() == {(f"A.{mirrored.topic}", 0): (20, "kept")}
+        mirrored.source.commit_offsets(mirrored.group, {(mirrored.topic, 0): 80})
+        done = len(named(daemon.events(), "cycle_finished", "A->B"))
+        daemon.wait_for(cycles("A->B", done + 2))
+        assert mirrored.committed()[f"A.{mirrored.topic}", 0][0] == 40
+        daemon.wait_for(cycles("C->B", 2))
+        assert daemon.children
+        assert daemon.end() == 0
+        events = daemon.events()
+    assert {each["failed"] for each in named(events, "cycle_finished", "C->B")} == {1}
+    assert len(named(events, "rows_need_attention", "C->B")) == 1
+    assert events[-1]["event"] == "run_stopped"
+    assert not [each for each in events if each["event"] == "cycle_failed"]
+
+
+def test_sigterm_ends_a_cycle_that_hangs(mirrored: Mirrored, tmp_path: Path) -> None:
+    """A cluster that accepts connections and never answers holds a cycle for ten minutes;
+    the daemon leaves it behind, and its Java ends all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        file = mirrored.configuration(tmp_path, "admin.timeout.ms = 600000\n", source=address)
+        with Daemon("-c", file, folder=tmp_path) as daemon:
+            daemon.wait_for(lambda events: bool(named(events, "cycle_started", "A->B")))
+            assert daemon.children
+            assert daemon.end() == 0
+            assert daemon.events()[-1]["ending"] == "abandoned"
+
+
+def test_run_outlives_the_death_of_spark(mirrored: Mirrored, tmp_path: Path) -> None:
+    """Spark's Java is killed: the next cycle runs in a new session."""
+    file = mirrored.configuration(tmp_path, "sync.group.offsets.interval.seconds = 1\n")
+    with Daemon("-c", file, folder=tmp_path) as daemon:
+        daemon.wait_for(lambda events: bool(named(events, "cycle_finished", "A->B")))
+        before = len(daemon.events())
+        for child in daemon.children:
+            if "java" in Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")[0]:
+                os.kill(child, signal.SIGKILL)
+        daemon.wait_for(
+            lambda events: (
+                bool(named(events[before:], "session_replaced", "A->B"))
+                and bool(named(events[before:], "cycle_finished", "A->B"))
+            )
+        )
+        assert daemon.end() == 0
