@@ -14,6 +14,7 @@ EQUAL_TIMES = "equal-times"
 COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
 GROWING = "growing"
+STREAMING = "streaming"
 RETURNING = "returning"
 CHAINED = "chained"
 # On B, mirrored to C as B.*, and from there to A as C.B.*.
@@ -24,6 +25,7 @@ COME_ROUND = f"B.A.{CHAINED}"
 SAME = "same-orders"
 SAME_RETURNING = "same-returning"
 SAME_TRANSACTIONS = "same-transactions"
+UNDECIDED = ("same-undecided-committed", "same-undecided-aborted")
 # On A and on D, both mirrored to B under this name.
 FAN_IN = "fan-in"
 # On D, whose second node will go away, mirrored to B as D.*.
@@ -46,11 +48,11 @@ TRIMMED = 100
 TOPICS: Mapping[str, Sequence[str]] = {
     "A->B": (
         *(KIP, ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, GROWING, RETURNING),
-        CHAINED,
+        *(STREAMING, CHAINED),
     ),
     "B->C": (f"A.{CHAINED}", FROM_B),
     "C->A": (COME_ROUND, f"B.{FROM_B}"),
-    "X->Y": (SAME, SAME_RETURNING, SAME_TRANSACTIONS, FAN_IN),
+    "X->Y": (SAME, SAME_RETURNING, SAME_TRANSACTIONS, *UNDECIDED, FAN_IN),
     "W->Y": (FAN_IN,),
     "D->B": (SOUND, DAMAGED, HALF_AWAY, ALL_AWAY),
 }
@@ -69,7 +71,10 @@ def fill(estate: Estate) -> None:
     """Create and fill all topics, before anything is mirrored."""
     a, d = estate.contents["A"], estate.contents["D"]
     _fill_kip_table(estate)
-    for topic in (GROWING, RETURNING, CHAINED, SAME, SAME_RETURNING, FAN_IN):
+    for topic in (
+        *(GROWING, STREAMING, RETURNING, CHAINED),
+        *(SAME, SAME_RETURNING, *UNDECIDED, FAN_IN),
+    ):
         a.create_topic(topic)
         _fill_trimmed(estate, "A", topic)
     a.create_topic(ORDERS, 2)

@@ -8,7 +8,8 @@ import javaproperties
 import pytest
 
 from tests.producing import numbered
-from tests.scenarios.estate import Estate, Rows, read_on, wait_until
+from tests.scenarios.estate import Estate, Rows, wait_until
+from tests.scenarios.judging import Judge
 from tsoffset.config import Configuration
 from tsoffset.embedded import MirrorMaker, flow_properties
 from tsoffset.model import OutcomeKind, Precision
@@ -27,17 +28,14 @@ POSITIONS = (TRIMMED, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, RECORDS -
 
 @dataclass(frozen=True, slots=True)
 class Crashed:
-    """The rows of a sync in each stage, and the target's log when all was copied.
+    """The rows of a sync in each stage, and what they are judged by when all is copied.
 
-    `first_copy` has the first copy of each value, `end` the log's end; `copied` is how many
-    records the first run had copied when it was killed.
+    `copied` is how many records the first run had copied when it was killed.
     """
 
-    estate: Estate
     rows: Mapping[str, Rows]
     copied: int
-    first_copy: Mapping[bytes, int]
-    end: int
+    judge: Judge
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +93,7 @@ def crashed(estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Crashed
     assert FIRST_COPIED <= again < len(values) < 2 * again
     assert values[again:] == values[: len(values) - again]
     sync("done")
-    first_copy: dict[bytes, int] = {}
-    for record in target.read(REMOTE):
-        assert record.value is not None
-        first_copy.setdefault(record.value, record.offset)
-    assert len(first_copy) == RECORDS - TRIMMED
-    return Crashed(ours, rows, again, first_copy, target.log_range(REMOTE)[1])
+    return Crashed(rows, again, Judge(ours, FLOW, TOPIC))
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -108,40 +101,25 @@ def test_nothing_is_skipped_and_no_more_is_reread_than_stated(crashed: Crashed, 
     """Whenever it was synced, a group's consumer gets every record that the group had not
     processed, and of the others as many as the row says at most; what it gets a second time
     only because the mirror brought it twice is not counted."""
-    written = crashed.estate.written("P", TOPIC)
-    committed = crashed.rows[stage].committed()
-    assert committed
-    for group, resumed_at in committed.items():
-        assert group is not None
-        assert resumed_at is not None
-        row = crashed.rows[stage].of(group, TOPIC)
-        assert row.source_offset is not None
+    rows = [row for row in crashed.rows[stage].all if row.outcome is OutcomeKind.COMMITTED]
+    assert rows
+    for row in rows:
         assert row.reread_bound is not None
-        got = {record.value for record in read_on(crashed.estate.contents["Q"], group, (REMOTE, 0))}
-        skipped = [
-            offset
-            for value, offset in written.items()
-            if offset >= row.source_offset and value not in got
-        ]
-        reread = [
-            value
-            for value, copy in crashed.first_copy.items()
-            if value in got and copy >= resumed_at and written[value] < row.source_offset
-        ]
-        assert skipped == [], row
-        assert len(reread) <= row.reread_bound, row
+        resumed = crashed.judge.resumed(row)
+        assert resumed.skipped == (), row
+        assert len(resumed.reread) <= row.reread_bound, row
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_was_copied_is_found_exactly(crashed: Crashed, stage: str) -> None:
     """A crash, a repeat that has not ended, and one that has: groups at records that the
     target has got resume exactly at the first copy, or at the log's end if they have read all."""
-    written = crashed.estate.written("P", TOPIC)
-    lies_at = {written[value]: copy for value, copy in crashed.first_copy.items()}
+    judge = crashed.judge
+    lies_at = {judge.source[value]: copy for value, copy in judge.first_copies.items()}
     there = RECORDS if stage == "done" else TRIMMED + crashed.copied - 1
     for position in POSITIONS:
         if position > there:
             continue
         row = crashed.rows[stage].of(f"{stage}-{position}", TOPIC)
         assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
-        assert row.target_offset == lies_at.get(position, crashed.end), row
+        assert row.target_offset == lies_at.get(position, judge.end), row
