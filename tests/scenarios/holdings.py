@@ -16,6 +16,9 @@ TRANSACTIONS = "transactions"
 GROWING = "growing"
 STREAMING = "streaming"
 RETURNING = "returning"
+SHORTENED = "shortened"
+STAMPED_HERE = "stamped-here"
+STAMPED_THERE = "stamped-there"
 CHAINED = "chained"
 # On B, mirrored to C as B.*, and from there to A as C.B.*.
 FROM_B = "from-b"
@@ -42,13 +45,14 @@ KIP_E = range(980, 991)
 
 RECORDS = 1000
 # What most logs have lost at their start before they are mirrored, so that no offset is the
-# same on both sides.
+# same on both sides; and what one mirror has lost since.
 TRIMMED = 100
+TRIMMED_THERE = 350
 
 TOPICS: Mapping[str, Sequence[str]] = {
     "A->B": (
         *(KIP, ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, GROWING, RETURNING),
-        *(STREAMING, CHAINED),
+        *(STREAMING, CHAINED, SHORTENED, STAMPED_HERE, STAMPED_THERE),
     ),
     "B->C": (f"A.{CHAINED}", FROM_B),
     "C->A": (COME_ROUND, f"B.{FROM_B}"),
@@ -72,11 +76,15 @@ def fill(estate: Estate) -> None:
     a, d = estate.contents["A"], estate.contents["D"]
     _fill_kip_table(estate)
     for topic in (
-        *(GROWING, STREAMING, RETURNING, CHAINED),
+        *(GROWING, STREAMING, RETURNING, CHAINED, SHORTENED, STAMPED_THERE),
         *(SAME, SAME_RETURNING, *UNDECIDED, FAN_IN),
     ):
         a.create_topic(topic)
         _fill_trimmed(estate, "A", topic)
+    stamping = {"message.timestamp.type": "LogAppendTime"}
+    a.create_topic(STAMPED_HERE, configs=stamping)
+    _fill_trimmed(estate, "A", STAMPED_HERE)
+    estate.contents["B"].create_topic(estate.remote("A->B", STAMPED_THERE), configs=stamping)
     a.create_topic(ORDERS, 2)
     _fill_trimmed(estate, "A", ORDERS, partitions=2)
     estate.contents["B"].create_topic(FROM_B)
@@ -108,6 +116,7 @@ def mirror(estate: Estate, running: MirrorMaker) -> None:
     wait_until(
         lambda: fan_in.log_range(FAN_IN)[1] == 2 * RECORDS - TRIMMED, "both sources have come in"
     )
+    estate.contents["B"].delete_records(estate.remote("A->B", SHORTENED), TRIMMED_THERE)
     _fill_compacted(estate, first=RECORDS)
     estate.wait_until_mirrored(running, "A->B", COMPACTED)
     # Later than all before, on either side, so that all before is in closed segments.
