@@ -143,6 +143,18 @@ def test_a_group_that_becomes_active_before_its_metadata_is_left_out_is_active()
     assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.GROUP_ACTIVE)
 
 
+def test_a_cluster_that_is_lost_before_the_second_try_keeps_what_was_committed():
+    """Only the row whose metadata was refused fails; the one beside it stands committed."""
+    estate = Estate("A", "B", max_metadata_length=20)
+    estate.write("orders", partitions=2)
+    estate.mirror("orders")
+    for number, metadata in enumerate(("x" * 21, "y")):
+        estate.commit("billing", "orders", 40, partition=number, metadata=metadata)
+    rows = cycle(flow(), estate["A"], Vanishing(estate["B"], Verb.COMMIT, calls=1))
+    assert [verdict(row) for row in rows] == [failed(FailureKind.UNREACHABLE), COMMITTED]
+    assert [verdict(row) for row in estate.sync()] == [COMMITTED, UNCHANGED]
+
+
 def test_a_commit_that_expired_on_the_target_is_made_again():
     """Offsets of groups without members expire there although the source group stays put."""
     estate = mirrored_estate()
@@ -299,33 +311,36 @@ def test_a_commit_in_an_open_transaction_is_not_past_the_log_end():
     assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_PAST_LOG_END)
 
 
-def test_a_log_end_that_cannot_be_read_again_accuses_nobody():
+@pytest.mark.parametrize("how", ["fails", "unreachable"])
+def test_a_log_end_that_cannot_be_read_again_accuses_nobody(how):
     """Without the log's own range it is not said that the topic was made anew."""
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40)
     estate.commit("billing", "A.orders", 150, on="B")
-    target = Growing(estate["B"], "A.orders", then_fails=True)
+    target = Growing(estate["B"], "A.orders", then=how)
     row = row_of(cycle(flow(), estate["A"], target), "billing")
     assert verdict(row) == skipped(Reason.TARGET_AHEAD)
 
 
 class Growing(MemoryCluster):
     """The cluster `inner`, whose topic grows before commits are read: a consumer of it reads on
-    to 120. With `then_fails` its logs cannot be asked from then on instead."""
+    to 120. Or else its logs cannot be asked from `then` on, or nothing of it can."""
 
-    def __init__(self, inner: MemoryCluster, topic: str, *, then_fails: bool = False) -> None:
+    def __init__(self, inner: MemoryCluster, topic: str, *, then: str = "grows") -> None:
         vars(self).update(vars(inner))
         self._topic = topic
-        self._then_fails = then_fails
+        self._then = then
 
     def committed(self, groups, *, require_stable):
-        if self._then_fails:
-            self.fail(broken(), verb=Verb.LOG_RANGES)
-        else:
+        if self._then == "grows":
             self.log(self._topic).append(messages("orders", range(100, 130)))
             where = TopicPartition(self._topic, 0)
             self.group("billing").offsets[where] = CommittedOffset(120)
-        return super().committed(groups, require_stable=require_stable)
+        answer = super().committed(groups, require_stable=require_stable)
+        if self._then == "fails":
+            self.fail(broken(), verb=Verb.LOG_RANGES)
+        self.unreachable = self._then == "unreachable"
+        return answer
 
 
 def test_nothing_comes_between_reading_a_groups_offsets_and_committing():
@@ -690,15 +705,19 @@ def test_a_cluster_that_is_lost_on_the_way_fails_rows(estate, side, verb):
 
 
 class Vanishing(MemoryCluster):
-    """The cluster `inner`, until it is asked `verb`: from then on it cannot be reached."""
+    """The cluster `inner`, until it has answered `calls` of `verb` and is asked once more: from
+    then on it cannot be reached."""
 
-    def __init__(self, inner: MemoryCluster, verb: Verb) -> None:
+    def __init__(self, inner: MemoryCluster, verb: Verb, *, calls: int = 0) -> None:
         vars(self).update(vars(inner))
         self._verb = verb
+        self._calls = calls
         self.groups_only = (self.alias, verb) == ("A", Verb.COMMITTED)
 
     def _asked(self, verb, items, isolation=None):
-        self.unreachable = self.unreachable or verb is self._verb
+        if verb is self._verb:
+            self.unreachable = self.unreachable or self._calls == 0
+            self._calls -= 1
         super()._asked(verb, items, isolation)
 
 
@@ -755,6 +774,17 @@ def test_fan_in_under_identity_commits_nothing():
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
         assert other.name in (row.message or "")
     assert estate["C"].commits == []
+
+
+def test_a_rival_is_asked_once_for_all_groups():
+    """Its commits are one question, however many groups and partitions could meet."""
+    estate = fan_in()
+    for number in range(5):
+        for alias in ("A", "B"):
+            estate.commit(f"g{number}", "t", 40, on=alias)
+    rows = estate.sync(A_TO_C, rivals=[B_TO_C])
+    assert [verdict(row) for row in rows] == [skipped(Reason.SEVERAL_SOURCES)] * 6
+    assert [request.verb for request in estate["B"].requests].count(Verb.COMMITTED) == 1
 
 
 def test_a_group_on_one_source_alone_has_no_rival():
@@ -1153,6 +1183,8 @@ def test_nothing_is_asked_where_there_is_nothing_to_do():
     assert estate.sync() == []
     estate["A"].group("without-commits")
     assert estate.sync() == []
+    estate["A"].group("shares", GroupType.SHARE)
+    assert [row.group for row in estate.sync()] == ["shares"]
     assert estate.asked("B", Verb.COMMITTED) == estate.asked("B", Verb.COMMIT) == 0
 
 

@@ -191,8 +191,6 @@ class _Claims:
                 self._may_write[key] = _may_write(rival.flow, renaming)
             if not self._may_write[key]:
                 continue
-            if not rival.flow.group_filter.should_replicate_group(group):
-                continue
             offsets = self._of(rival).get(group, {})
             if isinstance(offsets, Failed):
                 why = f"may write it too, and its source cannot be asked ({offsets.message})"
