@@ -98,9 +98,7 @@ def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """structlog processor: `redacted` for every event."""
-    for name, value in event.items():
-        event[name] = _redacted_value(name, value)
-    return event
+    return redacted(event)
 
 
 def _redacted_value(name: str, value: Any) -> Any:
