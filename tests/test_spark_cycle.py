@@ -7,9 +7,8 @@ import json
 import os
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +16,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
+from tests.spark_worlds import (
+    PARTITIONS,
+    RECORDS,
+    World,
+    by_place,
+    mirrored,
+    outcomes,
+    spread,
+)
 from tsoffset import sync
 from tsoffset.errors import CycleFailed
 from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror
@@ -26,17 +34,13 @@ from tsoffset.model import (
     FailureKind,
     OutcomeKind,
     Reason,
-    Row,
     TimestampType,
     TopicPartition,
 )
 from tsoffset.narrowing import Narrowing
-from tsoffset.spark import CycleResult, FlowMemory, FlowTask, packing, run_cycle, spark_session
+from tsoffset.spark import FlowMemory, run_cycle, spark_session
 
 pytestmark = pytest.mark.spark
-
-RECORDS = 40
-PARTITIONS = 3
 
 
 @pytest.fixture(scope="module")
@@ -53,76 +57,9 @@ def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
-def spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give even the smallest cycle as many tasks as there are cores."""
-    monkeypatch.setattr(packing, "ROWS_IN_ONE_TASK", 0)
-    monkeypatch.setattr(packing, "GROUPS_A_TASK", 1)
-    monkeypatch.setattr(packing, "POSITIONS_A_TASK", 1)
-
-
-@dataclass(slots=True)
-class World:
-    """Clusters in a folder and what runs a flow between them."""
-
-    folder: Path
-    session: SparkSession
-
-    def store(self, *clusters: MemoryCluster) -> None:
-        shared.store(self.folder, *clusters)
-
-    def task(self, *flows: str, **extra: str) -> FlowTask:
-        settings = shared.configuration(self.folder, *(flows or ("A->B",)), **extra)
-        return FlowTask(settings, "A->B", connect=shared.connect)
-
-    def cycle(
-        self, task: FlowTask | None = None, *, commit: bool = True, memory: FlowMemory | None = None
-    ) -> CycleResult:
-        return run_cycle(self.session, task or self.task(), commit=commit, memory=memory)
-
-    def asked(self, alias: str, verb: str) -> list[str]:
-        """All items that were asked of the verb, in all calls."""
-        return [item for call in shared.asked(self.folder, alias, verb) for item in call]
-
-    def order(self, alias: str, event: str) -> None:
-        shared.order(self.folder, alias, event)
-
-    def offset(self, group: str, partition: int, topic: str = "A.orders") -> int | None:
-        """What the target group has committed."""
-        with shared.stored(self.folder, "B", change=False) as target:
-            found = target.group(group).offsets.get(TopicPartition(topic, partition))
-        return None if found is None else found.offset
-
-
 @pytest.fixture
 def world(session: SparkSession, tmp_path: Path) -> World:
     return World(tmp_path, session)
-
-
-def mirrored(groups: int = 4, brokers: int = 2) -> tuple[MemoryCluster, MemoryCluster]:
-    """A mirrors `orders` to B; every group has a commit of its own on every partition."""
-    source, target = MemoryCluster("A", brokers=brokers), MemoryCluster("B")
-    source.create_topic("orders", PARTITIONS)
-    for partition in range(PARTITIONS):
-        source.log("orders", partition).append(
-            (Message(1_000 + n, b"k%d" % n, b"v%d" % n) for n in range(RECORDS)), batch_size=5
-        )
-        for number in range(groups):
-            place = TopicPartition("orders", partition)
-            source.group(f"g{number}").offsets[place] = CommittedOffset(
-                (7 * number + 3 * partition) % (RECORDS + 1), f"note {number}"
-            )
-    mirror(source, target, {"orders": "A.orders"})
-    return source, target
-
-
-def by_place(rows: CycleResult) -> dict[tuple[str | None, str | None, int | None], Row]:
-    found = {(row.group, row.source_topic, row.partition): row for row in rows.rows}
-    assert len(found) == len(rows.rows)
-    return found
-
-
-def outcomes(result: CycleResult) -> Counter[OutcomeKind]:
-    return Counter(row.outcome for row in result.rows)
 
 
 # --- the same as in one process ----------------------------------------------------------

@@ -1,0 +1,226 @@
+"""The session of Spark: its settings, its silence, its start and end."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests import stored_clusters as shared
+from tests.spark_functions import kill_java
+from tests.spark_worlds import World, mirrored
+from tests.stored_clusters import runs, until
+from tsoffset.errors import CycleFailed, JavaMissing
+from tsoffset.model import OutcomeKind
+from tsoffset.spark import is_alive
+from tsoffset.spark.session import session_settings, spark_session, worker_environment
+
+ROOT = Path(__file__).parents[1]
+
+
+def settings(**given: str) -> dict[str, str]:
+    """With `__` for the dots of a key."""
+    return session_settings({k.replace("__", "."): v for k, v in given.items()}, "test")
+
+
+@pytest.mark.parametrize("key", ["spark.sql.adaptive.enabled", "spark.speculation"])
+def test_what_could_run_a_task_twice_is_off(key: str) -> None:
+    """Neither is the user's to turn on: tasks commit."""
+    assert session_settings({}, "test")[key] == "false"
+    assert session_settings({key: "true"}, "test")[key] == "false"
+
+
+def test_every_other_setting_is_the_users() -> None:
+    """What we set is a default, whatever else the user says holds."""
+    assert settings()["spark.ui.enabled"] == "false"
+    given = settings(spark__ui__enabled="true", spark__executor__memory="2g")
+    assert given["spark.ui.enabled"] == "true"
+    assert given["spark.executor.memory"] == "2g"
+    assert settings()["spark.app.name"] == "test"
+    assert settings(spark__app__name="mine")["spark.app.name"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "master"),
+    [
+        (None, "local[*,4]"),
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+        ("yarn", "yarn"),
+    ],
+)
+def test_lost_worker_costs_an_attempt_and_not_the_cycle(given: str | None, master: str) -> None:
+    """On this machine Spark gives up at the first failure unless the master says otherwise."""
+    found = settings() if given is None else settings(spark__master=given)
+    assert found["spark.master"] == master
+
+
+def test_users_java_options_are_kept() -> None:
+    """Ours stand before the user's, and give way where they speak of the same."""
+    key = "spark.driver.extraJavaOptions"
+    assert settings()[key].count("log4j2.configurationFile") == 1
+    both = settings(spark__driver__extraJavaOptions="-Dmine=1")[key]
+    assert both.endswith(" -Dmine=1")
+    own = "-Dlog4j2.configurationFile=mine -XX:TieredStopAtLevel=4"
+    assert settings(spark__driver__extraJavaOptions=own)[key] == own
+    assert "Tiered" not in settings(spark__master="yarn")[key]
+
+
+def test_workers_here_run_this_interpreter() -> None:
+    """The PATH's python3 lacks a virtual environment's packages; a choice that was made stays."""
+    here = {"spark.master": "local[2]"}
+    assert worker_environment(here, {})["PYSPARK_PYTHON"] == sys.executable
+    assert "PYSPARK_PYTHON" not in worker_environment(here, {"PYSPARK_PYTHON": "/my/python"})
+    chosen = {**here, "spark.pyspark.python": "/my/python"}
+    assert worker_environment(chosen, {})["PYSPARK_PYTHON"] == "/my/python"
+
+
+def test_workers_elsewhere_run_their_own() -> None:
+    """This interpreter's path, address and packages mean nothing on another machine."""
+    assert worker_environment({"spark.master": "spark://host:7077"}, {}) == {}
+
+
+def test_workers_here_find_this_package() -> None:
+    """Also where it is run from its sources, in any directory; the user's path stays."""
+    found = worker_environment({"spark.master": "local[2]"}, {"PYTHONPATH": "/mine"})
+    assert found["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "/mine"]
+    assert found["SPARK_LOCAL_IP"] == "127.0.0.1"
+    kept = worker_environment({"spark.master": "local[2]"}, {"SPARK_LOCAL_IP": "10.0.0.1"})
+    assert kept["SPARK_LOCAL_IP"] == "10.0.0.1"
+
+
+def test_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who has no Java is told so, not shown a stack of Spark's."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(JavaMissing, match="install"), spark_session({}):
+        pass
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"spark.master": "nonsense"}, "Master must either be"),
+        ({"spark.driver.memory": "nonsense"}, "nonsense"),
+        ({"spark.master": "local[2]", "spark.driver.maxResultSize": "nonsense"}, "nonsense"),
+    ],
+)
+def test_setting_that_spark_refuses_is_named(
+    given: dict[str, str], why: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Spark's own reason in one sentence, with what to look at, and no Java on the terminal."""
+    environment = dict(os.environ)
+    with pytest.raises(CycleFailed, match=why) as refused, spark_session(given):
+        pass
+    assert "check spark.master and the other spark.* keys" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert capfd.readouterr() == ("", "")
+    ours = ("PYSPARK_PYTHON", "PYTHONPATH", "SPARK_LOCAL_IP")
+    assert [os.environ.get(key) for key in ours] == [environment.get(key) for key in ours]
+
+
+SESSION = """
+import json, os, sys
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.spark import is_alive, spark_session
+from tests.spark_functions import say_who
+
+configure_logs(LogFormat.CONSOLE, LogLevel.WARNING)
+
+def children():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit() and parent(p) == os.getpid()]
+
+def parent(pid):
+    try:
+        return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None
+
+told = []
+for master in ("local[2]", "local[1]"):
+    with spark_session({"spark.master": master}) as session:
+        java = children()
+        frame = session.range(1).mapInArrow(say_who, "executable string")
+        workers = frame.toArrow()["executable"].to_pylist()
+        told.append({"java": java, "workers": workers, "alive": is_alive(session)})
+    told[-1]["after"] = children()
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.spark
+def test_session_is_silent_and_leaves_nothing() -> None:
+    """A program with a session, and a second one after it, writes what it writes itself and not
+    a word of Spark's; its workers are this interpreter; its Java is gone when the block ends."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    first, second = json.loads(done.stdout)
+    for told in (first, second):
+        assert told["workers"] == [sys.executable] * len(told["workers"])
+        assert told["alive"]
+        assert len(told["java"]) == 1
+        assert told["after"] == []
+    assert first["java"] != second["java"]
+
+
+KILLED = """
+import os, sys
+from tests.spark_functions import java
+from tsoffset.spark import spark_session
+with spark_session({"spark.master": "local[1]"}) as session:
+    os.write(1, b"java %d\\n" % java())
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.spark
+def test_java_does_not_outlive_a_killed_program() -> None:
+    """A program that is killed outright takes its Java along."""
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", KILLED], cwd=ROOT, **streams) as program:
+        assert program.stdout is not None
+        told = next(line for line in program.stdout if line.startswith(b"java"))
+        program.kill()
+    until(lambda: not runs(int(told.split()[1])))
+
+
+@pytest.mark.spark
+def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path: Path) -> None:
+    """A session whose Java died in the middle of a cycle fails that cycle, says that it is dead
+    and ends without an error; the next session runs the cycle."""
+    with spark_session({"spark.master": "local[1]"}) as session:
+        world = World(tmp_path, session)
+        world.store(*mirrored())
+        hold = tmp_path / f"A.{shared.HOLD}"
+        hold.touch()
+
+        def kill() -> None:
+            until(lambda: bool(shared.asked(tmp_path, "A", "held")))
+            kill_java()
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        with pytest.raises(CycleFailed, match="Spark gave up"):
+            world.cycle()
+        killing.join()
+        assert not is_alive(session)
+        hold.unlink()
+    with spark_session({"spark.master": "local[1]"}) as session:
+        assert is_alive(session)
+        rows = World(tmp_path, session).cycle().rows
+        assert {row.outcome for row in rows} <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}
