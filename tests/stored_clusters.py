@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pickle
+import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from tsoffset.settings import ClusterSettings
 FOLDER_SETTING = "client.id"
 # Files beside a cluster's that order what the next process to come by shall meet.
 DIE_AFTER_COMMIT, RAISE_AFTER_COMMIT = "die-after-commit", "raise-after-commit"
+KILL_EXECUTOR_AFTER_COMMIT = "kill-executor-after-commit"
 # These hold for every process for as long as the file is there.
 DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
 
@@ -110,6 +112,9 @@ class StoredCluster:
             answer = cluster.commit(commits)
         if self._ordered(DIE_AFTER_COMMIT):
             os._exit(1)
+        if self._ordered(KILL_EXECUTOR_AFTER_COMMIT):
+            os.kill(parent(os.getppid()), signal.SIGKILL)
+            until(lambda: False)
         if self._ordered(RAISE_AFTER_COMMIT):
             raise BrokenOnPurpose("raised after a commit")
         return answer
@@ -206,6 +211,11 @@ def runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def parent(pid: int) -> int:
+    """The process that started this one. (A worker's daemon's is the executor's Java.)"""
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
 def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:
