@@ -341,7 +341,7 @@ def _carry_out(
     try:
         status = work(notices)
     except KeyboardInterrupt:
-        notices.note("interrupted", "interrupted")
+        notices.note("interrupted")
         status = INTERRUPTED
     except Exception as error:
         notices.error(error, trace=debug)

@@ -18,11 +18,9 @@ class Notices:
     def __init__(self, format: LogFormat = LogFormat.CONSOLE) -> None:
         self.format = format
 
-    def note(self, event: str, sentence: str) -> None:
-        """Something that is good to know."""
-        if self.format is LogFormat.JSON:
-            log.info(event, message=sentence)
-        else:
+    def note(self, sentence: str) -> None:
+        """Something for a person alone: where logs are JSON, events tell it."""
+        if self.format is LogFormat.CONSOLE:
             click.echo(printable(sentence), err=True)
 
     def warning(self, event: str, sentence: str) -> None:

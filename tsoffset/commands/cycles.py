@@ -1,19 +1,22 @@
 """`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
 
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from tsoffset.commands.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat
-from tsoffset.model import Row
+from tsoffset.model import OutcomeKind, Row
 from tsoffset.notices import Notices
 from tsoffset.output import Format, Output, Tally, sorted_rows
 from tsoffset.progress import progress
 from tsoffset.row_table import cycle_lines
+
+if TYPE_CHECKING:
+    from tsoffset.spark import CycleResult
 
 log = structlog.get_logger(__name__)
 
@@ -51,9 +54,24 @@ def run_once(selection: Selection, output: Output, notices: Notices, *, commit: 
                 notices.warning("cycle_warning", warning)
             rows = sorted_rows(result.rows)
             tally = Tally.of(rows)
-            print_cycle(output, notices, flow.name, rows, tally, result.seconds)
+            log.info("cycle_finished", **in_fields(result, tally, commits=commit and flow.commits))
+            _print(output, notices, flow.name, rows, f"{tally.in_words()}; {result.seconds:.1f} s")
             statuses.append(exit_status(tally, unreachable=result.unreachable))
     return max(statuses)
+
+
+def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str, Any]:
+    """What a log says of a cycle that has finished: the fields of `cycle_finished`."""
+    done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
+    kinds = (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
+    return {
+        "flow": result.flow,
+        "groups": result.groups,
+        "positions": result.positions,
+        **{kind.value: tally.outcomes[kind] for kind in kinds},
+        "reread_bound": tally.reread_bound,
+        "seconds": round(result.seconds, 3),
+    }
 
 
 def exit_status(tally: Tally, *, unreachable: bool) -> int:
@@ -61,20 +79,11 @@ def exit_status(tally: Tally, *, unreachable: bool) -> int:
     return 3 if unreachable else int(tally.failed > 0)
 
 
-def print_cycle(
-    output: Output,
-    notices: Notices,
-    flow: str,
-    rows: Sequence[Row],
-    tally: Tally,
-    seconds: float,
-) -> None:
-    """The rows on standard output; the summary below the table, else on standard error."""
-    summary = f"{tally.in_words()}; {seconds:.1f} s"
+def _print(output: Output, notices: Notices, flow: str, rows: Sequence[Row], summary: str) -> None:
+    """The rows on standard output; the summary below the table, else for a person alone."""
     if output.format is Format.TABLE:
         output.lines(cycle_lines(flow, rows, summary, output.width))
     else:
         output.records(Row, rows)
-        notices.note("cycle_finished", f"{flow}: {summary}")
+        notices.note(f"{flow}: {summary}")
     output.flush()
-    sys.stderr.flush()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import structlog
 
+from tsoffset.commands.cycles import in_fields
 from tsoffset.commands.selection import Selection, only_planned
 from tsoffset.daemon import Ending, serve, supervise
 from tsoffset.errors import TsoffsetError
@@ -149,16 +150,7 @@ class Cycles:
         rows = list(result.rows)
         self._news[name].tell(result.warnings, rows)
         tally = Tally.of(rows)
-        counts = {kind.value: tally.outcomes[kind] for kind in _counted(flow.commits)}
-        log.info(
-            "cycle_finished",
-            flow=name,
-            groups=result.groups,
-            positions=result.positions,
-            **counts,
-            reread_bound=tally.reread_bound,
-            seconds=round(result.seconds, 3),
-        )
+        log.info("cycle_finished", **in_fields(result, tally, commits=flow.commits))
         taken = self._now() - started
         if taken > flow.sync_interval_seconds:
             log.warning(
@@ -244,8 +236,3 @@ def _in_words(error: Exception, *, dead: bool) -> str:
         return str(error)
     words = f"{type(error).__name__}: {error}"
     return f"Spark has died ({words}); the next cycle starts a new session" if dead else words
-
-
-def _counted(commits: bool) -> tuple[OutcomeKind, ...]:
-    done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
-    return (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
