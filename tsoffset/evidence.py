@@ -6,11 +6,11 @@ with that position's budget. Nothing here does I/O: a question is yielded, the r
 (`tsoffset.sync`) sends its answer back.
 """
 
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from tsoffset.log_view import Copies, LogView
 from tsoffset.model import (
     Failed,
     FirstAtTime,
@@ -21,7 +21,6 @@ from tsoffset.model import (
     Side,
     Stretch,
     TimedOffset,
-    TimestampType,
     TopicPartition,
 )
 from tsoffset.settings import TranslationSettings
@@ -65,124 +64,6 @@ class Unanswered(Exception):
         self.failed = failed
 
 
-Identity = tuple[int | bytes | None, ...]
-
-
-class LogView:
-    """The known parts of one log: which offsets were read, and the data records there."""
-
-    def __init__(self, partition: TopicPartition, match: frozenset[str]) -> None:
-        self.partition = partition
-        self.range: LogRange | None = None
-        self.own_range: LogRange | None = None
-        self.times: dict[int, TimedOffset | None] = {}
-        self.rewrites_timestamps = False
-        self._match = match
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._offsets: list[int] = []
-        self._records: dict[int, Record] = {}
-        self._equals: dict[Identity, list[int]] = {}
-
-    @property
-    def start(self) -> int:
-        """The log's start."""
-        assert self.range is not None
-        return self.range.start
-
-    @property
-    def end(self) -> int:
-        """The readable end."""
-        assert self.range is not None
-        return self.range.end
-
-    @property
-    def size(self) -> int:
-        """How many records are known; grows with every stretch that brought news."""
-        return len(self._offsets)
-
-    def identity(self, record: Record) -> Identity:
-        """What must be equal for another record to be an image of this one."""
-        match = self._match
-        return (
-            record.timestamp_ms if "timestamp" in match else None,
-            record.key if "key" in match else None,
-            record.value if "value" in match else None,
-        )
-
-    def add(self, stretch: Stretch) -> None:
-        """Take in what was read; what is known already is left alone."""
-        if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            self.rewrites_timestamps = True
-        if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
-            return
-        fresh = [r for r in stretch.records if r.offset not in self._records]
-        if fresh:
-            for record in fresh:
-                self._records[record.offset] = record
-                insort(self._equals.setdefault(self.identity(record), []), record.offset)
-            at = bisect_left(self._offsets, fresh[0].offset)
-            if at == len(self._offsets) or self._offsets[at] > fresh[-1].offset:
-                self._offsets[at:at] = [r.offset for r in fresh]
-            else:
-                self._offsets = sorted(self._records)
-        self._cover(stretch.start, stretch.end)
-
-    def _cover(self, start: int, end: int) -> None:
-        first = bisect_left(self._ends, start)
-        last = bisect_right(self._starts, end)
-        if first < last:
-            start = min(start, self._starts[first])
-            end = max(end, self._ends[last - 1])
-        self._starts[first:last] = [start]
-        self._ends[first:last] = [end]
-
-    def covered_to(self, offset: int) -> int:
-        """The end of the gap-free known part that holds `offset`; `offset` if none does."""
-        at = bisect_right(self._starts, offset) - 1
-        return self._ends[at] if at >= 0 and self._ends[at] > offset else offset
-
-    def covered_from(self, offset: int) -> int:
-        """The start of the gap-free known part that reaches up to `offset`."""
-        at = bisect_left(self._starts, offset) - 1
-        return self._starts[at] if at >= 0 and self._ends[at] >= offset else offset
-
-    def at(self, offset: int) -> Record | None:
-        """The known record at `offset`."""
-        return self._records.get(offset)
-
-    def next_known(self, offset: int) -> Record | None:
-        """The first data record at or after `offset` in its gap-free known part."""
-        at = bisect_left(self._offsets, offset)
-        if at < len(self._offsets) and self._offsets[at] < self.covered_to(offset):
-            return self._records[self._offsets[at]]
-        return None
-
-    def previous_known(self, offset: int) -> Record | None:
-        """The last data record before `offset` in the gap-free known part up to it."""
-        at = bisect_left(self._offsets, offset) - 1
-        if at >= 0 and self._offsets[at] >= self.covered_from(offset):
-            return self._records[self._offsets[at]]
-        return None
-
-    def count_known(self, start: int, end: int) -> int:
-        """How many known data records lie in [start, end)."""
-        return bisect_left(self._offsets, end) - bisect_left(self._offsets, start)
-
-    def known(self, start: int, end: int) -> list[Record]:
-        """The known data records in [start, end), in order."""
-        at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
-        return [self._records[offset] for offset in self._offsets[at]]
-
-    def equals(self, identity: Identity) -> list[int]:
-        """Offsets of the known records of this identity, ascending."""
-        return self._equals.get(identity, [])
-
-    def identities(self) -> dict[Identity, list[int]]:
-        """All identities known, each with its offsets, ascending."""
-        return self._equals
-
-
 class Evidence:
     """All that a cycle knows of one source partition and its target partition.
 
@@ -212,7 +93,7 @@ class Evidence:
             Side.SOURCE: LogView(source, settings.match),
             Side.TARGET: LogView(target, settings.match),
         }
-        self._contradictions: tuple[int, int, list[int], list[int]] | None = None
+        self._copies = Copies(self.source, self.target)
 
     @property
     def source(self) -> LogView:
@@ -228,31 +109,15 @@ class Evidence:
         """The log of one side."""
         return self._views[side]
 
+    def add(self, side: Side, stretch: Stretch) -> None:
+        """Take in what was read on one side."""
+        for record in self._views[side].add(stretch):
+            self._copies.note(record)
+
     def contradicted(self, source_offset: int, target_offset: int) -> bool:
         """True where a later source record is known whose copies seen all lie below
         `target_offset`: the replicator has begun to repeat a stretch and not ended it."""
-        sizes = (self.source.size, self.target.size)
-        if self._contradictions is None or self._contradictions[:2] != sizes:
-            self._contradictions = (*sizes, *self._highest_copies())
-        _, _, offsets, lowest_after = self._contradictions
-        at = bisect_right(offsets, source_offset)
-        return at < len(offsets) and lowest_after[at] < target_offset
-
-    def _highest_copies(self) -> tuple[list[int], list[int]]:
-        """Source offsets with copies seen, and the suffix minimum of their highest copy.
-
-        Of equal source records only the first is taken: what is seen may be its copy alone.
-        """
-        copies = self.target.identities()
-        highest = sorted(
-            (offsets[0], copies[identity][-1])
-            for identity, offsets in self.source.identities().items()
-            if identity in copies
-        )
-        lowest_after = [copy for _, copy in highest]
-        for at in range(len(lowest_after) - 2, -1, -1):
-            lowest_after[at] = min(lowest_after[at], lowest_after[at + 1])
-        return [offset for offset, _ in highest], lowest_after
+        return self._copies.all_below(source_offset, target_offset)
 
 
 Conversation = Generator[Question, Answer, bool]
@@ -331,7 +196,7 @@ class Inquiry:
             raise Unanswered(answer)
         assert isinstance(answer, Stretch)
         news = view.covered_to(offset) <= offset
-        view.add(answer)
+        self.evidence.add(side, answer)
         if scan and news:
             self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)
         return view.covered_to(offset) > offset

@@ -255,10 +255,10 @@ class _Position:
 
     def _rereads_from_log_start(self) -> Generator[Question, Answer, int | None]:
         """The bound for the target's log start, where what is left of the log begins with a copy
-        of a source record >= C; None where it is not seen to.
+        of a source record >= C, or may do so; None where it is seen not to, or not seen.
 
-        Where equal records lie on both sides of C the next ones decide; the start is always
-        safe, so what stays undecided costs re-reads only.
+        The start is always safe: what stays undecided costs re-reads only. What follows the
+        first record cannot decide for it, for that may be a repeat already.
         """
         source, target = self.evidence.source, self.evidence.target
         at = target.start
@@ -267,22 +267,21 @@ class _Position:
             if not isinstance(copy, Record):
                 return None
             original = yield from self.pairs.original_of(copy)
-            equals = source.equals(target.identity(copy))
             if original is None:
-                at = copy.offset + 1
+                at = copy.offset + 1  # of a record that the source has lost, or of others
                 continue
+            equals = source.equals(target.identity(copy))
             if equals[-1] < self.offset:
                 return None
-            if equals[0] >= self.offset:
-                certain = yield from self.pairs.unmistakable(original, copy, among=equals)
-                if certain and at == target.start:
-                    return 0
-                break
-            at = copy.offset + 1
-        else:
-            return None
-        # Some of what is left may be copies of records before C that the source has lost.
-        return self._most_data_between(source.start, self.offset)
+            if (
+                at == target.start
+                and equals[0] >= self.offset
+                and (yield from self.pairs.unmistakable(original, copy, among=equals))
+            ):
+                return 0
+            # Some of what is left may be copies of records before C.
+            return self._most_data_between(source.start, self.offset)
+        return None
 
     def _from_further_back(self, previous: Record) -> Generator[Question, Answer, None]:
         """Step 8: walk from the pair of a record 2, 4, 8, ... before C; the nearest first."""

@@ -7,6 +7,7 @@ records stand on both sides of C, counting decides: between two pairs with equal
 records, equal one by one, all are pairs (docs/design.md section 1, "Alignment").
 """
 
+from bisect import bisect_left
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -93,6 +94,9 @@ class _Walk:
         if equals[-1] <= self.highest:
             repeated = equals[-1] <= self.reached.source_offset
             return (_Match.NONE if repeated else _Match.UNCLEAR), -1
+        copies = self.target.equals(self.target.identity(copy))
+        if copies[bisect_left(copies, self.reached.target_offset)] < copy.offset:
+            return _Match.UNCLEAR, -1  # met before, and not understood then
         below = equals[0] < self.offset
         if below and (equals[-1] >= self.offset or equals[0] <= self.highest):
             return _Match.UNCLEAR, -1

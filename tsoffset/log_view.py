@@ -1,0 +1,180 @@
+"""The known parts of a log on one side, and what both sides together tell of repeats."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+
+from tsoffset.model import LogRange, Record, Stretch, TimedOffset, TimestampType, TopicPartition
+
+Identity = tuple[int | bytes | None, ...]
+
+
+class LogView:
+    """The known parts of one log: which offsets were read, and the data records there."""
+
+    def __init__(self, partition: TopicPartition, match: frozenset[str]) -> None:
+        self.partition = partition
+        self.range: LogRange | None = None
+        self.own_range: LogRange | None = None
+        self.times: dict[int, TimedOffset | None] = {}
+        self.rewrites_timestamps = False
+        self._match = match
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._offsets: list[int] = []
+        self._records: dict[int, Record] = {}
+        self._equals: dict[Identity, list[int]] = {}
+
+    @property
+    def start(self) -> int:
+        """The log's start."""
+        assert self.range is not None
+        return self.range.start
+
+    @property
+    def end(self) -> int:
+        """The readable end."""
+        assert self.range is not None
+        return self.range.end
+
+    def identity(self, record: Record) -> Identity:
+        """What must be equal for another record to be an image of this one."""
+        match = self._match
+        return (
+            record.timestamp_ms if "timestamp" in match else None,
+            record.key if "key" in match else None,
+            record.value if "value" in match else None,
+        )
+
+    def add(self, stretch: Stretch) -> Sequence[Record]:
+        """Take in what was read; returns the records that were not known yet."""
+        if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            self.rewrites_timestamps = True
+        if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
+            return ()
+        fresh = [r for r in stretch.records if r.offset not in self._records]
+        if fresh:
+            for record in fresh:
+                self._records[record.offset] = record
+                insort(self._equals.setdefault(self.identity(record), []), record.offset)
+            at = bisect_left(self._offsets, fresh[0].offset)
+            if at == len(self._offsets) or self._offsets[at] > fresh[-1].offset:
+                self._offsets[at:at] = [r.offset for r in fresh]
+            else:
+                self._offsets = sorted(self._records)
+        self._cover(stretch.start, stretch.end)
+        return fresh
+
+    def _cover(self, start: int, end: int) -> None:
+        first = bisect_left(self._ends, start)
+        last = bisect_right(self._starts, end)
+        if first < last:
+            start = min(start, self._starts[first])
+            end = max(end, self._ends[last - 1])
+        self._starts[first:last] = [start]
+        self._ends[first:last] = [end]
+
+    def covered_to(self, offset: int) -> int:
+        """The end of the gap-free known part that holds `offset`; `offset` if none does."""
+        at = bisect_right(self._starts, offset) - 1
+        return self._ends[at] if at >= 0 and self._ends[at] > offset else offset
+
+    def covered_from(self, offset: int) -> int:
+        """The start of the gap-free known part that reaches up to `offset`."""
+        at = bisect_left(self._starts, offset) - 1
+        return self._starts[at] if at >= 0 and self._ends[at] >= offset else offset
+
+    def at(self, offset: int) -> Record | None:
+        """The known record at `offset`."""
+        return self._records.get(offset)
+
+    def next_known(self, offset: int) -> Record | None:
+        """The first data record at or after `offset` in its gap-free known part."""
+        at = bisect_left(self._offsets, offset)
+        if at < len(self._offsets) and self._offsets[at] < self.covered_to(offset):
+            return self._records[self._offsets[at]]
+        return None
+
+    def previous_known(self, offset: int) -> Record | None:
+        """The last data record before `offset` in the gap-free known part up to it."""
+        at = bisect_left(self._offsets, offset) - 1
+        if at >= 0 and self._offsets[at] >= self.covered_from(offset):
+            return self._records[self._offsets[at]]
+        return None
+
+    def count_known(self, start: int, end: int) -> int:
+        """How many known data records lie in [start, end)."""
+        return bisect_left(self._offsets, end) - bisect_left(self._offsets, start)
+
+    def known(self, start: int, end: int) -> list[Record]:
+        """The known data records in [start, end), in order."""
+        at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
+        return [self._records[offset] for offset in self._offsets[at]]
+
+    def equals(self, identity: Identity) -> list[int]:
+        """Offsets of the known records of this identity, ascending."""
+        return self._equals.get(identity, [])
+
+
+class Copies:
+    """The highest copy seen of each source record, to notice a repeat that was not finished.
+
+    Of equal source records only the lowest is taken: what is seen may be its copy alone.
+    As long as higher source records have higher copies, one look answers; a log with repeats
+    costs a pass over what is known, once per news.
+    """
+
+    def __init__(self, source: LogView, target: LogView) -> None:
+        self._source = source
+        self._target = target
+        self._offsets: list[int] = []
+        self._highest: dict[int, int] = {}
+        self._inversions = 0
+        self._lowest_after: list[int] | None = None
+
+    def note(self, record: Record) -> None:
+        """Take notice of a record that became known on either side."""
+        identity = self._source.identity(record)
+        originals, copies = self._source.equals(identity), self._target.equals(identity)
+        if not originals or not copies:
+            return
+        for offset in originals[1:2]:
+            self._forget(offset)
+        self._forget(originals[0])
+        self._keep(originals[0], copies[-1])
+
+    def all_below(self, source_offset: int, target_offset: int) -> bool:
+        """True where a later source record is known whose copies all lie below."""
+        at = bisect_right(self._offsets, source_offset)
+        if at == len(self._offsets):
+            return False
+        if not self._inversions:
+            return self._highest[self._offsets[at]] < target_offset
+        if self._lowest_after is None:
+            lowest = [self._highest[offset] for offset in self._offsets]
+            for place in range(len(lowest) - 2, -1, -1):
+                lowest[place] = min(lowest[place], lowest[place + 1])
+            self._lowest_after = lowest
+        return self._lowest_after[at] < target_offset
+
+    def _keep(self, offset: int, highest: int) -> None:
+        at = bisect_left(self._offsets, offset)
+        self._inversions -= self._inverted(at - 1, at)
+        self._offsets.insert(at, offset)
+        self._highest[offset] = highest
+        self._inversions += self._inverted(at - 1, at) + self._inverted(at, at + 1)
+        self._lowest_after = None
+
+    def _forget(self, offset: int) -> None:
+        if offset not in self._highest:
+            return
+        at = bisect_left(self._offsets, offset)
+        self._inversions -= self._inverted(at - 1, at) + self._inverted(at, at + 1)
+        del self._offsets[at]
+        del self._highest[offset]
+        self._inversions += self._inverted(at - 1, at)
+        self._lowest_after = None
+
+    def _inverted(self, left: int, right: int) -> bool:
+        if left < 0 or right >= len(self._offsets):
+            return False
+        return self._highest[self._offsets[left]] > self._highest[self._offsets[right]]
