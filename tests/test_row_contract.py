@@ -22,14 +22,14 @@ from tests.memory_flows import (
     verdict,
     with_floor,
 )
-from tests.replication_model import SOURCE, TARGET, World, build
-from tests.test_translation_properties import kinds
+from tests.replication_model import SOURCE, TARGET, TIMESTAMPS, Kind, World, build
 from tsoffset.memory_cluster import Message, Verb
 from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
     GroupType,
+    Isolation,
     OutcomeKind,
     Precision,
     Reason,
@@ -526,6 +526,26 @@ def test_the_first_reason_that_holds_is_named(first, second):
 
 # --- whatever the logs, the groups and the commits --------------------------------------
 
+share = st.sampled_from((0.0, 0.3, 0.6))
+kinds = st.builds(
+    Kind,
+    records=st.integers(0, 70),
+    timestamps=st.sampled_from(TIMESTAMPS),
+    twins=st.sampled_from((0.0, 0.05, 0.3)),
+    keys=st.sampled_from((0, 3, 1000)),
+    batch=st.sampled_from((1, 3, 10, 100)),
+    transactions=st.booleans(),
+    dropped=st.sampled_from((0.0, 0.0, 0.3)),
+    repeats=st.sampled_from((0, 0, 1, 3)),
+    lag=share,
+    foreign=st.sampled_from((0.0, 0.0, 0.2)),
+    source_compacted=st.booleans(),
+    target_compacted=st.booleans(),
+    source_trimmed=share,
+    target_trimmed=share,
+    isolation=st.sampled_from(Isolation),
+)
+seeds = st.integers(0, 2**32)
 target_commits = st.lists(st.one_of(st.none(), st.integers(0, 130)), min_size=1, max_size=12)
 random_settings = st.builds(
     TranslationSettings,
@@ -545,9 +565,9 @@ class Estates:
 
     @classmethod
     def of(
-        cls, world: World, translation: TranslationSettings, there: Sequence[int | None]
+        cls, kind: Kind, seed: int, translation: TranslationSettings, there: Sequence[int | None]
     ) -> "Estates":
-        positions = {}
+        world, positions = build(kind, seed), {}
         # One that has expired and one past the end, too.
         offsets = range(max(0, world.source.start - 1), world.source.end + 2)
         for number, offset in enumerate(offsets):
@@ -559,7 +579,7 @@ class Estates:
                 world.target_cluster.group(name).offsets[TARGET] = CommittedOffset(current)
             if number % 7 == 3:
                 world.target_cluster.group(name).state = "Stable"
-        return cls(world, flow(isolation=world.isolation, translation=translation), positions)
+        return cls(world, flow(isolation=kind.isolation, translation=translation), positions)
 
     def cycle(self, *, commit: bool = True) -> dict[str | None, Row]:
         """One cycle: a row for each group, each as the contract says."""
@@ -582,23 +602,20 @@ class Estates:
         return (name for name, _, _ in self.world.target_cluster.commits)
 
 
-worlds = st.builds(build, kinds, st.integers(0, 2**32))
-
-
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
-@given(worlds, random_settings, target_commits)
+@given(kinds, seeds, random_settings, target_commits)
 def test_cycles_move_groups_forward_once_and_only_to_safe_places(
-    world: World, translation: TranslationSettings, there: list[int | None]
+    kind: Kind, seed: int, translation: TranslationSettings, there: list[int | None]
 ) -> None:
     """Never backwards, never outside the log, never for active groups; what is proven is safe.
     A second cycle commits nothing and calls what the first committed `unchanged`."""
-    estate = Estates.of(world, translation, there)
-    before = estate.standing()
+    estate = Estates.of(kind, seed, translation, there)
+    world, before = estate.world, estate.standing()
     rows = estate.cycle()
     after = estate.standing()
     done = Counter(estate.commits())
@@ -634,13 +651,13 @@ def test_cycles_move_groups_forward_once_and_only_to_safe_places(
 
 
 @settings(max_examples=max(50, EXAMPLES // 5), deadline=None)
-@given(worlds, random_settings, target_commits)
+@given(kinds, seeds, random_settings, target_commits)
 def test_a_plan_is_the_sync_without_its_commits(
-    world: World, translation: TranslationSettings, there: list[int | None]
+    kind: Kind, seed: int, translation: TranslationSettings, there: list[int | None]
 ) -> None:
     """`plan` changes nothing on the target, and `sync` then does what it said, row by row."""
-    estate = Estates.of(world, translation, there)
-    before = estate.standing()
+    estate = Estates.of(kind, seed, translation, there)
+    world, before = estate.world, estate.standing()
     planned = estate.cycle(commit=False)
     assert not list(estate.commits())
     assert world.target_cluster.asked(Verb.COMMIT) == 0
@@ -666,16 +683,17 @@ strikes = st.lists(
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(worlds, target_commits, strikes)
+@given(kinds, seeds, target_commits, strikes)
 def test_failures_lose_no_row_and_move_no_group_back(
-    world: World,
+    kind: Kind,
+    seed: int,
     there: list[int | None],
     faults: list[tuple[str, Verb, int | None, int, FailureKind]],
 ) -> None:
     """Whatever fails on the way: each group has its row, what is committed is safe, and once it
     is mended the cycle ends as it would have without."""
-    estate = Estates.of(world, TranslationSettings(), there)
-    before = estate.standing()
+    estate = Estates.of(kind, seed, TranslationSettings(), there)
+    world, before = estate.world, estate.standing()
     for side, verb, group, times, kind in faults:
         cluster = world.source_cluster if side == "A" else world.target_cluster
         cluster.fail(
