@@ -66,10 +66,10 @@ class Output:
         else:
             self._write_csv(names, records)
 
-    def lines(self, lines: Iterable[Text]) -> None:
-        """Write lines of text, after an empty one if there were some before; styles only on
-        a terminal."""
-        if self._begun:
+    def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
+        """Write lines of text, after an empty one if there were some before (unless they are
+        not to stand `apart`); styles only on a terminal."""
+        if self._begun and apart:
             lines = chain([Text()], lines)
         self._begun = True
         if self._console.is_terminal:
