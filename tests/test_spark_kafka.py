@@ -1,0 +1,94 @@
+"""A cycle on Spark over real brokers, through the adapter that users get."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.producing import Contents, numbered
+from tests.spark_worlds import spread
+from tsoffset.config import Configuration
+from tsoffset.embedded.ports import free_port
+from tsoffset.model import FailureKind, OutcomeKind, Precision
+from tsoffset.spark import FlowMemory, FlowTask, run_cycle, spark_session
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+PARTITIONS, RECORDS, NOT_COPIED, GROUPS = 4, 60, 15, 5
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    with spark_session({"spark.master": "local[2]"}) as session:
+        yield session
+
+
+def configuration(folder: Path, source: str, target: str, groups: str) -> Configuration:
+    file = folder / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\n"
+        f"A.bootstrap.servers = {source}\n"
+        f"B.bootstrap.servers = {target}\n"
+        "A->B.enabled = true\n"
+        f"groups = {groups}.*\n"
+    )
+    return Configuration.read(file)
+
+
+@pytest.mark.parametrize("shape", ["one task", "many tasks"])
+def test_groups_resume_on_the_target_where_they_were(
+    shape: str,
+    session: SparkSession,
+    source: Contents,
+    target: Contents,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every group stands on the copy of its next record afterwards, or at the end of the copy
+    where it had read all; the next cycle leaves them there."""
+    if shape == "many tasks":
+        spread(monkeypatch)
+    topic, prefix = unique("orders"), unique("billing")
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(f"A.{topic}", PARTITIONS)
+    records = numbered(RECORDS)
+    for partition in range(PARTITIONS):
+        source.produce(topic, records, partition=partition, batch=7)
+        target.produce(f"A.{topic}", records[NOT_COPIED:], partition=partition, batch=11)
+    commits = {
+        f"{prefix}-{number}": {
+            (topic, partition): (RECORDS - 9 * number - partition, f"note {number}")
+            for partition in range(PARTITIONS)
+        }
+        for number in range(GROUPS)
+    }
+    for group, offsets in commits.items():
+        source.commit_offsets(group, offsets)
+    task = FlowTask(configuration(tmp_path, source.bootstrap, target.bootstrap, prefix), "A->B")
+    memory = FlowMemory()
+    result = run_cycle(session, task, commit=True, memory=memory)
+    assert {row.outcome for row in result.rows} == {OutcomeKind.COMMITTED}
+    assert {row.precision for row in result.rows} == {Precision.EXACT}
+    assert result.groups == GROUPS
+    for group, offsets in commits.items():
+        assert target.committed_offsets(group) == {
+            (f"A.{topic}", partition): (offset - NOT_COPIED, metadata)
+            for (_, partition), (offset, metadata) in offsets.items()
+        }
+    again = run_cycle(session, task, commit=True, memory=memory)
+    assert {row.outcome for row in again.rows} == {OutcomeKind.UNCHANGED}
+
+
+def test_cluster_that_is_away_is_one_failed_row(
+    session: SparkSession, source: Contents, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """No address of the target answers: the flow has one row that says so."""
+    away = f"127.0.0.1:{free_port()}"
+    task = FlowTask(configuration(tmp_path, source.bootstrap, away, unique("none")), "A->B")
+    result = run_cycle(session, task, commit=True)
+    assert result.unreachable
+    (row,) = result.rows
+    assert (row.group, row.reason) == (None, FailureKind.UNREACHABLE)
+    assert away in str(row.message)
