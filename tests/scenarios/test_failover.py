@@ -8,6 +8,8 @@ from tests.scenarios.estate import Estate, read_on
 from tests.scenarios.holdings import (
     COMPACTED,
     EQUAL_TIMES,
+    FAN_IN,
+    FROM_B,
     ORDERS,
     SAME,
     SAME_TRANSACTIONS,
@@ -15,6 +17,7 @@ from tests.scenarios.holdings import (
 )
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, TopicPartition, Translated
+from tsoffset.policy import target_topic
 from tsoffset.sync import PartitionWork, translate_partitions
 
 pytestmark = pytest.mark.integration
@@ -75,33 +78,62 @@ def test_consumer_gets_exactly_what_was_not_processed(
         assert [record.value for record in got] == not_processed, (group, offset)
 
 
-@pytest.mark.parametrize(("flow", "topic", "partition"), PLACES)
+@pytest.mark.parametrize(
+    ("flow", "topic", "partition", "step"),
+    [
+        ("A->B", ORDERS, 1, 10),
+        ("A->B", EQUAL_TIMES, 0, 3),
+        ("A->B", COMPACTED, 0, 1),
+        ("A->B", TRANSACTIONS, 0, 1),
+        ("B->C", FROM_B, 0, 10),
+        ("X->Y", SAME, 0, 10),
+        ("X->Y", SAME_TRANSACTIONS, 0, 1),
+        ("X->Y", FAN_IN, 0, 10),
+        ("W->Y", FAN_IN, 0, 10),
+        # Back to where they came from.
+        ("B->A", f"A.{ORDERS}", 0, 10),
+        ("B->A", f"A.{EQUAL_TIMES}", 0, 13),
+        ("B->A", f"A.{COMPACTED}", 0, 3),
+        ("B->A", f"A.{TRANSACTIONS}", 0, 1),
+        ("Y->X", SAME, 0, 10),
+    ],
+)
 def test_every_position_of_a_log_is_exact(
-    estate: Estate, flow: str, topic: str, partition: int
+    estate: Estate, flow: str, topic: str, partition: int, step: int
 ) -> None:
     """Whatever offset a group may have committed, holes, markers and aborted records
-    included: from its translation on lie the records from that offset on, and it says so."""
+    included: from its translation on lie the records from that offset on, and it says so.
+    What lies on one side only does not count: records of another source, and aborted ones
+    that the mirror took for records."""
     settings = estate.flow(flow)
-    isolation = settings.isolation
-    contents = estate.contents[settings.source.alias]
+    aliases = settings.source.alias, settings.target.alias
+    renaming = target_topic(settings.policy, *aliases, topic)
+    assert renaming is not None
+    contents, away = (estate.contents[alias] for alias in aliases)
     start, end = contents.log_range(topic, partition)
-    there = TopicPartition(estate.remote(flow, topic), partition)
-    source = [(r.offset, r.value) for r in contents.read(topic, partition, isolation=isolation)]
-    target = [
-        (r.offset, r.value)
-        for r in estate.contents[settings.target.alias].read(
-            there.topic, partition, isolation="read_committed"
+    source, target = (
+        [(record.offset, record.value) for record in records]
+        for records in (
+            contents.read(topic, partition, isolation=settings.isolation),
+            away.read(renaming.topic, partition, isolation="read_committed"),
         )
-    ]
+    )
+    on_both = {value for _, value in source} & {value for _, value in target}
+    assert renaming.reverse or len(on_both) == len(source)
+    source, target = (
+        [(offset, value) for offset, value in side if value in on_both] for side in (source, target)
+    )
+    offsets = (*range(start, end, step), end)
     work = PartitionWork(
         TopicPartition(topic, partition),
-        there,
-        tuple(range(start, end + 1)),
-        remote_name=flow == "A->B",
+        TopicPartition(renaming.topic, partition),
+        offsets,
+        remote_name=renaming.remote_name,
+        reverse=renaming.reverse,
     )
     with KafkaCluster(settings.source) as from_, KafkaCluster(settings.target) as to:
         positions = list(translate_partitions(settings, from_, to, [work]))
-    assert [position.offset for position in positions] == list(range(start, end + 1))
+    assert [position.offset for position in positions] == [*offsets]
     for position in positions:
         found = position.translation.outcome
         assert isinstance(found, Translated), (position.offset, found)
