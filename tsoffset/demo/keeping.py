@@ -1,0 +1,88 @@
+"""What is left behind by `--keep`, and how to explore it."""
+
+import shlex
+import sys
+from pathlib import Path
+
+from tsoffset.demo.clusters import Clusters, remote
+from tsoffset.demo.groups import GROUPS
+from tsoffset.demo.narration import Narrator
+from tsoffset.embedded import find_java, resolve_jars
+
+_TOOLS = {
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+_QUIET = """\
+status = error
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %m%n
+"""
+
+
+def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
+    """Print the commands, after writing those of Kafka's own that jars alone do not give."""
+    groups_tool, consumer_tool = _write_tools(clusters.folder)
+    ours, file = shlex.join(_this_program()), shlex.quote(str(clusters.configuration))
+    active = next(group for group in GROUPS if group.member)
+    plain = GROUPS[0]
+    narrator.step("The clusters go on running")
+    narrator.say(
+        f"To look around ({active.name} can be moved now: its consumer has left with the demo):"
+    )
+    narrator.quote(
+        [
+            f"{ours} check -c {file}",
+            f"{ours} plan -c {file}",
+            f"{ours} sync -c {file} --groups {active.name}",
+            *(
+                f"{groups_tool} --bootstrap-server {cluster.bootstrap} --describe "
+                f"--group {plain.name}"
+                for cluster in (clusters.source, clusters.target)
+            ),
+            f"{consumer_tool} --bootstrap-server {clusters.target.bootstrap} "
+            f"--topic {remote(plain.topic.name)} --from-beginning --max-messages 5",
+        ]
+    )
+    narrator.say("What they write about themselves:")
+    narrator.quote(
+        str(each.log_path) for each in (clusters.source, clusters.target, clusters.mirror)
+    )
+    processes = clusters.processes()
+    narrator.say(f"To end it all ({', '.join(processes)}):")
+    pids = " ".join(map(str, processes.values()))
+    narrator.quote([f"kill -9 {pids}; rm -r {shlex.quote(str(clusters.folder))}"])
+
+
+def _write_tools(folder: Path) -> list[str]:
+    """Scripts that run Kafka's own tools from the jars; their paths, as words of a shell."""
+    java = find_java()
+    logging = folder / "tools-log4j2.properties"
+    logging.write_text(_QUIET)
+    written = []
+    for name, main in _TOOLS.items():
+        words = [
+            str(java),
+            f"-Dlog4j2.configurationFile={logging}",
+            "-cp",
+            f"{resolve_jars(java)}/*",
+            main,
+        ]
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        path.chmod(0o755)
+        written.append(shlex.quote(str(path)))
+    return written
+
+
+def _this_program() -> list[str]:
+    """The words by which tsoffset was called."""
+    called = Path(sys.argv[0])
+    if called.name == "tsoffset":
+        return [str(called.absolute())]
+    return [sys.executable, "-m", "tsoffset"]

@@ -1,0 +1,143 @@
+"""The applications that write to the source: plain producers and one with transactions."""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.consumer.fetcher import IsolationLevel
+
+from tsoffset.demo.logs import Entry, Place
+from tsoffset.demo.topics import PARTITIONS, Fresh, Topic
+from tsoffset.errors import EmbeddedError
+
+_PATIENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.05
+_TRANSACTION = 25
+_ABORTED_EVERY = 4
+# Small batches, so that equal timestamps and closed segments begin and end anywhere.
+_FLUSH_EVERY = 190
+
+
+class Source:
+    """The topics of a cluster, to be made and filled; `written` is what consumers can get."""
+
+    def __init__(self, bootstrap: str, start_ms: int) -> None:
+        """Connect to the cluster; records are stamped from `start_ms` on."""
+        self.bootstrap = bootstrap
+        self.written: dict[Place, list[Entry]] = {}
+        self.aborted = 0
+        self._start_ms = start_ms
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._admin.close()
+
+    def create(self, topics: Iterable[Topic]) -> None:
+        """Make the topics, and wait until each partition's leader answers."""
+        wanted: Mapping[str, Any] = {
+            topic.name: {
+                "num_partitions": PARTITIONS,
+                "replication_factor": 1,
+                "configs": dict(topic.configs),
+            }
+            for topic in topics
+        }
+        self._admin.create_topics(wanted, wait_for_metadata=True)
+        places = [TopicPartition(name, number) for name in wanted for number in range(PARTITIONS)]
+        # A leader is named before it has taken office; this asks until it answers.
+        self._admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+        self.written.update({(place.topic, place.partition): [] for place in places})
+
+    def write(self, topic: Topic, until: Iterable[int]) -> None:
+        """Write each partition's records up to the number that `until` gives for it."""
+        if topic.transactional:
+            self._write_transactions(topic)
+            return
+        with closing(self._producer()) as producer:
+            for partition, end in enumerate(until):
+                there = self.written[topic.name, partition]
+                records = list(topic.fresh(partition, len(there), end, self._start_ms))
+                for at in range(0, len(records), _FLUSH_EVERY):
+                    there += _sent(producer, topic, partition, records[at : at + _FLUSH_EVERY])
+
+    def delete_head(self, topic: Topic) -> None:
+        """Delete the oldest records of each partition, as retention would."""
+        places = {
+            TopicPartition(topic.name, partition): count
+            for partition, count in enumerate(topic.deleted)
+        }
+        self._admin.delete_records(places)
+
+    def _write_transactions(self, topic: Topic) -> None:
+        """Transactions over all partitions; every fourth one is aborted, and written anew."""
+        with closing(self._producer(transactional_id=f"{topic.name}-service")) as producer:
+            producer.init_transactions()
+            for number, first in enumerate(range(0, topic.records, _TRANSACTION), start=1):
+                end = min(first + _TRANSACTION, topic.records)
+                if number % _ABORTED_EVERY == 0:
+                    aborted = self._transaction(producer, topic, first, end)
+                    producer.abort_transaction()
+                    self.aborted += sum(map(len, aborted))
+                written = self._transaction(producer, topic, first, end)
+                producer.commit_transaction()
+                for partition, entries in enumerate(written):
+                    self.written[topic.name, partition] += entries
+        self._wait_for_markers(topic)
+
+    def _transaction(
+        self, producer: KafkaProducer, topic: Topic, first: int, end: int
+    ) -> list[list[Entry]]:
+        producer.begin_transaction()
+        return [
+            _sent(producer, topic, partition, topic.fresh(partition, first, end, self._start_ms))
+            for partition in range(PARTITIONS)
+        ]
+
+    def _wait_for_markers(self, topic: Topic) -> None:
+        """Wait until the last transaction is over for readers: a commit is answered before."""
+        places = [TopicPartition(topic.name, partition) for partition in range(PARTITIONS)]
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self._ends(places, "READ_COMMITTED") != self._ends(places, "READ_UNCOMMITTED"):
+            if time.monotonic() > deadline:
+                raise EmbeddedError(
+                    f"write {topic.name}: its last transaction is not over after "
+                    f"{_PATIENCE_SECONDS:g} s; see the broker's log"
+                )
+            time.sleep(_PAUSE_SECONDS)
+
+    def _ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[Any, int]:
+        found = self._admin.list_partition_offsets(
+            dict.fromkeys(places, OffsetSpec.LATEST), isolation_level=IsolationLevel[isolation]
+        )
+        return {place: end.offset for place, end in found.items()}
+
+    def _producer(self, **settings: Any) -> KafkaProducer:
+        return KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, **settings)
+
+
+def _sent(
+    producer: KafkaProducer, topic: Topic, partition: int, records: Iterable[Fresh]
+) -> list[Entry]:
+    """Write the records, and return them where they lie."""
+    sent = [
+        (
+            record,
+            producer.send(
+                topic.name,
+                key=record.key,
+                value=record.value,
+                partition=partition,
+                timestamp_ms=record.timestamp_ms,
+            ),
+        )
+        for record in records
+    ]
+    producer.flush(_PATIENCE_SECONDS)
+    return [
+        Entry(future.get(_PATIENCE_SECONDS).offset, record.key, record.value)
+        for record, future in sent
+    ]
