@@ -462,6 +462,17 @@ def test_no_group_is_no_row(world: World) -> None:
     assert shared.asked(world.folder, "A", "committed") == []
 
 
+def test_groups_without_commits_are_no_rows(shape: str, world: World) -> None:
+    """A group that has committed nothing has nothing to sync."""
+    source, target = mirrored(groups=0)
+    for number in range(3):
+        source.group(f"g{number}")
+    world.store(source, target)
+    result = world.cycle()
+    assert list(result.rows) == []
+    assert (result.groups, result.positions) == (3, 0)
+
+
 def test_timestamps_alone_draw_a_warning(world: World) -> None:
     """Who gives up the proof is told so in every cycle."""
     world.store(*mirrored())

@@ -6,6 +6,7 @@ domain's values in between. Absent is null, an enum is its word.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -299,69 +300,47 @@ def rewritten_topics_table(topics: Sequence[str], settle_tasks: int) -> pa.Table
 def settlements_of(rows: pa.Table) -> Iterator[Settlement]:
     """The settlements of a table like SETTLEMENTS, which holds nothing else."""
     for values in tuples(rows, SETTLEMENTS):
-        (
-            _,
-            _,
-            group,
-            topic,
-            partition,
-            offset,
-            metadata,
-            leader_epoch,
-            target_topic,
-            target_partition,
-            remote_name,
-            reverse,
-            active,
-            *rest,
-        ) = values
-        source = None if topic is None else _partition(topic, partition)
+        row = dict(zip(SETTLEMENTS.names, values, strict=True))
         commit = SourceCommit(
-            group,
-            source,
-            None if offset is None else CommittedOffset(offset, metadata, leader_epoch),
-            None if target_topic is None else _partition(target_topic, target_partition),
-            remote_name,
-            reverse,
-            active,
-            _no_of(*rest[:4]),
+            row["group"],
+            _partition(row["source_topic"], row["partition"]),
+            None
+            if row["source_offset"] is None
+            else CommittedOffset(row["source_offset"], row["metadata"], row["leader_epoch"]),
+            _partition(row["target_topic"], row["target_partition"]),
+            row["remote_name"],
+            row["reverse"],
+            row["target_active"],
+            _no_of(row, "verdict"),
         )
-        last = None if rest[4] is None else Remembered(rest[4], rest[5])
-        position = None
-        if source is not None and offset is not None:
-            position = _position(source, offset, *rest[6:])
-        yield Settlement(commit, position, last)
+        last = row["remembered_source_offset"]
+        yield Settlement(
+            commit,
+            _position_of(commit, row),
+            None if last is None else Remembered(last, row["remembered_target_offset"]),
+        )
 
 
-def _position(
-    source: TopicPartition,
-    offset: int,
-    target_offset: int | None,
-    precision: str | None,
-    reread_bound: int | None,
-    same_from: int,
-    same_to: int,
-    reason: str | None,
-    failure: str | None,
-    message: str | None,
-    flags: int | None,
-    timestamp_ms: int | None,
-    start: int | None,
-    end: int | None,
-    rewrites: bool | None,
-) -> TranslatedPosition | None:
-    outcome: Outcome | None = _no_of(reason, failure, message, flags)
-    if target_offset is not None:
-        assert precision is not None
-        outcome = Translated(target_offset, Precision(precision), reread_bound, same_from, same_to)
+def _position_of(commit: SourceCommit, row: Mapping[str, Any]) -> TranslatedPosition | None:
+    outcome: Outcome | None = _no_of(row, "outcome")
+    if row["target_offset"] is not None:
+        outcome = Translated(
+            row["target_offset"],
+            Precision(row["precision"]),
+            row["reread_bound"],
+            row["same_from"],
+            row["same_to"],
+        )
     if outcome is None:
         return None
+    assert commit.partition is not None
+    assert commit.committed is not None
     return TranslatedPosition(
-        source,
-        offset,
-        Translation(outcome, timestamp_ms),
-        None if start is None or end is None else LogRange(start, end),
-        bool(rewrites),
+        commit.partition,
+        commit.committed.offset,
+        Translation(outcome, row["source_timestamp_ms"]),
+        None if row["target_start"] is None else LogRange(row["target_start"], row["target_end"]),
+        row["rewrites_timestamps"],
     )
 
 
@@ -370,7 +349,7 @@ def _position(
 
 def rows_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as ROWS."""
-    return table(ROWS, [tuple(getattr(row, name) for name in ROWS.names) for row in rows])
+    return table(ROWS, map(attrgetter(*ROWS.names), rows))
 
 
 def rows_of(rows: pa.Table) -> Iterator[Row]:
@@ -398,20 +377,23 @@ def _no_tuple(no: Skipped | Failed | None) -> tuple[Any, ...]:
             return (None, kind, message, missing | group_active << 1 | metadata_too_large << 2)
 
 
-def _no_of(
-    reason: str | None, failure: str | None, message: str | None, flags: int | None
-) -> Skipped | Failed | None:
+def _no_of(row: Mapping[str, Any], prefix: str) -> Skipped | Failed | None:
+    reason, failure = row[f"{prefix}_reason"], row[f"{prefix}_failure"]
     if reason is not None:
-        return Skipped(Reason(reason), message or "")
-    if failure is not None:
-        bits = flags or 0
-        return Failed(
-            FailureKind(failure), message or "", bool(bits & 1), bool(bits & 2), bool(bits & 4)
-        )
-    return None
+        return Skipped(Reason(reason), row[f"{prefix}_message"])
+    if failure is None:
+        return None
+    flags = row[f"{prefix}_flags"]
+    return Failed(
+        FailureKind(failure),
+        row[f"{prefix}_message"],
+        missing=bool(flags & 1),
+        group_active=bool(flags & 2),
+        metadata_too_large=bool(flags & 4),
+    )
 
 
 @lru_cache(maxsize=100_000)
-def _partition(topic: str, partition: int) -> TopicPartition:
+def _partition(topic: str | None, partition: int | None) -> TopicPartition | None:
     """One value for each partition, however many rows name it."""
-    return TopicPartition(topic, partition)
+    return None if topic is None or partition is None else TopicPartition(topic, partition)

@@ -1,7 +1,7 @@
 """The Spark session of this process, with the rules that keep a cycle honest.
 
-docs/design.md section 3: no adaptive execution and no speculation, since both may run a
-task a second time; workers run this interpreter where they run on this machine.
+docs/design.md section 3: adaptive execution and speculation are off, for tasks commit;
+workers run this interpreter where they run on this machine.
 """
 
 import os
@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from tsoffset.embedded.java import find_java
 from tsoffset.errors import CycleFailed
+from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.jobs import cause
 from tsoffset.spark.jvm import Jvm
 
@@ -34,8 +35,10 @@ _LOCAL = re.compile(r"local(?:\[(?P<threads>\d+|\*)\])?")
 
 _ALWAYS = {
     "spark.sql.adaptive.enabled": "false",
-    # It runs a slow task a second time while the first one goes on, and tasks commit.
+    # A slow task would be run a second time while it goes on, and tasks commit.
     "spark.speculation": "false",
+    # The types that our tables have (tsoffset.spark.schema).
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
 _UNLESS_SET = {
     "spark.ui.enabled": "false",
@@ -51,8 +54,9 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session of Spark, on this machine's cores unless `spark.master` says otherwise.
 
-    `spark_settings` are the user's `spark.*` keys. The session and its Java process end with
-    the block. Raises JavaMissing and JavaTooOld, and CycleFailed where Spark does not start.
+    `spark_settings` are the user's `spark.*` keys. The session, its Java process and the
+    clients that this process keeps for its cycles end with the block. Raises JavaMissing and
+    JavaTooOld, and CycleFailed where Spark does not start.
     """
     started = time.perf_counter()
     find_java()
@@ -83,6 +87,7 @@ def spark_session(
         with suppress(PySparkException, py4j.protocol.Py4JError, OSError):
             session.stop()
         jvm.close()
+        CLIENTS.close_idle(all_of_them=True)
 
 
 def session_settings(spark_settings: Mapping[str, str], app_name: str) -> dict[str, str]:
