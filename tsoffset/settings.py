@@ -131,6 +131,24 @@ class Settings:
                 )
         return chosen
 
+    def rivals_of(self, flow: FlowSettings) -> tuple[FlowSettings, ...]:
+        """The other flows that commit on the same target cluster.
+
+        One cluster may have two aliases: a bootstrap address in common tells.
+        """
+        addresses = set(flow.target.bootstrap_servers)
+        return tuple(
+            other
+            for other in self.flows
+            if other.name != flow.name
+            and other.enabled
+            and other.commits
+            and (
+                other.target.alias == flow.target.alias
+                or addresses.intersection(other.target.bootstrap_servers)
+            )
+        )
+
     def _flows_in_words(self) -> str:
         if not self.flows:
             example = "->".join(self.clusters[:2]) if len(self.clusters) > 1 else "A->B"

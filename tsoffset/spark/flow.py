@@ -11,7 +11,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.config import Configuration
 from tsoffset.model import GroupListings, OutcomeKind, Row
 from tsoffset.narrowing import Narrowing
-from tsoffset.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark.clients import Connect
 from tsoffset.spark.schema import REMEMBERED, rows_of
 
@@ -45,26 +45,7 @@ class FlowTask:
         """
         settings = self.configuration.resolve()
         flow = settings.flow(self.flow)
-        return self.narrowing.apply(flow), rival_flows(flow, settings)
-
-
-def rival_flows(flow: FlowSettings, settings: Settings) -> tuple[FlowSettings, ...]:
-    """The other flows that commit on the same target cluster.
-
-    One cluster may have two aliases: a bootstrap address in common tells.
-    """
-    addresses = set(flow.target.bootstrap_servers)
-    return tuple(
-        other
-        for other in settings.flows
-        if other.name != flow.name
-        and other.enabled
-        and other.commits
-        and (
-            other.target.alias == flow.target.alias
-            or addresses.intersection(other.target.bootstrap_servers)
-        )
-    )
+        return self.narrowing.apply(flow), settings.rivals_of(flow)
 
 
 @dataclass(slots=True)
