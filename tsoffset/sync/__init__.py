@@ -11,11 +11,12 @@ from tsoffset.model import Row, TopicPartition
 from tsoffset.plan import Remembered
 from tsoffset.settings import FlowSettings
 from tsoffset.sync.commits import GroupWork, Preflight, Rival, preflight, read_commits
-from tsoffset.sync.rounds import PartitionWork, partition_work, translate_partitions
+from tsoffset.sync.rounds import Observe, PartitionWork, partition_work, translate_partitions
 from tsoffset.sync.settle import Settlement, failed_row, settle_groups, whole_topic
 
 __all__ = [
     "GroupWork",
+    "Observe",
     "PartitionWork",
     "Preflight",
     "Rival",

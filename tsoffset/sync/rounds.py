@@ -5,7 +5,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -19,6 +19,7 @@ from tsoffset.model import (
     FirstAtTime,
     Isolation,
     LogRange,
+    Position,
     ReadFrom,
     Side,
     TopicPartition,
@@ -28,6 +29,9 @@ from tsoffset.settings import FlowSettings
 from tsoffset.translate import Talk, Translation, translate
 
 log = structlog.get_logger(__name__)
+
+Observe = Callable[[Position, Question, Answer], None]
+"""Told each question that a position asks, with its answer, in the order of its conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,17 @@ def partition_work(commits: Iterable[SourceCommit]) -> list[PartitionWork]:
 
 
 def translate_partitions(
-    flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    work: Sequence[PartitionWork],
+    *,
+    observe: Observe | None = None,
 ) -> Iterator[TranslatedPosition]:
     """Translate all positions of the partitions, all conversations in rounds together.
 
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
-    own conversations only.
+    own conversations only. `observe` listens to all of them.
     """
     talks: list[_Talk] = []
     for part in work:
@@ -76,7 +85,7 @@ def translate_partitions(
             remote_name=part.remote_name,
             reverse=part.reverse,
         )
-        talks += [_Talk(part, offset, evidence) for offset in part.offsets]
+        talks += [_Talk(part, offset, evidence, observe) for offset in part.offsets]
     sides = {Side.SOURCE: (source, flow.isolation), Side.TARGET: (target, Isolation.READ_COMMITTED)}
     waiting = [talk for talk in talks if talk.go_on(None)]
     rounds = 0
@@ -100,16 +109,22 @@ def translate_partitions(
 class _Talk:
     """One conversation under way."""
 
-    def __init__(self, work: PartitionWork, offset: int, evidence: Evidence) -> None:
+    def __init__(
+        self, work: PartitionWork, offset: int, evidence: Evidence, observe: Observe | None
+    ) -> None:
         self.work = work
         self.offset = offset
         self.evidence = evidence
         self.question: Question | None = None
         self.translation: Translation | None = None
         self._talk: Talk = translate(offset, evidence)
+        self._observe = observe
 
     def go_on(self, answer: Answer) -> bool:
         """Send the answer (None to begin); True where another question is open."""
+        if self._observe is not None and self.question is not None:
+            place = Position(self.work.source.topic, self.work.source.partition, self.offset)
+            self._observe(place, self.question, answer)
         try:
             self.question = self._talk.send(answer)
         except StopIteration as stop:
