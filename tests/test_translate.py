@@ -316,6 +316,14 @@ def test_under_identity_a_log_end_needs_a_proven_mirror() -> None:
     assert resumes(Mirror().write(range(20)).copy().outcome(20, remote_name=False))[0] == 20
 
 
+def test_failback_under_identity_does_not_pass_what_the_replica_never_had() -> None:
+    """The same name on both sides does not tell which is the mirror: here the target is the
+    original, with records behind the last one that was copied."""
+    replica = Mirror().write(range(8)).copy()
+    replica.target.append([Message(NOW_MS + n, b"k%d" % n, b"v%d" % n) for n in (8, 9)])
+    assert resumes(replica.outcome(8, remote_name=False)) == (8, Precision.EXACT, 0)
+
+
 def test_read_committed_flows_pass_over_aborted_records() -> None:
     """Aborted records do not count for R, nor does their absence on the target."""
     mirrored = Mirror().write(range(5))

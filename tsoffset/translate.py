@@ -185,18 +185,23 @@ class _Position:
         last = yield from self.ask.previous_data(SOURCE, self.offset)
         if isinstance(last, Record):
             self.timestamp_ms = last.timestamp_ms
-        pair = None
+        pair, complete = None, False
         if isinstance(last, Record):
             if not self.evidence.reverse:
                 pair = yield from self.pairs.at_both_ends(last)
+                complete = pair is not None
             for scan in (False, True):
                 if pair is None:
                     pair = yield from self.pairs.pair_of(last, scan=scan)
         target = self.evidence.target
+        # A name that is the same on both sides does not tell which is the mirror: records may
+        # lie at the target's end that the source never had (failback under Identity).
         may_be_end = not self.evidence.reverse and (
-            self.evidence.remote_name or self.evidence.pair_proven or target.start == target.end
+            self.evidence.remote_name or complete or target.start == target.end
         )
         if not may_be_end:
+            if pair is None and not self.evidence.reverse:
+                pair = yield from self.pairs.last_on_target()
             if pair is not None:
                 return (yield from self._resume_behind(pair))
             return (yield from self._no_answer(Edge.LOG_END, last))

@@ -11,6 +11,7 @@ from tests.scenarios.holdings import (
     FROM_B,
     RECORDS,
     RETURNING,
+    SAME_RETURNING,
     TRIMMED,
 )
 from tsoffset.model import OutcomeKind, Precision, Reason
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize(
     ("forth", "back", "topic"),
-    [("A->B", "B->A", RETURNING)],
-    ids=["DefaultReplicationPolicy"],
+    [("A->B", "B->A", RETURNING), ("X->Y", "Y->X", SAME_RETURNING)],
+    ids=["DefaultReplicationPolicy", "IdentityReplicationPolicy"],
 )
 def test_group_comes_back_to_the_original(
     estate: Estate, forth: str, back: str, topic: str
