@@ -273,7 +273,9 @@ def test_cycle_whose_workers_all_die_fails(world: World) -> None:
     """Spark gives up after some attempts; the session can be used for the next cycle."""
     world.store(*mirrored())
     (world.folder / f"A.{shared.DIE_ON_COMMITTED}").touch()
-    with pytest.raises(CycleFailed, match=r"flow A->B: Spark gave up: .*; the next cycle"):
+    with pytest.raises(
+        CycleFailed, match=r"flow A->B: Spark gave up: Python worker exited .*; the next cycle"
+    ):
         world.cycle()
     (world.folder / f"A.{shared.DIE_ON_COMMITTED}").unlink()
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}

@@ -1,5 +1,6 @@
 """Spark jobs as the driver sees them: their progress, their end before time, their failure."""
 
+import re
 import threading
 import time
 import uuid
@@ -24,7 +25,11 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage's name, how many of its tasks are done, and how many there are."""
 
 _POLL_SECONDS = 0.2
-_LONGEST_CAUSE = 400
+_LONGEST = 400
+_TASK_FAILURE = re.compile(r"most recent failure: Lost task .*? \(TID \d+\) \(.*?\): (?P<what>.+)")
+_JAVA_MESSAGE = re.compile(r"^(?:Caused by: |: )\S+: (?P<message>.+)$", re.MULTILINE)
+_JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
+_SAYS_NOTHING = "Exception thrown in awaitResult"
 # Spark gave up, or there is no Spark any more.
 _SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
 
@@ -135,12 +140,30 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def cause(error: BaseException) -> str:
-    """The sentence in what Spark says: its own first line, without the Java stack."""
-    text = str(error)
-    if isinstance(error, py4j.protocol.Py4JJavaError):
-        text = str(error.java_exception.getMessage() or error.java_exception)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:_LONGEST_CAUSE]
+    """The one sentence that tells in what Spark says, without the stacks around it."""
+    try:
+        text = str(error)
+    except _SPARK_ERRORS:
+        # A Java exception is asked for its words, and Java is gone.
+        text = type(error).__name__
+    return sentence(text)
+
+
+def sentence(text: str) -> str:
+    """What a worker's Python says last, else why a task failed, else the first Java message."""
+    _, traceback, python = text.rpartition("Traceback (most recent call last):\n")
+    if traceback:
+        said = [line for line in python.splitlines() if line and not line[0].isspace()]
+    elif task := _TASK_FAILURE.search(text):
+        said = [task["what"]]
+    else:
+        said = [found["message"] for found in _JAVA_MESSAGE.finditer(text)]
+        said = [message for message in said if not message.startswith(_SAYS_NOTHING)]
+        said = said or [line.strip() for line in text.splitlines() if line.strip()]
+    first = said[0] if said else "it gave no reason"
+    return (
+        _JAVA_CLASS.sub("", first).split(". Consider setting")[0].strip().rstrip(".;:")[:_LONGEST]
+    )
 
 
 def _ends_within(outcome: Future[T], seconds: float) -> bool:
