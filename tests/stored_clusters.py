@@ -12,7 +12,7 @@ import pickle
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -216,6 +216,23 @@ def runs(pid: int) -> bool:
 def parent(pid: int) -> int:
     """The process that started this one. (A worker's daemon's is the executor's Java.)"""
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started and that still run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if parent(int(folder.name)) == pid:
+                found.append(int(folder.name))
+    return found
+
+
+def is_java(pid: int) -> bool:
+    """True once the process has become Java (a shell script starts it)."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    return False
 
 
 def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:

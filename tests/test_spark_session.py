@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -131,26 +133,18 @@ import json, os, sys
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.spark import is_alive, spark_session
 from tests.spark_functions import say_who
+from tests.stored_clusters import children
 
 configure_logs(LogFormat.CONSOLE, LogLevel.WARNING)
-
-def children():
-    return [int(p) for p in os.listdir("/proc") if p.isdigit() and parent(p) == os.getpid()]
-
-def parent(pid):
-    try:
-        return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
-    except OSError:
-        return None
 
 told = []
 for master in ("local[2]", "local[1]"):
     with spark_session({"spark.master": master}) as session:
-        java = children()
+        java = children(os.getpid())
         frame = session.range(1).mapInArrow(say_who, "executable string")
         workers = frame.toArrow()["executable"].to_pylist()
         told.append({"java": java, "workers": workers, "alive": is_alive(session)})
-    told[-1]["after"] = children()
+    told[-1]["after"] = children(os.getpid())
 print(json.dumps(told))
 """
 
@@ -197,6 +191,37 @@ def test_java_does_not_outlive_a_killed_program() -> None:
         told = next(line for line in program.stdout if line.startswith(b"java"))
         program.kill()
     until(lambda: not runs(int(told.split()[1])))
+
+
+class Stop(Exception):
+    """What a program's signal handler raises."""
+
+
+@pytest.mark.spark
+def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
+    """A signal in the middle of Spark's start ends what had been started."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise Stop
+
+    def javas() -> set[int]:
+        return {pid for pid in shared.children(os.getpid()) if shared.is_java(pid)}
+
+    def interrupt() -> None:
+        until(lambda: bool(javas() - before))
+        started.update(javas() - before)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before, started = javas(), set[int]()
+    handler = signal.signal(signal.SIGUSR1, stop)
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(Stop), spark_session({"spark.master": "local[1]"}):
+        until(lambda: False)
+    interrupting.join()
+    signal.signal(signal.SIGUSR1, handler)
+    assert started
+    until(lambda: not any(runs(pid) for pid in started))
 
 
 @pytest.mark.spark

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
 
@@ -48,9 +49,24 @@ class Jvm:
             target=self._listen, args=(reading,), name="spark-output", daemon=True
         )
         self._listener.start()
+        launching: Future[None] = Future()
+        threading.Thread(target=self._launch, args=(conf, writing, launching), daemon=True).start()
+        try:
+            launching.result()
+        except BaseException:
+            # Interrupted. Who leaves a process alone while it starts leaves it for good: it
+            # does not find the file any more through which it gets to know its program.
+            wait([launching])
+            raise
+
+    def _launch(self, conf: SparkConf, writing: int, launching: Future[None]) -> None:
         try:
             streams = {"stdout": writing, "stderr": writing}
             self.gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+        except BaseException as error:
+            launching.set_exception(error)
+        else:
+            launching.set_result(None)
         finally:
             os.close(writing)
 
@@ -74,8 +90,6 @@ class Jvm:
         forget_spark()
         if self.gateway is None:
             return
-        with suppress(py4j.protocol.Py4JError, OSError):
-            self.gateway.shutdown()
         process: subprocess.Popen[bytes] | None = self.gateway.proc
         if process is not None:
             assert process.stdin is not None
@@ -86,6 +100,8 @@ class Jvm:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        with suppress(py4j.protocol.Py4JError, OSError):
+            self.gateway.shutdown()
 
     def _listen(self, reading: int) -> None:
         with open(reading, encoding="utf-8", errors="replace") as output:
