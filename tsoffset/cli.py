@@ -127,6 +127,7 @@ Examples:
   tsoffset check -c mm2.properties
   tsoffset plan  -c mm2.properties --groups 'billing.*'
   tsoffset sync  -c mm2.properties --format json > rows.ndjson
+  tsoffset explain -c mm2.properties --group billing
   tsoffset run   -c mm2.properties --log-format json
 
 {_EXIT_STATUS}""",
@@ -267,6 +268,61 @@ _cycle_command(
     "With sync.group.offsets.enabled = false nothing is committed, as by `plan`.",
     commit=True,
 )
+
+
+@cli.command(
+    short_help="Show why a group's offsets translate as they do.",
+    epilog=f"""\b
+Examples:
+  tsoffset explain -c mm2.properties --group billing
+  tsoffset explain -c mm2.properties --group billing --topic orders --partition 3
+  tsoffset explain -c mm2.properties --group billing --format json | jq 'select(.kind == "pair")'
+
+{_EXIT_STATUS}""",
+)
+@_options(_CONFIG, _FLOW)
+@click.option("--group", required=True, metavar="GROUP", help="The group, by its whole name.")
+@click.option("--topic", metavar="TOPIC", help="Only this topic, by its name on the source.")
+@click.option(
+    "--partition", type=click.IntRange(min=0), metavar="NUMBER", help="Only this partition."
+)
+@click.option(
+    "--format",
+    type=click.Choice([Format.TABLE.value, Format.JSON.value], case_sensitive=False),
+    default=Format.TABLE.value,
+    show_default=True,
+    callback=lambda _context, _option, word: Format(word),
+    help="How it is printed; json is one object a line.",
+)
+@_quiet_logs
+def explain(
+    *,
+    config: Path,
+    flows: tuple[str, ...],
+    group: str,
+    topic: str | None,
+    partition: int | None,
+    format: Format,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    debug: bool,
+) -> None:
+    """Show the conversation behind the translation of a group's offsets.
+
+    Each question that was asked of a cluster with its answer, the pairs of equal records
+    that were found, the target offset with its precision and the reason for it, and what
+    the commit rule makes of it. Prints offsets, times and counts, never what a record
+    holds. Nothing is committed, and Spark is not started.
+    """
+
+    def work(notices: Notices) -> int:
+        from tsoffset.commands.explain import Wanted
+        from tsoffset.commands.explain.command import run_explain
+
+        wanted = Wanted(group, topic, partition)
+        return run_explain(config, flows, wanted, Output(sys.stdout, format), notices)
+
+    _carry_out(work, log_format, log_level, debug=debug)
 
 
 @cli.command(

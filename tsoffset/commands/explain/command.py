@@ -1,0 +1,47 @@
+"""`tsoffset explain` as the command line calls it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tsoffset.commands.explain import Connect, Wanted, explain
+from tsoffset.commands.explain.report import explanation_lines
+from tsoffset.commands.selection import Selection
+from tsoffset.kafka import KafkaCluster
+from tsoffset.logs import LogFormat
+from tsoffset.notices import Notices
+from tsoffset.output import Format, Output
+from tsoffset.progress import progress
+
+
+def run_explain(
+    path: Path,
+    flows: Sequence[str],
+    wanted: Wanted,
+    output: Output,
+    notices: Notices,
+    *,
+    connect: Connect = KafkaCluster,
+) -> int:
+    """Explain the group in the flows chosen, print it and return the exit status.
+
+    Raises ConfigurationError and UsageError.
+    """
+    selection = Selection.of(path, flows, None, None)
+    for warning in selection.settings.warnings:
+        notices.warning("configuration_warning", warning)
+    with progress("explaining", wanted=notices.format is LogFormat.CONSOLE) as report:
+        explained = explain(
+            wanted, selection.flows, connect, settings=selection.settings, report=report
+        )
+    for warning in explained.warnings:
+        notices.warning("cycle_warning", warning)
+    for sentence in explained.left_out:
+        notices.note(sentence)
+    if output.format is Format.TABLE:
+        output.lines(explanation_lines(explained.explanations, output.width))
+    else:
+        for one in explained.explanations:
+            for statement in one.statements():
+                output.records(type(statement), [statement])
+    output.flush()
+    return explained.exit_status

@@ -1,0 +1,311 @@
+"""An explanation for a person: numbered steps, the pairs, the answer, the commit."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from tsoffset.commands.explain.statements import (
+    Ask,
+    Asked,
+    Conclusion,
+    EqualRecords,
+    Explanation,
+    Form,
+    Opening,
+    Role,
+    Told,
+)
+from tsoffset.model import OutcomeKind, Precision, Row, Side, TimestampType
+from tsoffset.output import Tally, counted
+from tsoffset.tables import printable, wrapped
+
+_STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
+_ROLES = {
+    Role.BEFORE_COMMIT: "before the commit",
+    Role.NEXT_RECORD: "the next record to read",
+    Role.AFTER_COMMIT: "after the commit",
+}
+_LABEL = 10
+# Answers stand beside their questions only where they have this much room.
+_ROOM = 50
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def explanation_lines(explanations: Sequence[Explanation], width: int | None) -> Iterator[Text]:
+    """All explanations under their flows, and below several a line that counts them."""
+    for place, (flow, members) in enumerate(groupby(explanations, key=lambda one: one.row.flow)):
+        if place:
+            yield Text()
+        yield Text(printable(f"flow {flow}"), "bold")
+        for number, one in enumerate(members):
+            if number:
+                yield Text()
+            yield from _one(one, width)
+    if len(explanations) == 1:
+        return
+    yield Text()
+    summary = Tally.of(one.row for one in explanations).in_words()
+    for line in wrapped(f"explain: {summary}", width, "", "  "):
+        line.stylize("bold")
+        yield line
+
+
+def _one(one: Explanation, width: int | None) -> Iterator[Text]:
+    row = one.row
+    if one.opening is None:
+        yield Text(printable(_untold(row)), "bold")
+        yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
+        return
+    yield from _heading(one.opening, width)
+    yield from _steps(one.steps, width)
+    for pair in one.pairs:
+        yield from _labelled("pair" if pair.proves else "equal", _pair(pair), width)
+    if one.conclusion is not None:
+        yield from _answer(one.conclusion, width)
+    yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
+    yield from _labelled("cost", _cost(one), width, "dim")
+
+
+def _untold(row: Row) -> str:
+    """The heading of a row that no question was asked for."""
+    words = [] if row.group is None else [f"group {row.group}"]
+    if row.source_topic is not None:
+        words.append(f"{row.source_topic}-{row.partition}")
+    if row.source_offset is not None:
+        words.append(f"committed {row.source_offset}")
+    return ", ".join(words) or "all groups"
+
+
+def _heading(opening: Opening, width: int | None) -> Iterator[Text]:
+    partition = f"{opening.source_topic}-{opening.partition}"
+    copy = f"{opening.target_topic}-{opening.partition}"
+    known_as = "the original" if opening.reverse else "the copy"
+    for line in wrapped(
+        printable(
+            f"group {opening.group}, {partition} on {opening.source_cluster}, committed "
+            f"{opening.source_offset}; {known_as} is {copy} on {opening.target_cluster}"
+        ),
+        width,
+        "",
+        "  ",
+    ):
+        line.stylize("bold")
+        yield line
+    rule = (
+        f"translation.proof = timestamps, {opening.isolation}"
+        if opening.proof == "timestamps"
+        else f"equal means the same {_enumerated(opening.match.split(','))}; "
+        f"{opening.isolation}; at most {counted(opening.budget, 'read')} of its own on each side"
+    )
+    yield from _dim(wrapped(rule, width))
+
+
+# --- the steps ----------------------------------------------------------------------------
+
+
+def _steps(steps: Sequence[tuple[Asked, Told]], width: int | None) -> Iterator[Text]:
+    """Answers beside their questions in a column of their own, or below where that is narrow."""
+    if not steps:
+        return
+    digits = max(2, len(str(len(steps))))
+    heads = [f"  {asked.step:>{digits}}  {asked.side:<6}  {_question(asked)}" for asked, _ in steps]
+    column = max(map(cell_len, heads)) + 2
+    beside = width is None or width - column >= _ROOM
+    under = " " * (digits + 4)
+    for head, (asked, told) in zip(heads, steps, strict=True):
+        style = "red" if told.answer is Form.FAILED else ""
+        answer = printable(_answered(asked, told))
+        if beside:
+            first, *further = wrapped(answer, width, " " * column)
+            answer = first.plain[column:]
+            yield Text.assemble(head.ljust(column), (answer, style))
+        elif width is not None and cell_len(head) + cell_len(answer) + 4 <= width:
+            yield Text.assemble(head, " -> ", (answer, style))
+            further = []
+        else:
+            yield Text(head)
+            further = list(wrapped(f"-> {answer}", width, under, under + "   "))
+        for line in further:
+            line.stylize(style)
+            yield line
+
+
+def _question(asked: Asked) -> str:
+    match asked.ask:
+        case Ask.LOG_RANGE:
+            return "log range"
+        case Ask.LOG_ITSELF:
+            return "log range with open transactions"
+        case Ask.READ:
+            assert asked.max_bytes is not None
+            much = "one batch" if asked.max_bytes == 1 else f"up to {_size(asked.max_bytes)}"
+            return f"read from {asked.offset} ({much})"
+        case Ask.FIRST_AT_TIME:
+            return f"first at or after {_iso(asked.timestamp_ms)}"
+
+
+def _answered(asked: Asked, told: Told) -> str:
+    match told.answer:
+        case Form.RANGE:
+            return f"start {told.start}, end {told.end}"
+        case Form.RECORD if told.record_timestamp_ms == asked.timestamp_ms:
+            return f"{told.record_offset} at that time"
+        case Form.RECORD:
+            return f"{told.record_offset} at {_iso(told.record_timestamp_ms)}"
+        case Form.NONE:
+            return "none (this proves nothing)"
+        case Form.FAILED:
+            return f"failed, {told.reason}: {told.message}"
+        case Form.STRETCH:
+            return _stretch(asked, told)
+
+
+def _stretch(asked: Asked, told: Told) -> str:
+    assert told.start is not None
+    assert told.end is not None
+    if told.start == told.end:
+        return "nothing: the readable end of the log"
+    text = f"{told.start} .. {told.end - 1}, "
+    if not told.records:
+        return text + "no data record"
+    text += counted(told.records, "record")
+    if told.record_offset is None:
+        text += f", none from {asked.offset} on"
+    else:
+        text += f", next data record {told.record_offset} at {_iso(told.record_timestamp_ms)}"
+    if told.equal_offset is not None:
+        text += f"; {told.equal_offset} equals the next record to read"
+    elif told.equal_records is not None:
+        other = Side.TARGET if told.side is Side.SOURCE else Side.SOURCE
+        text += f"; {told.equal_records or 'none'} equal to what was read on the {other}"
+    if told.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        text += "; stamped by the broker (LogAppendTime)"
+    return text
+
+
+# --- what comes of them -------------------------------------------------------------------
+
+
+def _pair(pair: EqualRecords) -> str:
+    text = f"source {pair.source_offset} = target {pair.target_offset}, {_ROLES[pair.role]}"
+    text += f", {_time(pair.timestamp_ms)}"
+    return text if pair.proves else f"{text} (seen, but proves nothing by itself)"
+
+
+def _answer(conclusion: Conclusion, width: int | None) -> Iterator[Text]:
+    if conclusion.target_offset is None:
+        name = f"{conclusion.reason}: " if conclusion.reason else ""
+        yield from _labelled("answer", f"none, {name}{conclusion.message}", width, "bold")
+        return
+    yield from _labelled(
+        "answer", f"{conclusion.target_offset}, {_precision(conclusion)}", width, "bold"
+    )
+    yield from _labelled("why", conclusion.why or "", width)
+
+
+def _precision(conclusion: Conclusion) -> str:
+    bound = conclusion.reread_bound
+    again = f"at most {counted(bound or 0, 'record')} that the group has read may come again"
+    match conclusion.precision:
+        case Precision.EXACT:
+            return "exact: no record that the group has read comes again, and none is skipped"
+        case Precision.BOUNDED:
+            return f"bounded: {again}, and none is skipped"
+        case Precision.FRONTIER if bound == 0:
+            return (
+                "frontier: the mirror has come no further; no record that the group has read "
+                "comes again, and none is skipped"
+            )
+        case Precision.FRONTIER:
+            return f"frontier: the mirror has come no further; {again}, and none is skipped"
+        case _:
+            return "unproven: records may come again, without a bound, and may be skipped"
+
+
+def _verdict(one: Explanation) -> str:
+    row, conclusion = one.row, one.conclusion
+    current, offset = row.current_target_offset, row.target_offset
+    has = "has no commit there" if current is None else f"has {current}"
+    match row.outcome:
+        case OutcomeKind.UNCHANGED if current == offset:
+            return f"unchanged: the target group {has} already"
+        case OutcomeKind.UNCHANGED:
+            return f"unchanged: the target group {has}, and no record lies between it and {offset}"
+        case OutcomeKind.SKIPPED | OutcomeKind.FAILED:
+            name = f"{row.outcome}, {row.reason}"
+            if conclusion is not None and conclusion.message == row.message:
+                return f"{name}: nothing is committed"
+            return f"{name}: {row.message}"
+        case _ if one.commits:
+            return f"would_commit: the target group {has}; sync commits {offset}"
+        case _:
+            return (
+                f"would_commit: the target group {has}; {offset} is to be committed, but sync "
+                "does not, since sync.group.offsets.enabled is false"
+            )
+
+
+def _cost(one: Explanation) -> str:
+    assert one.opening is not None
+    parts = []
+    for side, alias in (
+        (Side.SOURCE, one.opening.source_cluster),
+        (Side.TARGET, one.opening.target_cluster),
+    ):
+        told = [answer for _, answer in one.steps if answer.side is side]
+        read = sum(answer.bytes_read or 0 for answer in told)
+        size = f" ({_size(read)} read)" if read else ""
+        parts.append(f"{counted(len(told), 'question')} to {alias}{size}")
+    return ", ".join(parts)
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+def _labelled(label: str, text: str, width: int | None, style: str = "") -> Iterator[Text]:
+    for number, line in enumerate(
+        wrapped(printable(text), width, f"  {label:<{_LABEL - 2}}", " " * _LABEL)
+    ):
+        line.stylize(style, _LABEL)
+        if number == 0:
+            line.stylize("dim", 2, _LABEL)
+        yield line
+
+
+def _dim(lines: Iterator[Text]) -> Iterator[Text]:
+    for line in lines:
+        line.stylize("dim")
+        yield line
+
+
+def _enumerated(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _iso(timestamp_ms: int | None) -> str:
+    """The moment in UTC, to the millisecond; the number where no calendar has it."""
+    if timestamp_ms is None:
+        return "no time"
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _time(timestamp_ms: int | None) -> str:
+    """The moment with its number of milliseconds."""
+    text = _iso(timestamp_ms)
+    return f"{text} ({timestamp_ms})" if text.endswith("Z") else text
+
+
+def _size(number: int) -> str:
+    """Bytes in the unit that a person would take."""
+    for unit in ("bytes", "kB"):
+        if number < 1_000:
+            return f"{number} {unit}"
+        number = round(number / 1_000)
+    return f"{number} MB"
