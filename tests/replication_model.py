@@ -1,38 +1,74 @@
 """A model of a replicator over random logs that knows of every copy where it came from.
 
 `World` is one source partition, its mirror, and the truth: which target record is a copy of
-which source record. The property tests judge translations by it.
+which source record. The property tests and the tables of docs/accuracy.md judge translations
+by it. `build` makes one from a `Kind` and a seed, the same for the same seed.
 """
 
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tsoffset.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
-from tsoffset.model import Isolation, TopicPartition
+from tsoffset.model import Isolation, TimestampType, TopicPartition
 
 SOURCE = TopicPartition("orders", 0)
 TARGET = TopicPartition("A.orders", 0)
 NOW_MS = 1_800_000_000_000
 FAR_FUTURE_MS = NOW_MS + 100 * 365 * 86_400_000
-TIMESTAMPS = ("rising", "equal_runs", "jitter", "one", "wild", "far_future", "negative")
+TIMESTAMPS = (
+    "rising",
+    "equal_runs",
+    "jitter",
+    "one",
+    "wild",
+    "clock_back",
+    "far_future",
+    "negative",
+)
+APPEND_TIME = ("never", "source", "target_first", "target_later")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a random log is like; shares are between 0 and 1."""
+    """What a random log and its replicator are like; shares are between 0 and 1.
+
+    `twins` are single records written again, `couples` stretches of two to four (a producer's
+    retry); `bare` records have neither key nor value. `padding` widens values, so that a read
+    of 64 kB holds few records. `segments` is about how many records a segment holds (0: one
+    segment for all). `gap`: the replicator leaves a stretch out for good. `rewind` is how far
+    restarts go back, as a share of the log (0: up to 14 records); `unfinished_repeats` counts
+    those under way at the end. `compacted_between`: cleaners and retention run between the
+    replicator's runs, too. `begins_late`: the first run starts inside the log, the second at
+    its beginning. `rewrites`: values are changed on the way.
+    """
 
     records: int = 60
     timestamps: str = "rising"
+    append_time: str = "never"
     twins: float = 0.0
+    couples: float = 0.0
     keys: int = 12
+    bare: float = 0.0
+    tombstones: float = 0.0
+    headers: bool = False
+    padding: int = 0
     batch: int = 10
+    segments: int = 0
     transactions: bool = False
+    open_transaction: bool = False
     dropped: float = 0.0
+    rewrites: bool = False
+    gap: bool = False
     repeats: int = 0
-    unfinished_repeat: bool = False
+    rewind: float = 0.0
+    begins_late: bool = False
+    unfinished_repeats: int = 0
     lag: float = 0.0
     foreign: float = 0.0
+    compacted_between: bool = False
     source_compacted: bool = False
     target_compacted: bool = False
     source_trimmed: float = 0.0
@@ -42,14 +78,19 @@ class Kind:
 
 @dataclass
 class World:
-    """One partition on both sides, with the truth of where each target record came from."""
+    """One partition on both sides, with the truth of where each target record came from.
+
+    `runs` are the replicator's lives: what each copied, as (source offset, target offset), in
+    order. `left_out` are source offsets that it never copies; it has read the source up to
+    `reached`. What the truth says is computed once: do not change the logs after asking.
+    """
 
     source_cluster: MemoryCluster
     target_cluster: MemoryCluster
-    isolation: Isolation
-    origins: dict[int, int] = field(default_factory=dict)
+    kind: Kind
+    runs: list[list[tuple[int, int]]] = field(default_factory=list)
     reached: int = 0
-    dropped: set[int] = field(default_factory=set)
+    left_out: set[int] = field(default_factory=set)
 
     @property
     def source(self) -> PartitionLog:
@@ -59,64 +100,115 @@ class World:
     def target(self) -> PartitionLog:
         return self.target_cluster.log(TARGET.topic)
 
+    @property
+    def isolation(self) -> Isolation:
+        """What the replicator reads the source with."""
+        return self.kind.isolation
+
     def positions(self) -> range:
         """Every offset that a group can have committed."""
         return range(self.source.start, self.source.end + 1)
 
-    def is_safe(self, committed: int, target_offset: int) -> bool:
-        """No source record from `committed` on is on the target below `target_offset` only.
+    @cached_property
+    def target_end(self) -> int:
+        """The end of what can be read: what lies there of open transactions is yet to come."""
+        return self.target.readable_end(Isolation.READ_COMMITTED)
 
-        What compaction took from the source is no source record any more: who reads on there
-        does not get it either.
-        """
+    @cached_property
+    def origins(self) -> dict[int, int]:
+        """Source offset of every copy ever made, by its target offset."""
+        return {copy: origin for run in self.runs for origin, copy in run}
+
+    @cached_property
+    def data(self) -> list[int]:
+        """Offsets of the source's data records: what compaction took is none any more."""
+        return [offset for offset, _ in self.source.messages(self.kind.isolation)]
+
+    @cached_property
+    def on_target(self) -> set[int]:
+        return {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
+
+    @cached_property
+    def _first_copies(self) -> dict[int, int]:
+        """The first image of each source record that was ever copied, there or not."""
+        first: dict[int, int] = {}
+        for copy, origin in sorted(self.origins.items()):
+            if copy < self.target_end:
+                first.setdefault(origin, copy)
+        return first
+
+    @cached_property
+    def _limits(self) -> tuple[list[int], list[int]]:
+        """Source records with a copy, and the lowest of the highest copies from each one on."""
         highest: dict[int, int] = {}
-        existing = {offset for offset, _ in self.source.messages(self.isolation)}
-        for offset in self._on_target():
-            origin = self.origins.get(offset)
-            if origin is not None and origin >= committed and origin in existing:
-                highest[origin] = offset
-        return all(offset >= target_offset for offset in highest.values())
+        existing = set(self.data)
+        for copy in sorted(self.on_target):
+            origin = self.origins.get(copy)
+            if origin is not None and origin in existing:
+                highest[origin] = copy
+        origins = sorted(highest)
+        limits = [highest[origin] for origin in origins]
+        for at in range(len(limits) - 2, -1, -1):
+            limits[at] = min(limits[at], limits[at + 1])
+        return origins, limits
+
+    def true_position(self, committed: int) -> int:
+        """The highest safe target offset: every source record from `committed` on that is on the
+        target is there at it or after, at least in one copy. The log end if there is none."""
+        origins, limits = self._limits
+        at = bisect_left(origins, committed)
+        return limits[at] if at < len(limits) else self.target_end
+
+    def is_safe(self, committed: int, target_offset: int) -> bool:
+        """Judged as if the source died now: copies still to be made do not help."""
+        return target_offset <= self.true_position(committed)
+
+    @cached_property
+    def _first_images(self) -> list[tuple[int, int]]:
+        """(target offset, source offset) of all first images that are there, ascending."""
+        existing = set(self.data)
+        return sorted(
+            (copy, origin)
+            for origin, copy in self._first_copies.items()
+            if copy in self.on_target and origin in existing
+        )
+
+    @cached_property
+    def _to_come(self) -> list[int]:
+        """Source offsets of the records that will be copied for the first time, undecided ones
+        of open transactions included."""
+        readable = self.source.readable_end(self.kind.isolation)
+        undecided = [offset for offset, _ in self.source.messages() if offset >= readable]
+        return [
+            offset
+            for offset in [*self.data, *undecided]
+            if offset >= self.reached
+            and offset not in self.left_out
+            and offset not in self._first_copies
+        ] + [offset for offset in self._in_open_transactions() if offset < self.reached]
+
+    def _in_open_transactions(self) -> Iterator[int]:
+        existing = set(self.data)
+        for origin in sorted({o for copy, o in self.origins.items() if copy >= self.target_end}):
+            if origin in existing and origin not in self._first_copies:
+                yield origin
 
     def rereads(self, committed: int, target_offset: int) -> int:
         """How many source records before `committed` come again from `target_offset` on: those
-        whose first image lies there, and those that the replicator has yet to copy."""
-        first: dict[int, int] = {}
-        for offset, origin in sorted(self.origins.items()):
-            first.setdefault(origin, offset)
-        there = set(self._on_target())
-        existing = {offset for offset, _ in self.source.messages(self.isolation)}
+        whose first image lies there, and those that the replicator has yet to copy. Copies
+        that it made by repeating, and records that the source has lost, are not counted."""
+        images = self._first_images
         again = sum(
             1
-            for origin, offset in first.items()
+            for _, origin in images[bisect_left(images, (target_offset, -1)) :]
             if origin < committed
-            and offset >= target_offset
-            and offset in there
-            and origin in existing
         )
-        to_come = sum(
-            1
-            for offset, _ in self.source.messages(self.isolation)
-            if self.reached <= offset < committed
-            and offset not in self.dropped
-            and offset not in first
-        )
-        return again + to_come
+        return again + sum(1 for offset in self._to_come if offset < committed)
 
     def first_images(self, start: int, end: int) -> list[int]:
         """Target offsets in [start, end) that hold the first image of a record that the source
         still has."""
-        existing = {offset for offset, _ in self.source.messages(self.isolation)}
-        seen: set[int] = set()
-        found = []
-        for offset, origin in sorted(self.origins.items()):
-            if origin not in seen and origin in existing and start <= offset < end:
-                found.append(offset)
-            seen.add(origin)
-        there = set(self._on_target())
-        return [offset for offset in found if offset in there]
-
-    def _on_target(self) -> list[int]:
-        return [offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)]
+        return [copy for copy, _ in self._first_images if start <= copy < end]
 
 
 def build(kind: Kind, seed: int) -> World:
@@ -125,18 +217,13 @@ def build(kind: Kind, seed: int) -> World:
     clock = Clock(NOW_MS)
     source, target = MemoryCluster("A", clock=clock), MemoryCluster("B", clock=clock)
     source.create_topic(SOURCE.topic)
-    first = rng.choice((0, 0, rng.randrange(50)))
-    target.create_topic(TARGET.topic, first_offset=first)
-    world = World(source, target, kind.isolation)
+    target.create_topic(TARGET.topic, first_offset=rng.choice((0, 0, rng.randrange(50))))
+    world = World(source, target, kind)
     _write(world.source, kind, rng)
     if kind.source_trimmed and rng.random() < 0.5:
         _trim(world.source, kind.source_trimmed * rng.random())
-    world.reached = world.source.start
-    _replicate(world, kind, rng)
-    if kind.source_compacted:
-        world.source.compact(before=world.source.end - rng.randrange(1, 12))
-    if kind.target_compacted:
-        world.target.compact(before=_compactable(world, kind, rng))
+    _Replicator(world, rng).work()
+    _clean(world, rng)
     if kind.source_trimmed:
         _trim(world.source, kind.source_trimmed * rng.random())
     if kind.target_trimmed:
@@ -144,20 +231,39 @@ def build(kind: Kind, seed: int) -> World:
     return world
 
 
-def _messages(kind: Kind, rng: random.Random) -> Iterable[Message]:
-    at, written = NOW_MS, []
+# --- what applications write ------------------------------------------------------------
+
+
+def _messages(kind: Kind, rng: random.Random) -> Iterable[tuple[int, Message]]:
+    """Messages, each with the time at which it is written."""
+    at, written, retried = NOW_MS, [], []
     for number in range(kind.records):
-        if written and rng.random() < kind.twins:
-            again = rng.choice(written[-8:] if rng.random() < 0.7 else written)
+        if not retried and len(written) > 1 and rng.random() < kind.couples:
+            first = max(0, len(written) - rng.randrange(2, 14))
+            retried = written[first : first + rng.randrange(2, 5)]
+        if retried:
+            message = retried.pop(0)
+        elif written and rng.random() < kind.twins:
+            message = rng.choice(written[-8:] if rng.random() < 0.7 else written)
             # Half of the twins bear the first one's time: the application wrote an event twice.
-            stamp = again.timestamp_ms if rng.random() < 0.5 else at
-            message = Message(stamp, again.key, again.value)
+            if rng.random() < 0.5:
+                message = replace(message, timestamp_ms=at)
         else:
-            key = b"k%d" % rng.randrange(kind.keys) if kind.keys else None
-            message = Message(_stamp(kind, number, at, rng), key, b"v%d" % number)
+            message = _message(kind, number, at, rng)
         written.append(message)
+        yield at, message
         at += 0 if kind.timestamps == "equal_runs" and rng.random() < 0.8 else rng.randrange(1, 5)
-        yield message
+
+
+def _message(kind: Kind, number: int, at: int, rng: random.Random) -> Message:
+    stamp = _stamp(kind, number, at, rng)
+    headers = (("h", b"%d" % number),) if kind.headers else ()
+    if kind.bare and rng.random() < kind.bare:
+        return Message(stamp, None, None, headers)
+    key = b"k%d" % rng.randrange(kind.keys) if kind.keys else None
+    if key is not None and kind.tombstones and rng.random() < kind.tombstones:
+        return Message(stamp, key, None, headers)
+    return Message(stamp, key, b"v%d" % number + b"." * kind.padding, headers)
 
 
 def _stamp(kind: Kind, number: int, at: int, rng: random.Random) -> int | None:
@@ -167,7 +273,9 @@ def _stamp(kind: Kind, number: int, at: int, rng: random.Random) -> int | None:
         case "one":
             return NOW_MS
         case "wild":
-            return NOW_MS + rng.randrange(0, 300)
+            return NOW_MS + rng.randrange(0, 5 * kind.records)
+        case "clock_back":
+            return at - (2 * kind.records if number > kind.records // 2 else 0)
         case "far_future":
             return FAR_FUTURE_MS if number == 2 or rng.random() < 0.03 else at
         case "negative":
@@ -178,10 +286,22 @@ def _stamp(kind: Kind, number: int, at: int, rng: random.Random) -> int | None:
 
 def _write(log: PartitionLog, kind: Kind, rng: random.Random) -> None:
     pending = list(_messages(kind, rng))
+    if kind.append_time == "source":
+        log.timestamp_type = TimestampType.LOG_APPEND_TIME
+    never_ended = rng.randrange(max(1, len(pending) - 15), len(pending) + 1) if pending else 0
     while pending:
         size = rng.randrange(1, kind.batch + 1)
-        batch, pending = pending[:size], pending[size:]
-        if kind.transactions and rng.random() < 0.6:
+        part, pending = pending[:size], pending[size:]
+        log.clock.now_ms = part[-1][0]
+        batch = [message for _, message in part]
+        if kind.append_time == "source":
+            batch = [replace(message, timestamp_ms=log.clock.now_ms) for message in batch]
+        if kind.segments and rng.random() * kind.segments < size:
+            log.roll()
+        if kind.open_transaction and len(pending) < kind.records - never_ended:
+            log.begin().append(batch)
+            never_ended = kind.records
+        elif kind.transactions and rng.random() < 0.6:
             transaction = log.begin()
             transaction.append(batch)
             if rng.random() < 0.3:
@@ -192,62 +312,37 @@ def _write(log: PartitionLog, kind: Kind, rng: random.Random) -> None:
             log.append(batch)
 
 
-def _replicate(world: World, kind: Kind, rng: random.Random) -> None:
-    readable = list(world.source.messages(kind.isolation))
-    dropped_values = {m.value for _, m in readable if rng.random() < kind.dropped}
-    world.dropped = {offset for offset, m in readable if m.value in dropped_values}
-    stop = world.source.end
-    if kind.lag and readable:
-        stop -= int((world.source.end - world.source.start) * kind.lag * rng.random())
-    ends = sorted(rng.randrange(world.source.start, stop + 1) for _ in range(kind.repeats))
-    at = world.source.start
-    for end in [*ends, stop]:
-        _copy(world, kind, rng, readable, at, end)
-        world.reached = max(world.reached, end)
-        at = max(world.source.start, end - rng.randrange(0, 15)) if kind.repeats else end
-    if kind.unfinished_repeat:
-        at = rng.randrange(world.source.start, stop + 1)
-        _copy(world, kind, rng, readable, at, min(stop, at + rng.randrange(0, 20)))
+# --- what becomes of logs ---------------------------------------------------------------
 
 
-def _copy(
-    world: World,
-    kind: Kind,
-    rng: random.Random,
-    readable: list[tuple[int, Message]],
-    start: int,
-    end: int,
-) -> None:
-    wanted = [(o, m) for o, m in readable if start <= o < end and o not in world.dropped]
-    while wanted:
-        if rng.random() < kind.foreign:
-            world.target.append(
-                [Message(NOW_MS + rng.randrange(300), b"other", b"%d" % len(wanted))]
-            )
-        size = rng.randrange(1, kind.batch + 1)
-        part, wanted = wanted[:size], wanted[size:]
-        if kind.transactions and rng.random() < 0.3:
-            transaction = world.target.begin()
-            first = transaction.append([m for _, m in part])
-            if rng.random() < 0.2:
-                transaction.abort()
-                wanted = part + wanted
-                continue
-            transaction.commit()
-        else:
-            first = world.target.append([m for _, m in part])
-        world.origins.update({first + n: offset for n, (offset, _) in enumerate(part)})
+def _clean(world: World, rng: random.Random) -> None:
+    """Log compaction, on the sides that have it."""
+    world.source.clock.now_ms += 5 * world.kind.records
+    if world.kind.source_compacted:
+        _compact(world.source, world.source.end - rng.randrange(1, 12), world.kind, rng)
+    if world.kind.target_compacted:
+        _compact(world.target, _compactable(world, rng), world.kind, rng)
 
 
-def _compactable(world: World, kind: Kind, rng: random.Random) -> int:
+def _compact(log: PartitionLog, before: int, kind: Kind, rng: random.Random) -> None:
+    log.compact(before=before)
+    if kind.tombstones and rng.random() < 0.5:
+        # Their retention has passed, too: nothing is left of such a key.
+        before = min(before, log.last_stable_offset)
+        gone = [offset for offset, m in log.messages() if offset < before and m.value is None]
+        log.remove(gone, keep_empty_batches=rng.random() < 0.3)
+
+
+def _compactable(world: World, rng: random.Random) -> int:
     """Brokers never compact the active segment, so never a stretch that is being repeated."""
-    if kind.unfinished_repeat:
-        firsts: dict[int, int] = {}
-        for offset, origin in sorted(world.origins.items()):
-            firsts.setdefault(origin, offset)
-        repeated = {o for at, o in world.origins.items() if at != firsts[o]}
-        return min((firsts[o] for o in repeated), default=world.target.end)
-    return world.target.end - rng.randrange(1, 12)
+    end = world.target.end - rng.randrange(1, 12)
+    firsts: dict[int, int] = {}
+    for run in world.runs:
+        for origin, copy in run:
+            firsts.setdefault(origin, copy)
+    for run in world.runs[len(world.runs) - world.kind.unfinished_repeats :]:
+        end = min([end, *(firsts[origin] for origin, _ in run)])
+    return end
 
 
 def _trim(log: PartitionLog, share: float) -> None:
@@ -255,3 +350,107 @@ def _trim(log: PartitionLog, share: float) -> None:
     before = log.start + int((end - log.start) * share)
     if before > log.start:
         log.delete_records(before)
+
+
+# --- the replicator ---------------------------------------------------------------------
+
+
+class _Replicator:
+    """Copies in order, and begins again further back when it is restarted."""
+
+    def __init__(self, world: World, rng: random.Random) -> None:
+        self.world = world
+        self.kind = world.kind
+        self.rng = rng
+        self.source, self.target = world.source, world.target
+
+    def work(self) -> None:
+        rng, kind, world = self.rng, self.kind, self.world
+        readable = list(self.source.messages(kind.isolation))
+        values = {m.value for _, m in readable if rng.random() < kind.dropped}
+        world.left_out = {offset for offset, m in readable if m.value in values}
+        world.reached = start = self.source.start
+        stop = self.source.readable_end(kind.isolation)
+        if kind.lag:
+            stop -= int((stop - start) * kind.lag * rng.random())
+        if kind.gap:
+            first = rng.choice((start, rng.randrange(start, stop + 1)))
+            world.left_out.update(range(first, rng.randrange(first, stop + 1)))
+        if kind.append_time == "target_first":
+            self.target.timestamp_type = TimestampType.LOG_APPEND_TIME
+        ends = sorted(rng.randrange(start, stop + 1) for _ in range(kind.repeats))
+        at = rng.randrange(start, stop + 1) if kind.begins_late else start
+        for end in [*ends, stop]:
+            self._run(at, end)
+            world.reached = max(world.reached, end)
+            at = self._restart(end)
+            if kind.begins_late:
+                at, world.reached = start, start
+            self._between_runs()
+        for _ in range(kind.unfinished_repeats):
+            at = rng.randrange(start, stop + 1)
+            self._run(at, min(stop, at + rng.randrange(0, 20)))
+
+    def _restart(self, end: int) -> int:
+        """Where the next run begins: at what was noted down as done, or earlier."""
+        if not self.kind.repeats:
+            return end
+        back = self.rng.randrange(0, 15)
+        if self.kind.rewind:
+            back = self.rng.randrange(0, 1 + int(self.kind.rewind * self.kind.records))
+        return max(self.source.start, end - back)
+
+    def _between_runs(self) -> None:
+        late = self.kind.append_time
+        if late == "target_later" and self.rng.random() < 0.5:
+            self.target.timestamp_type = TimestampType.LOG_APPEND_TIME
+        if late == "target_first" and self.rng.random() < 0.5:
+            self.target.timestamp_type = TimestampType.CREATE_TIME
+        if self.kind.compacted_between:
+            _clean(self.world, self.rng)
+            if self.kind.target_trimmed and self.rng.random() < 0.3:
+                _trim(self.target, self.kind.target_trimmed * self.rng.random())
+
+    def _run(self, start: int, end: int) -> None:
+        kind, rng = self.kind, self.rng
+        run: list[tuple[int, int]] = []
+        self.world.runs.append(run)
+        wanted = [
+            (offset, self._changed(message))
+            for offset, message in self.source.messages(kind.isolation)
+            if start <= offset < end and offset not in self.world.left_out
+        ]
+        while wanted:
+            self.target.clock.now_ms += rng.randrange(0, 5)
+            if rng.random() < kind.foreign:
+                stamp = NOW_MS + rng.randrange(5 * kind.records)
+                self.target.append([Message(stamp, b"other", b"%d" % len(wanted))])
+            size = rng.randrange(1, kind.batch + 1)
+            if kind.segments and rng.random() * kind.segments < size:
+                self.target.roll()
+            part, wanted = wanted[:size], wanted[size:]
+            first = self._append([message for _, message in part], last=not wanted)
+            if first is None:
+                wanted = part + wanted
+                continue
+            run.extend((offset, first + n) for n, (offset, _) in enumerate(part))
+
+    def _changed(self, message: Message) -> Message:
+        if self.kind.rewrites:
+            message = replace(message, value=b"schema 7 " + (message.value or b""))
+        if self.kind.headers:
+            message = replace(message, headers=(*message.headers, ("hop", b"A")))
+        return message
+
+    def _append(self, messages: list[Message], *, last: bool) -> int | None:
+        """The first offset; None where the transaction that wrote them was aborted."""
+        if not (self.kind.transactions and self.rng.random() < 0.3):
+            return self.target.append(messages)
+        transaction = self.target.begin()
+        first = transaction.append(messages)
+        if self.rng.random() < 0.2:
+            transaction.abort()
+            return None
+        if not (last and self.kind.open_transaction):
+            transaction.commit()
+        return first

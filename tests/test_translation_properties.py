@@ -25,7 +25,7 @@ kinds = st.builds(
     transactions=st.booleans(),
     dropped=st.sampled_from((0.0, 0.0, 0.3)),
     repeats=st.sampled_from((0, 0, 1, 3)),
-    unfinished_repeat=st.booleans(),
+    unfinished_repeats=st.sampled_from((0, 1)),
     lag=share,
     foreign=st.sampled_from((0.0, 0.0, 0.2)),
     source_compacted=st.booleans(),
@@ -90,7 +90,7 @@ def test_translations_are_safe_and_keep_their_bounds(kind: Kind, seed: int) -> N
 def test_one_position_alone_agrees_where_it_is_exact(kind: Kind, seed: int, rng: object) -> None:
     """What the other positions of a partition ask changes cost, never an exact answer: two
     exact ones differ at most by records of others (where nothing is there twice)."""
-    world = build(replace(kind, twins=0.0, repeats=0, unfinished_repeat=False), seed)
+    world = build(replace(kind, twins=0.0, repeats=0, unfinished_repeats=0), seed)
     offsets = list(world.positions())
     together = translations(world, offsets)
     for committed in offsets[:: max(1, len(offsets) // 5)]:
