@@ -1,0 +1,440 @@
+"""The demo: its judge by made-up logs, and all of it once, as a stranger runs it."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tsoffset.demo import conclusion
+from tsoffset.demo.groups import GROUPS, Depth
+from tsoffset.demo.logs import Entry, Place
+from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Topic
+from tsoffset.demo.verdict import (
+    Count,
+    GroupVerdict,
+    Logs,
+    Resumed,
+    group_verdict,
+    imagined,
+    judge,
+    surprises,
+    way,
+)
+from tsoffset.model import OutcomeKind, Precision, Reason, Row
+
+PLACE = ("orders", 0)
+
+
+def entries(*numbers: int, first_offset: int = 0, keys: int = 1_000) -> tuple[Entry, ...]:
+    """Records by their numbers, one after the other from an offset on."""
+    return tuple(
+        Entry(first_offset + at, b"%d" % (number % keys), b"value-%d" % number)
+        for at, number in enumerate(numbers)
+    )
+
+
+def values(*numbers: int) -> frozenset[bytes]:
+    return frozenset(b"value-%d" % number for number in numbers)
+
+
+# Ten records, of which the source has lost the first two offsets: the target's are lower.
+SOURCE = entries(*range(10), first_offset=2)
+TARGET = entries(*range(10))
+MIRRORED = Logs(SOURCE, TARGET)
+
+
+def resumed(start: int, *, processed: int, metadata: str = "") -> Resumed:
+    """A consumer that got all of the target from `start` on, after `processed` records."""
+    return Resumed(values(*range(processed)), start, TARGET[start:], metadata)
+
+
+# --- the judge ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "count"),
+    [
+        (6, Count(read=4)),
+        (4, Count(read=6, reread=2)),
+        (0, Count(read=10, reread=6)),
+        (7, Count(read=3, skipped=1)),
+        (10, Count(read=0, skipped=4)),
+    ],
+)
+def test_reread_and_skipped_are_told_by_content(start: int, count: Count) -> None:
+    """What came and had been processed is re-read, what lies on the source and did neither come
+    nor was processed is skipped, whatever the offsets."""
+    assert judge(MIRRORED, resumed(start, processed=6)) == count
+    assert imagined(MIRRORED, values(*range(6)), start) == count
+
+
+def test_record_that_was_never_mirrored_counts_as_skipped() -> None:
+    """The judge looks at the source, not at what the mirror happens to hold."""
+    mirrored_in_part = Logs(SOURCE, TARGET[:8])
+    got = TARGET[6:8]
+    assert judge(mirrored_in_part, Resumed(values(*range(6)), 6, got)).skipped == 2
+
+
+@pytest.mark.parametrize(("start", "reread"), [(9, 0), (3, 4)])
+def test_copy_by_a_repeat_is_no_reread_unless_the_first_one_came_too(
+    start: int, reread: int
+) -> None:
+    """A replicator that repeats a stretch makes copies that no offset could keep away."""
+    target = entries(0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 4, 9)
+    logs = Logs(SOURCE, target)
+    assert judge(logs, Resumed(values(*range(7)), start, target[start:])).reread == reread
+
+
+@pytest.mark.parametrize(("compacted", "skipped"), [(True, 0), (False, 1)])
+def test_newer_record_of_the_key_makes_up_only_in_a_compacted_topic(
+    compacted: bool, skipped: int
+) -> None:
+    """The copy may be compacted further than the source: then the key's newest value is what
+    counts; in any other topic each record does."""
+    source = entries(0, 1, 2, 3, keys=2)
+    logs = Logs(source, source[2:], compacted)
+    got = source[2:]
+    assert judge(logs, Resumed(values(0), 2, got)).skipped == skipped
+
+
+def test_older_record_of_the_key_makes_up_for_nothing() -> None:
+    """To get an old value in place of the newest is a loss in a compacted topic too."""
+    source = entries(0, 1, 2, 3, keys=2)
+    logs = Logs(source, source[:2], compacted=True)
+    assert judge(logs, Resumed(frozenset(), 0, source[:2])).skipped == 2
+
+
+# --- the verdict on a group ---------------------------------------------------------------
+
+
+def row(
+    outcome: OutcomeKind = OutcomeKind.COMMITTED,
+    *,
+    group: str = "g",
+    place: Place = PLACE,
+    source_offset: int = 8,
+    target_offset: int | None = 6,
+    current: int | None = None,
+    bound: int | None = 0,
+    reason: Reason | None = None,
+) -> Row:
+    return Row(
+        flow="primary->backup",
+        group=group,
+        source_topic=place[0],
+        partition=place[1],
+        source_offset=source_offset,
+        source_timestamp_ms=1,
+        target_topic=f"primary.{place[0]}",
+        target_offset=target_offset,
+        current_target_offset=current,
+        outcome=outcome,
+        reason=reason,
+        precision=Precision.BOUNDED if bound else Precision.EXACT,
+        reread_bound=bound,
+    )
+
+
+def verdict_on(given: Row, on: Resumed, metadata: str = "") -> GroupVerdict:
+    return group_verdict("g", [given], {PLACE: MIRRORED}, {PLACE: on}, metadata)
+
+
+def test_group_that_goes_on_where_its_row_says_has_no_fault() -> None:
+    """Nothing skipped, nothing again, the metadata there: the exit status is 0."""
+    verdict = verdict_on(row(), resumed(6, processed=6, metadata="m"), "m")
+    assert verdict.moved
+    assert verdict.faults == ()
+    status, sentences = conclusion([verdict])
+    assert status == 0
+    assert sentences[0].startswith("No record was skipped.")
+
+
+def test_skipped_record_makes_the_exit_status_one() -> None:
+    """One lost record is a failure, of whichever group."""
+    lossy = verdict_on(row(target_offset=7), resumed(7, processed=6))
+    sound = verdict_on(row(), resumed(6, processed=6))
+    status, sentences = conclusion([sound, lossy])
+    assert status == 1
+    assert sentences == [
+        "1 record skipped, which must never be; please report it.",
+        "g never gets 1 record.",
+    ]
+
+
+def test_skip_of_a_group_that_was_left_alone_counts_too() -> None:
+    """No skip is explained away."""
+    ahead = row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9)
+    status, _ = conclusion([verdict_on(ahead, resumed(9, processed=6))])
+    assert status == 1
+
+
+@pytest.mark.parametrize(("bound", "status"), [(2, 0), (1, 1), (0, 1)])
+def test_no_more_is_read_again_than_the_row_announces(bound: int, status: int) -> None:
+    """The bound of a row is a promise."""
+    verdict = verdict_on(row(target_offset=4, bound=bound), resumed(4, processed=6))
+    assert verdict.announced == bound
+    assert conclusion([verdict])[0] == status
+
+
+def test_group_that_was_left_alone_announces_nothing() -> None:
+    """Its consumer goes on from offsets of its own; what it reads again is not our doing."""
+    active = row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=0)
+    verdict = verdict_on(active, resumed(0, processed=6))
+    assert not verdict.moved
+    assert verdict.count.reread == 6
+    assert conclusion([verdict])[0] == 0
+
+
+def test_unchanged_group_begins_where_it_stood() -> None:
+    """Of an unchanged row the offset that the target has counts, not an equal one."""
+    unchanged = row(OutcomeKind.UNCHANGED, current=7, target_offset=6)
+    processed = values(*range(7))
+    assert verdict_on(unchanged, Resumed(processed, 7, TARGET[7:])).misplaced == ()
+    assert verdict_on(unchanged, Resumed(processed, 6, TARGET[6:])).misplaced == (PLACE,)
+
+
+def test_consumer_that_begins_elsewhere_is_a_fault() -> None:
+    """A commit that did not arrive shows, even if nothing is skipped."""
+    verdict = verdict_on(row(bound=6), resumed(0, processed=6))
+    assert verdict.faults == ("g did not begin orders-0 where its row says",)
+
+
+def test_lost_metadata_is_a_fault() -> None:
+    """The commit's metadata comes along."""
+    verdict = verdict_on(row(), resumed(6, processed=6, metadata=""), "m")
+    assert verdict.faults == ("g has lost its commit's metadata on orders-0",)
+
+
+def test_way_counts_positions_without_an_answer_apart() -> None:
+    """What has no offset re-reads and skips nothing: it is silent."""
+    other = ("orders", 1)
+    logs = {PLACE: MIRRORED, other: MIRRORED}
+    processed = {("g", PLACE): values(*range(6)), ("g", other): values(*range(6))}
+    found = way("copied", {("g", PLACE): 8, ("g", other): None}, logs, processed)
+    assert (found.count, found.positions, found.silent) == (Count(2, 0, 2), 2, 1)
+
+
+# --- surprises ----------------------------------------------------------------------------
+
+
+def said(given: Row, on: Resumed, *, logs: Logs = MIRRORED, translated: int = 0) -> list[str]:
+    verdict = group_verdict("g", [given], {PLACE: logs}, {PLACE: on})
+    return surprises([given], {"g": verdict}, {"g": Count(reread=translated)}, {PLACE: logs})
+
+
+def test_what_is_as_expected_is_no_surprise() -> None:
+    """An exact row of a record that is there needs no sentence."""
+    assert said(row(), resumed(6, processed=6)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "on", "words"),
+    [
+        (
+            row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=2),
+            resumed(2, processed=6),
+            ["g was not moved", "read 4 records again", "it would have been 0"],
+        ),
+        (
+            row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9),
+            resumed(9, processed=9),
+            ["3 offsets further on the target", "no group is moved backwards"],
+        ),
+        (
+            row(OutcomeKind.SKIPPED, reason=Reason.EXPIRED, target_offset=None, bound=None),
+            resumed(0, processed=0),
+            ["deleted since", "auto.offset.reset"],
+        ),
+        (
+            row(OutcomeKind.SKIPPED, reason=Reason.NO_PROOF, target_offset=None, bound=None),
+            resumed(0, processed=6),
+            ["no offset in 1 of 1 partitions (NO_PROOF", "6 records again"],
+        ),
+        (
+            row(target_offset=4, bound=3),
+            resumed(4, processed=6),
+            ["not be placed exactly in 1 of 1", "at most 3 records again, and it was 2"],
+        ),
+    ],
+)
+def test_each_surprise_has_one_sentence(given: Row, on: Resumed, words: Sequence[str]) -> None:
+    """A reader is told why a group was left alone, or read records again."""
+    (sentence,) = said(given, on)
+    assert all(word in sentence for word in words), sentence
+
+
+@pytest.mark.parametrize(
+    ("compacted", "word"), [(True, "compaction has removed"), (False, "end of a transaction")]
+)
+def test_group_that_stood_where_no_record_is_shows(compacted: bool, word: str) -> None:
+    """The record a group stood at may be gone, or never have been one."""
+    hole = tuple(entry for entry in SOURCE if entry.offset != 8)
+    logs = Logs(hole, hole, compacted)
+    on = Resumed(values(*range(6)), 6, hole[6:])
+    (sentence,) = said(row(), on, logs=logs)
+    assert word in sentence
+
+
+# --- what is in it ------------------------------------------------------------------------
+
+
+def test_demo_holds_what_it_promises() -> None:
+    """Three topics and more of four partitions, 50,000 records, a dozen groups of all kinds."""
+    assert len(TOPICS) >= 3
+    assert PARTITIONS == 4
+    assert WRITTEN >= 50_000
+    assert sum(topic.compacted for topic in TOPICS) == 1
+    assert sum(topic.transactional for topic in TOPICS) == 1
+    assert len({group.name for group in GROUPS}) == len(GROUPS) >= 12
+    assert sum(group.member for group in GROUPS) == 1
+    assert sum(group.on_target is not None and not group.member for group in GROUPS) == 1
+    assert any(group.metadata for group in GROUPS)
+    assert any(group.depths == (Depth(done=0),) * PARTITIONS for group in GROUPS)
+    caught_up = {g.topic.name for g in GROUPS if g.depths == (Depth(left=0),) * PARTITIONS}
+    assert caught_up == {topic.name for topic in TOPICS}
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
+def test_every_record_has_a_value_of_its_own(topic: Topic) -> None:
+    """Else content could not tell which record a consumer got."""
+    written = [
+        record.value
+        for partition in range(PARTITIONS)
+        for record in topic.fresh(partition, 0, topic.records, 0)
+    ]
+    assert len(set(written)) == len(written)
+
+
+def test_hundreds_of_clicks_share_a_timestamp() -> None:
+    """A lookup by time cannot tell them apart."""
+    stamps = [record.timestamp_ms for record in CLICKS.fresh(0, 0, CLICKS.records, 0)]
+    assert stamps == sorted(stamps)
+    assert max(stamps.count(stamp) for stamp in set(stamps)) >= 300
+
+
+@pytest.mark.parametrize(
+    ("depth", "stop"),
+    [
+        (Depth(left=0), None),
+        (Depth(left=1), 104),
+        (Depth(left=5), 100),
+        (Depth(done=0), 100),
+        (Depth(done=2), 102),
+        (Depth(done=5), None),
+    ],
+)
+def test_depth_stops_at_a_record(depth: Depth, stop: int | None) -> None:
+    """A group stops before the first record that it does not process."""
+    assert depth.stop(entries(*range(5), first_offset=100)) == stop
+
+
+# --- all of it ----------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+
+
+@contextmanager
+def demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """The command as a stranger runs it, its temporary files in `folder`."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tsoffset", "demo", *options],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs tests in the background has it ignored, and so would we.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def left_of(folder: Path) -> tuple[list[str], list[str]]:
+    """The processes that name the folder in their command lines, and what lies in it."""
+    listed = subprocess.run(
+        ["ps", "-Aww", "-o", "args"], capture_output=True, text=True, check=True
+    )
+    processes = [line for line in listed.stdout.splitlines() if str(folder) in line]
+    return processes, [path.name for path in folder.glob("tsoffset-*")]
+
+
+def rows_in(output: str) -> Mapping[str, list[str]]:
+    """The lines of the outcome table by the group they begin with."""
+    (_, table) = output.split("GROUP  ", 1)
+    lines = table.split("\n\n", 1)[0].splitlines()[1:]
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(line.split()[0], []).append(line)
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
+    """Exit status 0, the whole outcome table, a verdict, plain text; and no process, no file."""
+    with demo(tmp_path) as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    assert "\x1b" not in output
+    rows = rows_in(output)
+    assert rows.keys() == {group.name for group in GROUPS}
+    assert {len(lines) for lines in rows.values()} == {PARTITIONS}
+    assert all("GROUP_ACTIVE" in line for line in rows["alerts"])
+    assert all("TARGET_AHEAD" in line for line in rows["pricing"])
+    assert all("EXPIRED" in line for line in rows["archive"])
+    moved = rows.keys() - {"alerts", "pricing", "archive"}
+    assert all(" committed " in line for group in moved for line in rows[group]), output
+    assert "The same once more: 0 to commit" in output
+    assert re.search(r"No record was skipped\. 15 groups went on on backup and read \d", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C while the brokers are starting: exit status 130, and all is gone."""
+    with demo(tmp_path) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("1. "):
+                break
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (130, "interrupted\n"), output + errors
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.long
+def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path) -> None:
+    """With --keep the clusters outlive the demo, and the commands it prints work as they are."""
+    with demo(tmp_path, "--keep") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    commands = [line.strip() for line in output.split("To look around", 1)[1].splitlines()]
+    (end,) = [line for line in commands if line.startswith("kill ")]
+    try:
+        assert len(left_of(tmp_path)[0]) == 3
+        tried = [line for line in commands if " -c " in line or "--bootstrap-server" in line]
+        assert len(tried) == 6
+        for line in tried:
+            done = subprocess.run(shlex.split(line), cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, line + done.stdout + done.stderr
+            assert done.stdout
+    finally:
+        subprocess.run(end, shell=True, check=True)
+    deadline = time.monotonic() + 30
+    while left_of(tmp_path)[0] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left_of(tmp_path) == ([], [])
