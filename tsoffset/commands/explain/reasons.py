@@ -91,22 +91,25 @@ def _why(seen: Dialogue, answer: Translated) -> _Why:
     if at == end and answer.precision is Precision.FRONTIER and before is not None:
         return _mirror_end(before, answer)
     following = seen.target.next_known(at)
-    if answer.precision is Precision.EXACT:
-        found = (
-            _next_record(seen, following, answer)
-            or _behind_exactly(seen, before, following)
-            or _log_start(seen, following, answer)
-        )
-    elif before is not None and _most_between(seen, before.source.offset + 1) == (
-        answer.reread_bound
-    ):
+    exact = answer.precision is Precision.EXACT
+    # Whose bound is the answer's: the copy of a record before, or an earlier equal of the next?
+    just_behind = (
+        before is not None
+        and at == before.target_offset + 1
+        and answer.reread_bound == _most_between(seen, before.source.offset + 1)
+    )
+    found = None
+    # In the rule's own order: what is left of a trimmed log comes before any pair.
+    if seen.target.start > 0 and not (exact and _original_from(seen, following) is None):
+        found = _log_start(seen, following, answer)
+    if found is None and before is not None and just_behind and not exact:
         found = _behind(seen, before, answer)
-    else:
-        found = (
-            _next_record(seen, following, answer)
-            or _log_start(seen, following, answer)
-            or (None if before is None else _behind(seen, before, answer))
-        )
+    if found is None:
+        found = _next_record(seen, following, answer)
+    if found is None and before is not None:
+        found = _behind_exactly(seen, before, following) if exact else _behind(seen, before, answer)
+    if found is None:
+        found = _log_start(seen, following, answer)
     return found or _Why(
         Basis.NOT_SHOWN,
         "none of the records that this position asked for shows it: it rests on what was known "
@@ -225,7 +228,7 @@ def _log_start(seen: Dialogue, following: Record | None, answer: Translated) -> 
         return None
     first = _original_from(seen, following)
     rest = (
-        "nothing that the group has read is left before it"
+        "nothing of what it has read is there"
         if answer.precision is Precision.EXACT
         else "some of what is left may be copies of records before the commit, " + _at_most(answer)
     )
