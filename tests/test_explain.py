@@ -571,7 +571,7 @@ def test_a_cluster_that_is_away_costs_its_own_flow() -> None:
     assert (away.row.group, away.row.reason) == (None, FailureKind.UNREACHABLE)
     assert one.row.outcome is OutcomeKind.WOULD_COMMIT
     assert found.exit_status == 3
-    assert "commit  failed, UNREACHABLE: " in text(away)
+    assert text(away).startswith("flow C->B\n  failed, UNREACHABLE: ")
 
 
 def test_a_share_group_has_a_verdict_and_no_conversation() -> None:
@@ -740,6 +740,16 @@ def test_pairs_are_equal_records_on_their_side_of_the_commit(seed: int) -> None:
                 is_next = pair.source_offset == following
                 role = Role.NEXT_RECORD if is_next else Role.AFTER_COMMIT
             assert pair.role is role
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_translation_is_shown_by_what_was_asked(seed: int) -> None:
+    """One position alone owes nothing to others: its own conversation has the reason."""
+    for one in explained(random_estate(random.Random(seed))).explanations:
+        found = conclusion(one)
+        assert (found.basis is None) == (found.target_offset is None)
+        assert found.basis is not Basis.NOT_SHOWN
 
 
 @settings(max_examples=60, deadline=None)

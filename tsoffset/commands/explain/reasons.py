@@ -90,31 +90,35 @@ def _why(seen: Dialogue, answer: Translated) -> _Why:
     before = _copy_before(seen, at)
     if at == end and answer.precision is Precision.FRONTIER and before is not None:
         return _mirror_end(before, answer)
-    following = seen.target.next_known(at)
-    exact = answer.precision is Precision.EXACT
-    # Whose bound is the answer's: the copy of a record before, or an earlier equal of the next?
-    just_behind = (
-        before is not None
-        and at == before.target_offset + 1
-        and answer.reread_bound == _most_between(seen, before.source.offset + 1)
-    )
-    found = None
-    # In the rule's own order: what is left of a trimmed log comes before any pair.
-    if seen.target.start > 0 and not (exact and _original_from(seen, following) is None):
-        found = _log_start(seen, following, answer)
-    if found is None and before is not None and just_behind and not exact:
-        found = _behind(seen, before, answer)
-    if found is None:
-        found = _next_record(seen, following, answer)
-    if found is None and before is not None:
-        found = _behind_exactly(seen, before, following) if exact else _behind(seen, before, answer)
-    if found is None:
-        found = _log_start(seen, following, answer)
-    return found or _Why(
+    for why in _by_records(seen, answer, before):
+        if why is not None:
+            return why
+    return _Why(
         Basis.NOT_SHOWN,
         "none of the records that this position asked for shows it: it rests on what was known "
         "of the partition before",
     )
+
+
+def _by_records(seen: Dialogue, answer: Translated, before: _Equal | None) -> Iterator[_Why | None]:
+    """What may show an answer inside the log, the likeliest first: in the rule's own order, but
+    for a bound, which tells whether it is that of the record before."""
+    at, exact = answer.target_offset, answer.precision is Precision.EXACT
+    following = seen.target.next_known(at)
+    # What is left of a trimmed log comes before any pair.
+    if seen.target.start > 0 and not (exact and _original_from(seen, following) is None):
+        yield _log_start(seen, following, answer)
+    if (
+        before is not None
+        and not exact
+        and at == before.target_offset + 1
+        and answer.reread_bound == _most_between(seen, before.source.offset + 1)
+    ):
+        yield _behind(seen, before, answer)
+    yield _next_record(seen, following, answer)
+    if before is not None:
+        yield _behind_exactly(seen, before, following) if exact else _behind(seen, before, answer)
+    yield _log_start(seen, following, answer)
 
 
 def _by_time(seen: Dialogue) -> _Why:
@@ -187,9 +191,7 @@ def _next_record(seen: Dialogue, following: Record | None, answer: Translated) -
     return _Why(Basis.NEXT_RECORD, sentence, (_Equal(wanted, following.offset),))
 
 
-def _behind_exactly(seen: Dialogue, before: _Equal | None, following: Record | None) -> _Why | None:
-    if before is None:
-        return None
+def _behind_exactly(seen: Dialogue, before: _Equal, following: Record | None) -> _Why:
     lead = f"source {before.source.offset}, before the commit, has its copy at "
     lead += f"{before.target_offset}"
     after = _original_from(seen, following)
@@ -210,9 +212,7 @@ def _behind_exactly(seen: Dialogue, before: _Equal | None, following: Record | N
 def _behind(seen: Dialogue, before: _Equal, answer: Translated) -> _Why:
     offset = before.source.offset
     if _most_between(seen, offset + 1):
-        rest = (
-            f"where those from {offset + 1} up to the commit lie is not known, {_at_most(answer)}"
-        )
+        rest = f"where the records from {offset + 1} up to the commit lie is not known"
     else:
         rest = "it may be the copy of an earlier record that equals it"
     return _Why(

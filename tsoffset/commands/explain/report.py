@@ -55,6 +55,9 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
 
 def _one(one: Explanation, width: int | None) -> Iterator[Text]:
     row = one.row
+    if row.group is None:
+        yield from wrapped(printable(_verdict(one)), width)
+        return
     if one.opening is None:
         yield Text(printable(_untold(row)), "bold")
         yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
@@ -71,12 +74,12 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
 
 def _untold(row: Row) -> str:
     """The heading of a row that no question was asked for."""
-    words = [] if row.group is None else [f"group {row.group}"]
+    words = [f"group {row.group}"]
     if row.source_topic is not None:
         words.append(f"{row.source_topic}-{row.partition}")
     if row.source_offset is not None:
         words.append(f"committed {row.source_offset}")
-    return ", ".join(words) or "all groups"
+    return ", ".join(words)
 
 
 def _heading(opening: Opening, width: int | None) -> Iterator[Text]:
