@@ -1,6 +1,6 @@
 """The rule by example: the rows of docs/design.md section 1, each in a few lines."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -399,3 +399,28 @@ def test_the_budget_bounds_the_questions() -> None:
             before = sum(len(cluster.requests) for cluster in clusters)
             mirrored.outcome(committed)
             assert sum(len(cluster.requests) for cluster in clusters) - before <= 60
+
+
+def test_a_mistake_of_ours_costs_one_position_and_tells_no_content() -> None:
+    """What breaks inside a conversation is a failed position; the error's text is not repeated,
+    for it may hold digests of content."""
+
+    class Broken(MemoryCluster):
+        def first_at_times(
+            self, requests: Collection[FirstAtTime], isolation: Isolation
+        ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
+            # Not what the seam promises, so the conversation stumbles over it.
+            return dict.fromkeys(requests, Failed)  # type: ignore[arg-type]
+
+    mirrored = Mirror().write(range(50)).copy()
+    broken = Broken("B")
+    broken.__dict__.update(mirrored.target_cluster.__dict__)
+    work = PartitionWork(SOURCE, TARGET, (20, 50), True, False)
+    outcomes = [
+        position.translation.outcome
+        for position in translate_partitions(flow(), mirrored.source_cluster, broken, [work])
+    ]
+    assert isinstance(outcomes[0], Failed)
+    assert outcomes[0].kind is FailureKind.INTERNAL
+    assert "AssertionError in first_at_time" in outcomes[0].message
+    assert resumes(outcomes[1]) == (50, Precision.EXACT, 0)

@@ -7,6 +7,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from traceback import extract_tb
 
 import structlog
 
@@ -130,13 +131,22 @@ class _Talk:
         except StopIteration as stop:
             self.translation = stop.value
         except Exception as error:
-            # A mistake of ours costs this position, not its neighbours.
-            log.exception("translation_broke", partition=str(self.work.source), offset=self.offset)
+            # A mistake of ours costs this position, not its neighbours. Its text stays unsaid:
+            # it may hold digests of content.
+            frame = extract_tb(error.__traceback__)[-1]
+            name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
+            log.error(
+                "translation_broke",
+                partition=str(self.work.source),
+                offset=self.offset,
+                error=name,
+                where=where,
+            )
             self.translation = Translation(
                 Failed(
                     FailureKind.INTERNAL,
-                    f"translate {self.work.source}@{self.offset}: {type(error).__name__}: {error}; "
-                    "please report it with the log",
+                    f"translate {self.work.source}@{self.offset}: {name} in {where}; "
+                    "please report it",
                 )
             )
         return self.translation is None
