@@ -27,8 +27,8 @@ from tsoffset.output import Format, Output
 
 __all__ = ["run"]
 
-# Consumers side by side, and MirrorMaker 2 and Spark starting beside them.
-_THREADS = 6
+# Consumers side by side, a step, and MirrorMaker 2 and Spark starting beside them.
+_THREADS = 7
 
 
 def run(*, keep: bool) -> int:
@@ -72,7 +72,7 @@ def conclusion(verdicts: Sequence[GroupVerdict]) -> tuple[int, list[str]]:
     again = sum(verdict.count.reread for verdict in moved)
     announced = sum(verdict.announced for verdict in moved)
     return 0, [
-        f"No record was skipped. {len(verdicts)} groups went on on {TARGET} and read "
+        f"No record was skipped. {len(verdicts)} groups resumed on {TARGET} and read "
         f"{in_words(total.read)}; the {len(moved)} that tsoffset had placed read {again:,} of them "
         f"for the second time (at most {announced:,} had been announced)."
     ]
@@ -87,13 +87,13 @@ def _play(folder: Path, narrator: Narrator, started: float, *, keep: bool) -> in
         + ("." if keep else ", and gone afterwards (--keep keeps it)."),
     )
     with ExitStack() as stack:
-        pool = ThreadPoolExecutor(_THREADS)
         stack.callback(clusters.stop)
+        opened = stack.enter_context(ExitStack())
+        pool = ThreadPoolExecutor(_THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
         # While it is being started, or has much to copy, the pool would wait for it.
         stack.callback(clusters.stop_mirror)
-        with ExitStack() as opened:
-            verdicts = Story(clusters, narrator, pool, opened).tell()
+        verdicts = Story(clusters, narrator, pool, opened).tell()
         status, sentences = conclusion(verdicts)
         narrator.step("Verdict")
         narrator.say(*sentences, style="bold green" if status == 0 else "bold red")

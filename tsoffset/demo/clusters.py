@@ -67,7 +67,6 @@ class Clusters:
                 f"{FLOW}.topics",
                 f"{FLOW}.groups",
                 f"{FLOW}.source.consumer.isolation.level",
-                "replication.policy.class",
                 "emit.offset-syncs.enabled",
                 "emit.checkpoints.enabled",
             )

@@ -114,6 +114,12 @@ def commit(consumer: KafkaConsumer, read: Mapping[int, Read], metadata: str = ""
     )
 
 
+def topic_names(bootstrap: str) -> set[str]:
+    """The topics of a cluster."""
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap)) as consumer:
+        return set(consumer.topics())
+
+
 def read_log(bootstrap: str, topics: Iterable[str]) -> dict[tuple[str, int], tuple[Entry, ...]]:
     """All committed data records of the topics, by topic and partition."""
     with closing(

@@ -53,7 +53,8 @@ class Source:
         self.written.update({(place.topic, place.partition): [] for place in places})
 
     def write(self, topic: Topic, until: Iterable[int]) -> None:
-        """Write each partition's records up to the number that `until` gives for it."""
+        """Write each partition's records up to the number that `until` gives for it; those that
+        are there are not written again. Of transactions all are written."""
         if topic.transactional:
             self._write_transactions(topic)
             return

@@ -1,16 +1,17 @@
 """The demo from its first broker to its verdict, step by step."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tsoffset.config import Configuration
 from tsoffset.demo.applications import Applications, Reads
 from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, Clusters, remote
-from tsoffset.demo.consumers import read_log
+from tsoffset.demo.consumers import read_log, topic_names
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.logs import Place
 from tsoffset.demo.narration import Narrator, verdict_table, ways_table
@@ -48,6 +49,8 @@ from tsoffset.spark import FlowTask, run_cycle, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 Session = Callable[[], "SparkSession"]
 Starts = Mapping[tuple[str, Place], int | None]
 """Target offsets by group and source partition; None is no answer."""
@@ -81,6 +84,11 @@ class Story:
         reads = self._fail_over()
         return self._judge(rows, by_timestamp, reads)
 
+    def _aside(self, work: Callable[[], T]) -> T:
+        """Do it in another thread: kafka-python now and then takes Ctrl-C for an error of its
+        own, and drops it."""
+        return self._pool.submit(work).result()
+
     def _start_brokers(self) -> None:
         self._narrator.step("Two clusters of one broker each")
         with progress("starting two brokers"):
@@ -97,7 +105,8 @@ class Story:
         source = self._stack.enter_context(
             closing(Source(self._clusters.source.bootstrap, two_hours_ago_ms()))
         )
-        with progress(f"writing to {SOURCE}"):
+
+        def happen() -> int:
             source.create(TOPICS)
             source.write(ACCOUNTS, [IN_FIRST_SEGMENT] * PARTITIONS)
             for topic in (ORDERS, CLICKS):
@@ -107,7 +116,10 @@ class Story:
                 source.delete_head(topic)
             for until in (IN_CLOSED_SEGMENTS, ACCOUNTS.records):
                 source.write(ACCOUNTS, [until] * PARTITIONS)
-            left = self._wait_for_compaction()
+            return self._wait_for_compaction()
+
+        with progress(f"writing to {SOURCE}"):
+            left = self._aside(happen)
         self._narrator.say(
             f"{sum(ORDERS.deleted) + sum(CLICKS.deleted):,} old records of {ORDERS.name} and "
             f"{CLICKS.name} are deleted again, so offsets on {TARGET} will be lower. "
@@ -152,12 +164,15 @@ class Story:
     def _write_and_read(self, source: Source) -> None:
         self._narrator.step(f"Applications write to {SOURCE} and read from it")
         groups = [group for group in GROUPS if not group.early]
-        topics = [topic for topic in TOPICS if topic is not ACCOUNTS]
-        with progress(f"writing to {SOURCE}"):
-            for topic in topics:
+
+        def write() -> None:
+            for topic in TOPICS:
                 source.write(topic, [topic.records] * PARTITIONS)
+
+        with progress(f"writing to {SOURCE}"):
+            self._aside(write)
         with progress(f"reading from {SOURCE}"):
-            self._applications.read_at_source(groups, source.written)
+            self._aside(lambda: self._applications.read_at_source(groups, source.written))
         self._narrator.say(
             f"{WRITTEN:,} records in {len(TOPICS)} topics of {PARTITIONS} partitions: "
             f"{ORDERS.name}, plain; {CLICKS.name}, hundreds with one timestamp; "
@@ -183,19 +198,30 @@ class Story:
         """Wait for MirrorMaker 2, and let two groups read on the target already."""
         self._narrator.step(f"MirrorMaker 2 copies everything to {TARGET}")
         with progress("waiting until all is mirrored"):
-            mirrored()
+            self._aside(mirrored)
         there = [group for group in GROUPS if group.on_target is not None]
-        with progress(f"reading from {TARGET}"):
+
+        def read() -> list[str]:
             for group in there:
                 self._applications.read_at_target(group)
+            return self._helper_topics()
+
+        with progress(f"reading from {TARGET}"):
+            helpers = self._aside(read)
         stays = next(group.name for group in there if group.member)
         left = next(group.name for group in there if not group.member)
         self._narrator.say(
-            f"It is there as {', '.join(remote(topic.name) for topic in TOPICS)}. No offset-syncs "
-            "and no checkpoints topic exists.",
+            f"It is there as {', '.join(remote(topic.name) for topic in TOPICS)}. "
+            + _said_of_helpers(helpers),
             f"Two groups have begun to read there on their own: {left}, which has stopped again, "
             f"and {stays}, whose consumer stays.",
         )
+
+    def _helper_topics(self) -> list[str]:
+        """Topics of MirrorMaker 2's own translation, which tsoffset does without."""
+        clusters = (self._clusters.source, self._clusters.target)
+        names = {name for cluster in clusters for name in topic_names(cluster.bootstrap)}
+        return sorted(name for name in names if re.search("offset-syncs|checkpoints", name))
 
     def _sync(self, session: Session) -> tuple[list[Row], Starts]:
         """One cycle, as `tsoffset sync` runs it; the rows, and what timestamps alone answer."""
@@ -232,7 +258,7 @@ class Story:
 
     def _fail_over(self) -> dict[str, Reads]:
         """All consumers go on on the target; what they got, by group."""
-        self._narrator.step(f"Failover: the consumers of all groups go on on {TARGET}")
+        self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
         found: dict[str, Reads] = {}
         with progress("consumers read on") as report:
             for group, reads in self._applications.go_on(GROUPS):
@@ -245,7 +271,7 @@ class Story:
         self, rows: Sequence[Row], by_timestamp: Starts, reads: Mapping[str, Reads]
     ) -> list[GroupVerdict]:
         with progress("comparing by content"):
-            logs = self._applications.logs()
+            logs = self._aside(self._applications.logs)
             verdicts = self._verdicts(rows, logs, reads)
         self._narrator.say(
             "A real consumer of each group reads from the group's offsets to the end. What it "
@@ -308,6 +334,12 @@ class Story:
                 count = imagined(logs[place], self._applications.processed[group, place], start)
                 found[group] = found.get(group, Count()) + count
         return found
+
+
+def _said_of_helpers(topics: Sequence[str]) -> str:
+    if topics:
+        return f"MirrorMaker 2 has made {', '.join(topics)}, for which tsoffset has no use."
+    return "Neither cluster has an offset-syncs or a checkpoints topic."
 
 
 def _latest(rows: Iterable[Row], again: Iterable[Row]) -> list[Row]:

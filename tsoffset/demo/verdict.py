@@ -217,7 +217,7 @@ def _left_alone(
     if Reason.GROUP_ACTIVE in reasons:
         sentence = (
             f"{group} was not moved, since it had a consumer on the target, which moves its "
-            f"offsets itself: it went on from its own and read {in_words(verdict.count.reread)} "
+            f"offsets itself: it resumed from its own and read {in_words(verdict.count.reread)} "
             "again"
         )
         if at_translation is not None:
