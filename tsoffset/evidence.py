@@ -220,7 +220,7 @@ class Inquiry:
         record = view.next_known(offset)
         return Edge.UNKNOWN if record is None else record
 
-    def previous_data(self, side: Side, offset: int) -> Search:
+    def previous_data(self, side: Side, offset: int, *, scan: bool = False) -> Search:
         """The last data record before `offset`, or LOG_START, or UNKNOWN.
 
         Stepping back doubles and then goes forward inside the gap: a fetch inside a hole
@@ -234,7 +234,7 @@ class Inquiry:
                 return Edge.LOG_START
             at = max(view.start, known_from - step)
             while at < known_from:
-                if not (yield from self.read(side, at)):
+                if not (yield from self.read(side, at, scan=scan)):
                     return Edge.UNKNOWN
                 at = view.covered_to(at)
             step *= 2

@@ -7,7 +7,7 @@ twin test) and no earlier copy exists (first images): docs/design.md section 1.
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question
+from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question, Search
 from tsoffset.model import Record, Side, TimedOffset
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
@@ -51,8 +51,8 @@ class Pairs:
             return None
         if not (yield from self.unmistakable(record, copy)):
             return None
-        if self.evidence.target.start > 0:
-            yield from self._look_for_repeat()
+        if self.evidence.target.start > 0 and not (yield from self._first_in_trimmed(record)):
+            return None
         if self.evidence.contradicted(record.offset, copy.offset):
             return None
         earliest = yield from self._earliest_equal(record, copy)
@@ -181,23 +181,55 @@ class Pairs:
         alone = source.equals(source.identity(record)) == [record.offset]
         return alone and record.timestamp_ms is not None
 
-    def _look_for_repeat(self) -> Generator[Question, Answer, None]:
+    def _first_in_trimmed(self, record: Record) -> Generator[Question, Answer, bool]:
+        """False where the lowest copy left in a trimmed log need not be the first image.
+
+        First images lie in order: where what is left begins with a copy of a later record,
+        the first image of this one is gone.
+        """
+        beginning = yield from self.beginning()
+        if beginning is Edge.UNKNOWN:
+            return False
+        if isinstance(beginning, Record):
+            equals = self.evidence.source.equals(self.evidence.source.identity(beginning))
+            if equals[-1] > record.offset:
+                return False
+        return (yield from self._looked_for_repeat())
+
+    def beginning(self) -> Search:
+        """The first data record on the target that the source has, too; LOG_END where none of
+        the first few is, UNKNOWN where the budget does not allow a look."""
+        target = self.evidence.target
+        at = target.start
+        for _ in range(self.evidence.settings.budget):
+            copy = yield from self.ask.next_data(TARGET, at, scan=True)
+            if not isinstance(copy, Record):
+                return copy
+            if (yield from self.original_of(copy)) is not None:
+                return copy
+            at = copy.offset + 1  # of a record that the source has lost, or of others
+        return Edge.LOG_END
+
+    def _looked_for_repeat(self) -> Generator[Question, Answer, bool]:
         """Have seen whether the log ends inside a repeat: then the source record after the last
         one copied is on the target already, and `contradicted` knows. Only a trimmed log can
-        have lost a first image and kept a later copy."""
+        have lost a first image and kept a later copy. False where the budget did not allow it.
+        """
         target = self.evidence.target
-        last = yield from self.ask.previous_data(TARGET, target.end)
+        last = yield from self.ask.previous_data(TARGET, target.end, scan=True)
         if not isinstance(last, Record):
-            return
+            return False
         original = yield from self.original_of(last)
         if original is None:
-            return
-        following = yield from self.ask.next_data(SOURCE, original.offset + 1)
-        if not isinstance(following, Record) or following.timestamp_ms is None:
-            return
-        first = yield from self.ask.first_at_time(TARGET, following.timestamp_ms)
-        if first is not None:
-            yield from self._lowest_equal(TARGET, following, first, scan=False)
+            return True  # a copy of what the source has lost: nothing to go by
+        following = yield from self.ask.next_data(SOURCE, original.offset + 1, scan=True)
+        if not isinstance(following, Record):
+            return following is Edge.LOG_END
+        if following.timestamp_ms is not None:
+            first = yield from self.ask.first_at_time(TARGET, following.timestamp_ms)
+            if first is not None:
+                yield from self._lowest_equal(TARGET, following, first, scan=False)
+        return True
 
     def original_of(self, copy: Record) -> Generator[Question, Answer, Record | None]:
         """The lowest source record that equals a target record."""

@@ -70,6 +70,10 @@ def rewritten(target_topic: str) -> Skipped:
     )
 
 
+class _Unseen(Exception):
+    """What must be seen before any pair may answer could not be read."""
+
+
 class _Position:
     """The steps of one conversation, over what they share."""
 
@@ -114,7 +118,10 @@ class _Position:
 
         # Before any pair: what is left of a trimmed log may begin inside a repeat.
         if self.evidence.target.start > 0:
-            reread_bound = yield from self._rereads_from_log_start()
+            try:
+                reread_bound = yield from self._rereads_from_log_start()
+            except _Unseen:
+                return (yield from self._no_answer(following, Edge.UNKNOWN))
             if reread_bound is not None:
                 return self._translated(self.evidence.target.start, reread_bound)
 
@@ -147,7 +154,10 @@ class _Position:
             yield from self._from_further_back(previous)
         if self._best is None:
             # Compaction, too, can leave nothing of what lies before C.
-            reread_bound = yield from self._rereads_from_log_start()
+            try:
+                reread_bound = yield from self._rereads_from_log_start()
+            except _Unseen:
+                reread_bound = None
             if reread_bound is not None:
                 return self._translated(self.evidence.target.start, reread_bound)
         return self._best or (yield from self._no_answer(following, previous))
@@ -263,30 +273,28 @@ class _Position:
         of a source record >= C, or may do so; None where it is seen not to, or not seen.
 
         The start is always safe: what stays undecided costs re-reads only. What follows the
-        first record cannot decide for it, for that may be a repeat already.
+        first record cannot decide for it, for that may be a repeat already. Raises _Unseen
+        where the budget does not allow a look: no pair may answer then.
         """
         source, target = self.evidence.source, self.evidence.target
-        at = target.start
-        for _ in range(self.evidence.settings.budget):
-            copy = yield from self.ask.next_data(TARGET, at, scan=True)
-            if not isinstance(copy, Record):
-                return None
-            original = yield from self.pairs.original_of(copy)
-            if original is None:
-                at = copy.offset + 1  # of a record that the source has lost, or of others
-                continue
-            equals = source.equals(target.identity(copy))
-            if equals[-1] < self.offset:
-                return None
-            if (
-                at == target.start
-                and equals[0] >= self.offset
-                and (yield from self.pairs.unmistakable(original, copy, among=equals))
-            ):
-                return 0
-            # Some of what is left may be copies of records before C.
-            return self._most_data_between(source.start, self.offset)
-        return None
+        copy = yield from self.pairs.beginning()
+        if copy is Edge.UNKNOWN:
+            raise _Unseen
+        if not isinstance(copy, Record):
+            return None
+        equals = source.equals(target.identity(copy))
+        if equals[-1] < self.offset:
+            return None
+        original = source.at(equals[0])
+        assert original is not None
+        if (
+            target.next_known(target.start) == copy
+            and equals[0] >= self.offset
+            and (yield from self.pairs.unmistakable(original, copy, among=equals))
+        ):
+            return 0
+        # Some of what is left may be copies of records before C.
+        return self._most_data_between(source.start, self.offset)
 
     def _from_further_back(self, previous: Record) -> Generator[Question, Answer, None]:
         """Step 8: walk from the pair of a record 2, 4, 8, ... before C; the nearest first."""
