@@ -161,6 +161,16 @@ def test_a_compaction_hole_resumes_at_the_next_record() -> None:
     assert resumes(mirrored.outcome(45)) == (45, Precision.EXACT, 0)
 
 
+def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start() -> None:
+    """Nothing that lies before C is left on the source, and R is gone from the target: its log
+    start is safe, and what it still holds of lost records is the bound."""
+    mirrored = Mirror().write(range(60), batch_size=2).copy()
+    mirrored.source.remove(range(40), keep_empty_batches=True)
+    mirrored.target.remove(range(40, 41))
+    offset, precision, bound = resumes(mirrored.outcome(38))
+    assert (offset, precision, bound) == (0, Precision.BOUNDED, 38)
+
+
 def test_the_first_copy_of_a_repeated_stretch_counts() -> None:
     """A log that ends inside a repeat, 0..99 and 50..59: after the second copy of 55 the
     records 60..99 would never come."""

@@ -152,14 +152,24 @@ class _Position:
             return best
         if isinstance(previous, Record):
             yield from self._from_further_back(previous)
+        elif previous is Edge.UNKNOWN and self._best is None:
+            # Many batches that compaction emptied: the partition pays for the way back.
+            previous = yield from self.ask.previous_data(SOURCE, self.offset, scan=True)
+            if isinstance(previous, Record):
+                pair = yield from self.pairs.pair_of(previous, scan=True)
+                if pair is not None and (best := (yield from self._try_behind(pair))):
+                    return best
         if self._best is None:
-            # Compaction, too, can leave nothing of what lies before C.
+            # Compaction, too, can leave nothing of what lies before C, on either side.
+            target_start = self.evidence.target.start
+            if previous is Edge.LOG_START:
+                return self._translated(target_start, self.offset)
             try:
                 reread_bound = yield from self._rereads_from_log_start()
             except _Unseen:
                 reread_bound = None
             if reread_bound is not None:
-                return self._translated(self.evidence.target.start, reread_bound)
+                return self._translated(target_start, reread_bound)
         return self._best or (yield from self._no_answer(following, previous))
 
     # --- answers ------------------------------------------------------------------------
