@@ -187,6 +187,26 @@ def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start() -> N
     assert resumes(mirrored.outcome(55)) == (80, Precision.EXACT, 0)
 
 
+def test_a_repeat_whose_first_images_compaction_took_skips_nothing() -> None:
+    """0..99 and again 50..60, of which the cleaner keeps the second copies: behind one of them
+    the records after 60 would never come."""
+    mirrored = Mirror().write(range(100)).copy().copy(start=50, end=61)
+    mirrored.target.compact(before=mirrored.target.end - 3)
+    last_copy = {int((m.value or b"")[1:]): at for at, m in mirrored.target.messages()}
+    answered = 0
+    for committed in range(101):
+        outcome = mirrored.outcome(committed)
+        if isinstance(outcome, Translated):
+            answered += 1
+            lost = [
+                origin
+                for origin, at in last_copy.items()
+                if origin >= committed and at < outcome.target_offset
+            ]
+            assert not lost, (committed, outcome)
+    assert answered > 80
+
+
 def test_twins_of_one_run_are_not_told_apart_by_content() -> None:
     """A later equal record in the run of R's timestamp: its copy may be what is there."""
     mirrored = Mirror()

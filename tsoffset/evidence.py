@@ -86,7 +86,6 @@ class Evidence:
         self.isolation = isolation
         self.remote_name = remote_name
         self.reverse = reverse
-        self.pair_proven = False
         self.run_ends: dict[int, tuple[int, int]] = {}
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
         self._views = {

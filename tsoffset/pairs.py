@@ -51,12 +51,15 @@ class Pairs:
             return None
         if not (yield from self.unmistakable(record, copy)):
             return None
-        if self.evidence.target.start > 0 and not (yield from self._first_in_trimmed(record)):
+        if self.evidence.target.start > 0 and not (yield from self._begins_before(record)):
+            return None
+        # Where the lookup names the copy itself, compaction cannot have taken one before it.
+        may_be_later = self.evidence.target.start > 0 or copy.offset != first.offset
+        if may_be_later and not (yield from self._looked_for_repeat()):
             return None
         if self.evidence.contradicted(record.offset, copy.offset):
             return None
         earliest = yield from self._earliest_equal(record, copy)
-        self.evidence.pair_proven = True
         return Pair(record.offset, copy.offset, earliest)
 
     def _lowest_equal(
@@ -181,20 +184,17 @@ class Pairs:
         alone = source.equals(source.identity(record)) == [record.offset]
         return alone and record.timestamp_ms is not None
 
-    def _first_in_trimmed(self, record: Record) -> Generator[Question, Answer, bool]:
+    def _begins_before(self, record: Record) -> Generator[Question, Answer, bool]:
         """False where the lowest copy left in a trimmed log need not be the first image.
 
         First images lie in order: where what is left begins with a copy of a later record,
         the first image of this one is gone.
         """
         beginning = yield from self.beginning()
-        if beginning is Edge.UNKNOWN:
-            return False
-        if isinstance(beginning, Record):
-            equals = self.evidence.source.equals(self.evidence.source.identity(beginning))
-            if equals[-1] > record.offset:
-                return False
-        return (yield from self._looked_for_repeat())
+        if not isinstance(beginning, Record):
+            return beginning is not Edge.UNKNOWN
+        source = self.evidence.source
+        return source.equals(source.identity(beginning))[-1] <= record.offset
 
     def beginning(self) -> Search:
         """The first data record on the target that the source has, too; LOG_END where none of
@@ -212,8 +212,8 @@ class Pairs:
 
     def _looked_for_repeat(self) -> Generator[Question, Answer, bool]:
         """Have seen whether the log ends inside a repeat: then the source record after the last
-        one copied is on the target already, and `contradicted` knows. Only a trimmed log can
-        have lost a first image and kept a later copy. False where the budget did not allow it.
+        one copied is on the target already, and `contradicted` knows. Retention and compaction
+        can take a first image and leave a later copy. False where the budget did not allow it.
         """
         target = self.evidence.target
         last = yield from self.ask.previous_data(TARGET, target.end, scan=True)
@@ -250,7 +250,6 @@ class Pairs:
             return None
         if not (yield from self.unmistakable(last, copy)):
             return None
-        self.evidence.pair_proven = True
         return Pair(last.offset, copy.offset, (yield from self._earliest_equal(last, copy)))
 
     def last_on_target(self) -> Generator[Question, Answer, Pair | None]:

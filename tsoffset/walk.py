@@ -61,6 +61,7 @@ class _Walk:
     def walk(self) -> Generator[Question, Answer, Reached]:
         at = self.reached.target_offset
         unclear = False
+        latest_passed_ms = -1
         for _ in range(LONGEST_WALK):
             copy = yield from self.ask.next_data(Side.TARGET, at, scan=True)
             if copy is Edge.LOG_END and at == self.reached.target_offset:
@@ -73,6 +74,10 @@ class _Walk:
                 if unclear:
                     break
                 return Reached(self.reached.target_offset, self.offset - 1, exact=True)
+            if match is _Match.BELOW and (copy.timestamp_ms or 0) < latest_passed_ms:
+                # Compaction may have taken its first image: then this is one that the
+                # replicator repeated after what was passed.
+                match = _Match.UNCLEAR
             if match is _Match.BELOW:
                 # First images lie in order, and this is one, since it follows the last and
                 # no copy was met between: so nothing that was passed on the way is the first
@@ -80,8 +85,9 @@ class _Walk:
                 self.reached = Reached(at, max(self.reached.source_offset, original))
                 self.highest = self.source.equals(self.target.identity(copy))[-1]
                 unclear = False
-            elif match is _Match.UNCLEAR:
-                unclear = True
+                continue
+            unclear = unclear or match is _Match.UNCLEAR
+            latest_passed_ms = max(latest_passed_ms, copy.timestamp_ms or 0)
         return (yield from self._aligned()) if unclear else self.reached
 
     def _match(self, copy: Record) -> Generator[Question, Answer, tuple[_Match, int]]:

@@ -173,15 +173,15 @@ PROOF = Key(
     values.one_of("content", "timestamps"),
     _TRANSLATION.proof,
     "`content`: what records hold proves a translation. `timestamps`: KIP-1292's rule as"
-    " written, cheaper, without proof.",
+    " written, cheaper, without proof; it does not notice a target that stamps records itself.",
 )
 MATCH = Key(
     "translation.match",
     _TRANSLATION.match,
-    values.some_of("timestamp", "key", "value"),
+    values.match,
     "timestamp, key, value",
-    "What must be equal for two records to be copies of each other; narrower where the"
-    " replicator rewrites the rest.",
+    "What must be equal for two records to be copies of each other: `timestamp` with `key`,"
+    " `value` or both; narrower where the replicator rewrites the rest.",
 )
 BUDGET = Key(
     "translation.budget",

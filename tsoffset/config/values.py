@@ -93,16 +93,16 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return read
 
 
-def some_of(*allowed: str) -> Callable[[str], frozenset[str]]:
-    """A reader of a list of some of a few words, in any case and at least one."""
+def match(value: str) -> frozenset[str]:
+    """What must be equal for two records to be copies of each other.
 
-    def read(value: str) -> frozenset[str]:
-        words = frozenset(word.lower() for word in split_list(value))
-        if words and words <= set(allowed):
-            return words
-        raise ValueError(f"must be one or more of {', '.join(allowed)}, with commas between")
-
-    return read
+    The time lookup and the twin test rest on equal timestamps, and a timestamp alone tells
+    no record from another of its millisecond.
+    """
+    words = frozenset(word.lower() for word in split_list(value))
+    if "timestamp" in words and words & {"key", "value"} and words <= {"timestamp", "key", "value"}:
+        return words
+    raise ValueError("must be timestamp, key, value; or timestamp, key; or timestamp, value")
 
 
 def optional(read: Callable[[str], T]) -> Callable[[str], T | None]:
