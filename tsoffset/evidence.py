@@ -6,7 +6,7 @@ with that position's budget. Nothing here does I/O: a question is yielded, the r
 (`tsoffset.sync`) sends its answer back.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -69,7 +69,9 @@ class Evidence:
 
     `isolation` is what the replicator reads the source with. `remote_name` is true where
     the target's name can only come from the replication policy; `reverse` where the target
-    holds the original and the source the replica.
+    holds the original and the source the replica. `predictions` are pairs that an earlier
+    cycle proved, as (source offset, target offset): they say where to look, no more. `proven`
+    holds this cycle's first images, source offset to target offset.
     """
 
     def __init__(
@@ -81,11 +83,14 @@ class Evidence:
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         remote_name: bool = True,
         reverse: bool = False,
+        predictions: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.settings = settings
         self.isolation = isolation
         self.remote_name = remote_name
         self.reverse = reverse
+        self.predictions = predictions
+        self.proven: dict[int, int] = {}
         self.run_ends: dict[int, tuple[int, int]] = {}
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
         self._views = {
