@@ -7,7 +7,6 @@ by it. `build` makes one from a `Kind` and a seed, the same for the same seed.
 
 import random
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -56,7 +55,7 @@ class World:
 
     @cached_property
     def target_end(self) -> int:
-        """The end of what can be read: what lies there of open transactions is yet to come."""
+        """The end of what can be read there: undecided records lie at it or after."""
         return self.target.readable_end(Isolation.READ_COMMITTED)
 
     @cached_property
@@ -67,30 +66,23 @@ class World:
     @cached_property
     def data(self) -> list[int]:
         """Offsets of the source's data records: what compaction took is none any more."""
-        return [offset for offset, _ in self.source.messages(self.kind.isolation)]
+        return [offset for offset, _ in self.source.messages(self.isolation)]
 
     @cached_property
-    def on_target(self) -> set[int]:
-        return {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
-
-    @cached_property
-    def _first_copies(self) -> dict[int, int]:
-        """The first image of each source record that was ever copied, there or not."""
-        first: dict[int, int] = {}
-        for copy, origin in sorted(self.origins.items()):
-            if copy < self.target_end:
-                first.setdefault(origin, copy)
-        return first
+    def copies(self) -> list[tuple[int, int]]:
+        """(target offset, source offset) of all copies of existing records that are there,
+        ascending; undecided ones too, for they are readable sooner or later."""
+        existing = set(self.data)
+        return [
+            (copy, self.origins[copy])
+            for copy, _ in self.target.messages()
+            if self.origins.get(copy) in existing
+        ]
 
     @cached_property
     def _limits(self) -> tuple[list[int], list[int]]:
         """Source records with a copy, and the lowest of the highest copies from each one on."""
-        highest: dict[int, int] = {}
-        existing = set(self.data)
-        for copy in sorted(self.on_target):
-            origin = self.origins.get(copy)
-            if origin is not None and origin in existing:
-                highest[origin] = copy
+        highest = {origin: copy for copy, origin in self.copies}
         origins = sorted(highest)
         limits = [highest[origin] for origin in origins]
         for at in range(len(limits) - 2, -1, -1):
@@ -102,7 +94,7 @@ class World:
         target is there at it or after, at least in one copy. The log end if there is none."""
         origins, limits = self._limits
         at = bisect_left(origins, committed)
-        return limits[at] if at < len(limits) else self.target_end
+        return limits[at] if at < len(limits) else self.target.high_watermark
 
     def is_safe(self, committed: int, target_offset: int) -> bool:
         """Judged as if the source died now: copies still to be made do not help."""
@@ -111,32 +103,23 @@ class World:
     @cached_property
     def _first_images(self) -> list[tuple[int, int]]:
         """(target offset, source offset) of all first images that are there, ascending."""
-        existing = set(self.data)
-        return sorted(
-            (copy, origin)
-            for origin, copy in self._first_copies.items()
-            if copy in self.on_target and origin in existing
-        )
+        first: dict[int, int] = {}
+        for copy, origin in sorted(self.origins.items()):
+            first.setdefault(origin, copy)
+        return [(copy, origin) for copy, origin in self.copies if first[origin] == copy]
 
     @cached_property
     def _to_come(self) -> list[int]:
         """Source offsets of the records that will be copied for the first time, undecided ones
-        of open transactions included."""
-        readable = self.source.readable_end(self.kind.isolation)
+        included."""
+        readable = self.source.readable_end(self.isolation)
         undecided = [offset for offset, _ in self.source.messages() if offset >= readable]
+        copied = set(self.origins.values())
         return [
             offset
             for offset in [*self.data, *undecided]
-            if offset >= self.reached
-            and offset not in self.left_out
-            and offset not in self._first_copies
-        ] + [offset for offset in self._in_open_transactions() if offset < self.reached]
-
-    def _in_open_transactions(self) -> Iterator[int]:
-        existing = set(self.data)
-        for origin in sorted({o for copy, o in self.origins.items() if copy >= self.target_end}):
-            if origin in existing and origin not in self._first_copies:
-                yield origin
+            if offset >= self.reached and offset not in self.left_out and offset not in copied
+        ]
 
     def rereads(self, committed: int, target_offset: int) -> int:
         """How many source records before `committed` come again from `target_offset` on: those
@@ -148,7 +131,7 @@ class World:
             for _, origin in images[bisect_left(images, (target_offset, -1)) :]
             if origin < committed
         )
-        return again + sum(1 for offset in self._to_come if offset < committed)
+        return again + bisect_left(self._to_come, committed)
 
     def first_images(self, start: int, end: int) -> list[int]:
         """Target offsets in [start, end) that hold the first image of a record that the source
