@@ -132,17 +132,8 @@ class Estate:
         commit: bool = True,
         rivals: Sequence[FlowSettings] = (),
     ) -> Rows:
-        """One cycle by clients that are made for it: nothing is remembered between cycles."""
-        with ExitStack() as open_clusters:
-            source, target = (
-                open_clusters.enter_context(KafkaCluster(cluster))
-                for cluster in (flow.source, flow.target)
-            )
-            others = [
-                Rival(rival, open_clusters.enter_context(KafkaCluster(rival.source)))
-                for rival in rivals
-            ]
-            return Rows(cycle(flow, source, target, commit=commit, rivals=others))
+        """As `one_cycle`."""
+        return one_cycle(flow, commit=commit, rivals=rivals)
 
     def remote(self, flow: str, topic: str) -> str:
         """The name that the flow's policy gives a source topic on the target."""
@@ -161,6 +152,22 @@ class Estate:
             source_isolation=settings.isolation,
             seconds=seconds,
         )
+
+
+def one_cycle(
+    flow: FlowSettings, *, commit: bool = True, rivals: Sequence[FlowSettings] = ()
+) -> Rows:
+    """One cycle by clients that are made for it: nothing is remembered between cycles."""
+    with ExitStack() as open_clusters:
+        source, target = (
+            open_clusters.enter_context(KafkaCluster(cluster))
+            for cluster in (flow.source, flow.target)
+        )
+        others = [
+            Rival(rival, open_clusters.enter_context(KafkaCluster(rival.source)))
+            for rival in rivals
+        ]
+        return Rows(cycle(flow, source, target, commit=commit, rivals=others))
 
 
 def read_on(contents: Contents, group: str, place: tuple[str, int]) -> list[Stored]:
@@ -211,9 +218,9 @@ def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer
         yield consumer
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Ask until it holds; fail after a minute of asking."""
-    deadline = time.monotonic() + READ_SECONDS
+def wait_until(holds: Callable[[], bool], what: str, *, seconds: float = READ_SECONDS) -> None:
+    """Ask until it holds; fail after that time of asking, a minute by default."""
+    deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"waited in vain until {what}"
         time.sleep(0.05)
