@@ -28,6 +28,7 @@ from tsoffset.model import (
     GroupOffsets,
     Isolation,
     LogRange,
+    RawStretch,
     ReadFrom,
     Stretch,
     TimedOffset,
@@ -97,6 +98,12 @@ class StoredCluster:
     ) -> Mapping[ReadFrom, Stretch | Failed]:
         with self._open("read", requests) as cluster:
             return cluster.read(requests, isolation)
+
+    def read_raw(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+        with self._open("read_raw", requests) as cluster:
+            return cluster.read_raw(requests, isolation)
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation

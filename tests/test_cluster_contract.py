@@ -23,6 +23,7 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
+    RawStretch,
     ReadFrom,
     Record,
     Stretch,
@@ -352,6 +353,64 @@ def test_records_keep_their_time_and_are_known_by_digests(stand: Stand, cluster:
     assert second.value is None is third.key
     assert fourth.value is not None
     assert not first.headers <= third.headers
+
+
+@pytest.mark.parametrize("isolation", BOTH)
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_raw_read_is_the_same_stretch_with_what_it_holds(
+    stand: Stand, cluster: Cluster, isolation: Isolation, codec: str
+) -> None:
+    """Start, end, offsets and times are those of `read`; keys and values come as written,
+    null as None; control, aborted and deleted records do not exist."""
+    partition = stand.partition()
+    written = [
+        Message(NOW_MS, b"key", b"value", (("name", b"x"),)),
+        Message(NOW_MS + 1, b"", b""),
+        Message(NOW_MS + 2, b"key", None),
+        Message(NOW_MS + 3, None, b"value"),
+    ]
+    stand.append(partition, written, codec=codec)
+    for commit in (False, True):
+        with stand.transaction(partition) as transaction:
+            transaction.append(numbered(range(2)))
+            if commit:
+                transaction.commit()
+            else:
+                transaction.abort()
+    stand.append(partition, numbered(range(3)))
+    stand.delete_records(partition, 1)
+    log = log_range(cluster, partition, isolation)
+    assert isinstance(log, LogRange)
+    held = {}
+    for offset in range(log.start, log.end + 1):
+        for size in (1, WIDE):
+            digests = read(cluster, partition, offset, isolation, size)
+            request = ReadFrom(partition, offset, size)
+            raw = cluster.read_raw([request], isolation)[request]
+            assert isinstance(digests, Stretch)
+            assert isinstance(raw, RawStretch)
+            assert (raw.start, raw.end) == (digests.start, digests.end)
+            assert [
+                (r.offset, r.timestamp_ms, content_digest(r.key), content_digest(r.value))
+                for r in raw.records
+            ] == [(r.offset, r.timestamp_ms, r.key, r.value) for r in digests.records]
+            held |= {record.offset: (record.key, record.value) for record in raw.records}
+    aborted = [] if isolation is COMMITTED else [4, 5]
+    assert sorted(held) == [1, 2, 3, *aborted, 7, 8, 10, 11, 12]
+    assert [held[offset] for offset in (1, 2, 3)] == [(m.key, m.value) for m in written[1:]]
+
+
+def test_a_raw_read_fails_as_a_read_does(stand: Stand, cluster: Cluster) -> None:
+    """An offset outside the log and a partition that is not there fail alone, in their places."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(3)))
+    good, outside = ReadFrom(partition, 1), ReadFrom(partition, 4)
+    missing = ReadFrom(TopicPartition(stand.unique("nowhere"), 0), 0)
+    answers = cluster.read_raw([good, outside, missing], UNCOMMITTED)
+    assert isinstance(answers[good], RawStretch)
+    assert answers[outside] == cluster.read([outside], UNCOMMITTED)[outside]
+    assert isinstance(answers[outside], Failed)
+    assert is_missing(answers[missing])
 
 
 @pytest.mark.parametrize("isolation", BOTH)

@@ -19,6 +19,7 @@ from tsoffset.model import (
     GroupOffsets,
     Isolation,
     LogRange,
+    RawStretch,
     ReadFrom,
     Stretch,
     TimedOffset,
@@ -70,6 +71,15 @@ class Cluster(Protocol):
         the log's start), and goes to the end of the last whole batch read. An offset
         outside the log is a `Failed(INTERNAL)`; a log that says it has more and answers
         nothing within the poll timeout is a `Failed(TIMEOUT)`.
+        """
+
+    def read_raw(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+        """As `read`, with what the records hold: for the topics of a replicator's own state.
+
+        Keys and values of data are never read so; they stay digests (docs/design.md
+        section 1, "Content stays private").
         """
 
     def first_at_times(

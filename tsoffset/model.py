@@ -16,6 +16,11 @@ class Side(StrEnum):
     SOURCE = "source"
     TARGET = "target"
 
+    @property
+    def other(self) -> "Side":
+        """The side across."""
+        return Side.TARGET if self is Side.SOURCE else Side.SOURCE
+
 
 class Isolation(StrEnum):
     """Which records of transactions exist for a reader."""
@@ -242,6 +247,28 @@ class Stretch:
     records: tuple[Record, ...] = ()
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """A data record with what it holds: for the replicator's own topics only, never for data.
+
+    `key` and `value` are None for null, `timestamp_ms` where the record carries none.
+    """
+
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RawStretch:
+    """A `Stretch` whose records are raw."""
+
+    start: int
+    end: int
+    records: tuple[RawRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from tsoffset.model import (
     GroupOffsets,
     Isolation,
     LogRange,
+    RawStretch,
     ReadFrom,
     Stretch,
     TimedOffset,
@@ -158,6 +159,12 @@ class KafkaCluster:
     ) -> Mapping[ReadFrom, Stretch | Failed]:
         """The stretch of log from each offset on."""
         return self._reads.read(requests, isolation, self._deadline())
+
+    def read_raw(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+        """As `read`, with what the records hold."""
+        return self._reads.read_raw(requests, isolation, self._deadline())
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation

@@ -1,8 +1,9 @@
 """Reading logs: one-partition Fetch requests, pipelined to each leader."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Generic, TypeVar
 
 from kafka.errors import (
     CorruptRecordError,
@@ -21,10 +22,21 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
 from tsoffset.kafka.fetch_codec import FetchAnswer, FetchOne
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
-from tsoffset.kafka.records import stretch
+from tsoffset.kafka.raw_records import raw_stretch
+from tsoffset.kafka.records import Aborted, stretch
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
-from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, Stretch, TopicPartition
+from tsoffset.model import (
+    Failed,
+    Isolation,
+    LogRange,
+    RawStretch,
+    ReadFrom,
+    Stretch,
+    TopicPartition,
+)
+
+S = TypeVar("S")
 
 FETCH = Api("fetch", FetchRequest, fetch_codec.VERSION, fetch_codec.VERSION)
 
@@ -49,26 +61,41 @@ class Reads:
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
     ) -> dict[ReadFrom, Stretch | Failed]:
         """The stretch of log from each offset on, as `Cluster.read` says."""
-        return _Reading(self, isolation, deadline).answers(requests)
+        return _Reading(self, isolation, deadline, Stretch, stretch).answers(requests)
+
+    def read_raw(
+        self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
+    ) -> dict[ReadFrom, RawStretch | Failed]:
+        """The same with what the records hold, as `Cluster.read_raw` says."""
+        return _Reading(self, isolation, deadline, RawStretch, raw_stretch).answers(requests)
 
 
-class _Reading:
-    """One call of `read`.
+class _Reading(Generic[S]):
+    """One call of `read` or `read_raw`, which differ in what is made of the batches.
 
     `patient` holds what was empty below the log's end, which is asked for once more and
     waited for then; `outside` the offsets outside their logs.
     """
 
-    def __init__(self, reads: Reads, isolation: Isolation, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        reads: Reads,
+        isolation: Isolation,
+        deadline: Deadline,
+        empty: Callable[[int, int], S],
+        decode: Callable[[memoryview, int, int, int, Isolation, Aborted], S | None],
+    ) -> None:
         self._reads = reads
+        self._empty = empty
+        self._decode = decode
         self._alias = reads.connections.alias
         self._isolation = isolation
         self._deadline = deadline
         self._patient: set[ReadFrom] = set()
         self._outside: set[ReadFrom] = set()
 
-    def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, Stretch | Failed]:
-        answers: dict[ReadFrom, Stretch | Failed] = in_rounds(
+    def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
+        answers: dict[ReadFrom, S | Failed] = in_rounds(
             self._reads.connections, sorted(set(requests)), self._round, "read", self._deadline
         )
         logs = self._logs_outside()
@@ -89,10 +116,8 @@ class _Reading:
         except ClusterUnreachable:
             return {}
 
-    async def _round(
-        self, requests: Collection[ReadFrom]
-    ) -> dict[ReadFrom, Stretch | Failed | Again]:
-        answers: dict[ReadFrom, Stretch | Failed | Again] = {}
+    async def _round(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed | Again]:
+        answers: dict[ReadFrom, S | Failed | Again] = {}
         topology = self._reads.topology
         leaders = await topology.leaders(
             {request.partition for request in requests}, "read", self._deadline
@@ -145,9 +170,7 @@ class _Reading:
             ISOLATION_LEVELS[self._isolation],
         )
 
-    def _answer(
-        self, request: ReadFrom, response: FetchAnswer | KafkaError
-    ) -> Stretch | Failed | Again:
+    def _answer(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | Failed | Again:
         if isinstance(response, KafkaError):
             return answer_to(response, _what(request), self._alias)
         if response.error_code:
@@ -162,10 +185,10 @@ class _Reading:
         else:
             readable_end = response.high_watermark
         if request.offset >= readable_end:
-            return Stretch(request.offset, request.offset)
+            return self._empty(request.offset, request.offset)
         self._reads.bytes_read += len(response.records)
         try:
-            found = stretch(
+            found = self._decode(
                 response.records,
                 request.offset,
                 response.log_start,

@@ -1,4 +1,4 @@
-"""Record batches, made into stretches of digests: the only place that sees content."""
+"""Record batches, made into stretches of digests: the only place that sees what data holds."""
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +37,9 @@ _CODECS: dict[int, tuple[str, Callable[[], bool], str]] = {
     4: ("zstd", codec.has_zstd, "zstd_decode"),
 }
 
+Aborted = Sequence[tuple[int, int]]
+"""Aborted transactions as a Fetch answers them: (producer id, first offset)."""
+
 _NO_HEADERS: frozenset[bytes] = frozenset()
 
 
@@ -60,7 +63,7 @@ def stretch(
     log_start: int,
     readable_end: int,
     isolation: Isolation,
-    aborted: Sequence[tuple[int, int]] = (),
+    aborted: Aborted = (),
 ) -> Stretch | None:
     """What a Fetch from `offset` on answered, as a stretch; None if no whole batch in it goes
     past `offset`.

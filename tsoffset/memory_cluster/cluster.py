@@ -1,7 +1,6 @@
 """`MemoryCluster`: the seam to Kafka, answered from memory."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 from uuid import NAMESPACE_OID, uuid5
@@ -12,6 +11,7 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.memory_cluster.faults import Fault, Faults, Request, Verb
 from tsoffset.memory_cluster.groups import MemoryGroup, metadata_length, stored
 from tsoffset.memory_cluster.log import Clock, PartitionLog
+from tsoffset.memory_cluster.topics import MemoryPartition, MemoryTopic
 from tsoffset.model import (
     Broker,
     ClusterDescription,
@@ -25,6 +25,7 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     PartitionDescription,
+    RawStretch,
     ReadFrom,
     Stretch,
     TimedOffset,
@@ -36,20 +37,6 @@ from tsoffset.model import (
 _Answer = TypeVar("_Answer")
 
 _VERSION = "4.3"
-
-
-@dataclass(slots=True)
-class _Partition:
-    log: PartitionLog
-    leader: int | None
-    leader_epoch: int = 0
-
-
-@dataclass(slots=True)
-class _Topic:
-    topic_id: str
-    partitions: list[_Partition]
-    internal: bool
 
 
 class MemoryCluster(Cluster):
@@ -71,7 +58,7 @@ class MemoryCluster(Cluster):
         self._alias = alias
         self._brokers = brokers
         self._max_metadata_length = max_metadata_length
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, MemoryTopic] = {}
         self._topics_made = 0
         self._groups: dict[str, MemoryGroup] = {}
         self._faults = Faults()
@@ -96,10 +83,10 @@ class MemoryCluster(Cluster):
             raise ValueError(f"topic {topic} exists on cluster {self.alias}")
         self._topics_made += 1
         name = f"{self.alias}/{topic}/{self._topics_made}"
-        self._topics[topic] = _Topic(
+        self._topics[topic] = MemoryTopic(
             str(uuid5(NAMESPACE_OID, name)),
             [
-                _Partition(
+                MemoryPartition(
                     PartitionLog(timestamp_type, first_offset=first_offset, clock=self.clock),
                     leader=number % self._brokers,
                 )
@@ -233,6 +220,17 @@ class MemoryCluster(Cluster):
 
         return {one: self._from_log(Verb.READ, one.partition, answer(one)) for one in requests}
 
+    def read_raw(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+        """As `read`, with what the records hold."""
+        self._asked(Verb.READ_RAW, tuple(requests), isolation)
+
+        def answer(request: ReadFrom) -> Callable[[PartitionLog], RawStretch | Failed]:
+            return lambda log: log.raw(self._read(request, log, isolation))
+
+        return {one: self._from_log(Verb.READ_RAW, one.partition, answer(one)) for one in requests}
+
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
@@ -286,7 +284,7 @@ class MemoryCluster(Cluster):
             )
         self.requests.append(Request(verb, items, isolation))
 
-    def _partition(self, partition: TopicPartition) -> _Partition:
+    def _partition(self, partition: TopicPartition) -> MemoryPartition:
         partitions = self._topics[partition.topic].partitions
         if not 0 <= partition.partition < len(partitions):
             raise KeyError(partition)

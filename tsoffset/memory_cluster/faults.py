@@ -15,6 +15,7 @@ class Verb(StrEnum):
     COMMITTED = "committed"
     LOG_RANGES = "log_ranges"
     READ = "read"
+    READ_RAW = "read_raw"
     FIRST_AT_TIMES = "first_at_times"
     COMMIT = "commit"
 

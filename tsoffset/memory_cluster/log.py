@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from tsoffset.memory_cluster.batches import NO_TIMESTAMP, Batch, Message
-from tsoffset.model import Isolation, Stretch, TimedOffset, TimestampType
+from tsoffset.model import (
+    Failed,
+    Isolation,
+    RawRecord,
+    RawStretch,
+    Stretch,
+    TimedOffset,
+    TimestampType,
+)
 
 
 @dataclass(slots=True)
@@ -187,6 +195,26 @@ class PartitionLog:
             records = tuple(record for record in stretch.records if record.offset >= start)
             return Stretch(start, stretch.end, records, stretch.timestamp_type, stretch.bytes_read)
         return stretch
+
+    def raw(self, stretch: Stretch | Failed) -> RawStretch | Failed:
+        """The stretch with what its records hold; a failure stays one."""
+        if isinstance(stretch, Failed):
+            return stretch
+        index = bisect_left(self._last_offsets, stretch.start)
+        held = {
+            offset: message
+            for batch in islice(self._batches, index, None)
+            if batch.base_offset < stretch.end
+            for offset, message in batch.messages
+        }
+        return RawStretch(
+            stretch.start,
+            stretch.end,
+            tuple(
+                RawRecord(it.offset, it.timestamp_ms, held[it.offset].key, held[it.offset].value)
+                for it in stretch.records
+            ),
+        )
 
     def first_at(self, timestamp_ms: int, isolation: Isolation) -> TimedOffset | None:
         """What ListOffsets answers for a timestamp: the first record in log order, control
