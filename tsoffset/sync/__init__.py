@@ -9,18 +9,22 @@ from collections.abc import Mapping, Sequence
 from tsoffset.cluster import Cluster
 from tsoffset.model import Row, TopicPartition
 from tsoffset.plan import Remembered
+from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import FlowSettings
 from tsoffset.sync.commits import GroupWork, Preflight, Rival, preflight, read_commits
-from tsoffset.sync.rounds import Observe, PartitionWork, partition_work, translate_partitions
+from tsoffset.sync.rounds import Observe, translate_partitions, translate_remembering
 from tsoffset.sync.settle import Settlement, failed_row, settle_groups, whole_topic
+from tsoffset.sync.work import Cost, PartitionWork, TranslatedWork, partition_work
 
 __all__ = [
+    "Cost",
     "GroupWork",
     "Observe",
     "PartitionWork",
     "Preflight",
     "Rival",
     "Settlement",
+    "TranslatedWork",
     "cycle",
     "failed_row",
     "partition_work",
@@ -28,6 +32,7 @@ __all__ = [
     "read_commits",
     "settle_groups",
     "translate_partitions",
+    "translate_remembering",
     "whole_topic",
 ]
 
@@ -40,19 +45,22 @@ def cycle(
     commit: bool = True,
     rivals: Sequence[Rival] = (),
     remembered: Mapping[tuple[str, TopicPartition], Remembered] | None = None,
+    memories: dict[TopicPartition, PartitionMemory] | None = None,
 ) -> list[Row]:
     """One cycle of a flow in this process, without Spark: for tests and small estates.
 
     Returns one row per group and partition with a source commit, as docs/design.md section 4
     says. Commits nothing where `commit` is False or the flow is only planned
-    (`sync.group.offsets.enabled = false`). Raises ClusterUnreachable.
+    (`sync.group.offsets.enabled = false`). `memories` are what the last cycle left of each
+    source partition, and are brought up to date. Raises ClusterUnreachable.
     """
     start = preflight(flow, source, target)
     commits = list(read_commits(flow, source, start.groups, rivals))
-    positions = {
-        (p.partition, p.offset): p
-        for p in translate_partitions(flow, source, target, partition_work(commits))
-    }
+    memories = {} if memories is None else memories
+    translated = translate_remembering(flow, source, target, partition_work(commits, memories))
+    memories.clear()
+    memories.update({memory.source: memory for memory in translated.memories})
+    positions = {(p.partition, p.offset): p for p in translated.positions}
     rewriting = {p.partition.topic for p in positions.values() if p.target_rewrites_timestamps}
     settlements = []
     for each in commits:

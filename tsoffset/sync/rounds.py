@@ -6,7 +6,6 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from traceback import extract_tb
 
 import structlog
@@ -23,44 +22,20 @@ from tsoffset.model import (
     Position,
     ReadFrom,
     Side,
+    Stretch,
     TopicPartition,
 )
-from tsoffset.plan import SourceCommit, TranslatedPosition
+from tsoffset.plan import TranslatedPosition
+from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import FlowSettings
+from tsoffset.sync.recall import Identities, Recollection, learned, recollect
+from tsoffset.sync.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.translate import Talk, Translation, translate
 
 log = structlog.get_logger(__name__)
 
 Observe = Callable[[Position, Question, Answer], None]
 """Told each question that a position asks, with its answer, in the order of its conversation."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionWork:
-    """A partition with the distinct positions to translate in it."""
-
-    source: TopicPartition
-    target: TopicPartition
-    offsets: tuple[int, ...]
-    remote_name: bool = False
-    reverse: bool = False
-
-
-def partition_work(commits: Iterable[SourceCommit]) -> list[PartitionWork]:
-    """The distinct positions of all commits that need a translation, by partition."""
-    offsets: defaultdict[tuple[TopicPartition, TopicPartition, bool, bool], set[int]]
-    offsets = defaultdict(set)
-    for commit in commits:
-        if commit.verdict is None:
-            assert commit.partition is not None
-            assert commit.target is not None
-            assert commit.committed is not None
-            key = (commit.partition, commit.target, commit.remote_name, commit.reverse)
-            offsets[key].add(commit.committed.offset)
-    return [
-        PartitionWork(source, target, tuple(sorted(found)), remote_name, reverse)
-        for (source, target, remote_name, reverse), found in sorted(offsets.items())
-    ]
 
 
 def translate_partitions(
@@ -71,40 +46,140 @@ def translate_partitions(
     *,
     observe: Observe | None = None,
 ) -> Iterator[TranslatedPosition]:
-    """Translate all positions of the partitions, all conversations in rounds together.
+    """Translate all positions of the partitions from the clusters alone, all conversations in
+    rounds together.
 
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
     own conversations only. `observe` listens to all of them.
     """
-    talks: list[_Talk] = []
-    for part in work:
-        evidence = Evidence(
-            part.source,
-            part.target,
+    parts = [_Part(flow, part, None, observe) for part in work]
+    _Run(flow, source, target).converse(parts)
+    for part in parts:
+        yield from part.positions()
+
+
+def translate_remembering(
+    flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
+) -> TranslatedWork:
+    """The same with what the last cycle left of the partitions (`PartitionWork.memory`), and
+    what is to be left to the next.
+
+    Memory saves questions: what it answers is what the clusters would.
+    """
+    identities = Identities.of(source, target, work)
+    blanks = [identities.blank(part) for part in work]
+    parts = [
+        _Part(flow, part, _usable(part, blank), None)
+        for part, blank in zip(work, blanks, strict=True)
+    ]
+    run = _Run(flow, source, target)
+    run.converse(parts)
+    kept = [part.left_to_the_next(blank) for part, blank in zip(parts, blanks, strict=True)]
+    return TranslatedWork(
+        tuple(position for part in parts for position in part.positions()),
+        tuple(memory for memory in kept if memory is not None),
+        run.cost(parts),
+    )
+
+
+def _usable(part: PartitionWork, blank: PartitionMemory | None) -> PartitionMemory | None:
+    memory = part.memory
+    if memory is None or blank is None or not memory.same_logs(blank):
+        return None
+    return memory
+
+
+class _Part:
+    """One partition's positions, of which some may be recalled and the others are talked about."""
+
+    def __init__(
+        self,
+        flow: FlowSettings,
+        work: PartitionWork,
+        usable: PartitionMemory | None,
+        observe: Observe | None,
+    ) -> None:
+        self.work = work
+        self.recalled: Mapping[int, Translation] = {}
+        self._usable = usable
+        self._observe = observe
+        self._talks: dict[int, _Talk] = {}
+        self._evidence = Evidence(
+            work.source,
+            work.target,
             flow.translation,
             isolation=flow.isolation,
-            remote_name=part.remote_name,
-            reverse=part.reverse,
+            remote_name=work.remote_name,
+            reverse=work.reverse,
+            predictions=() if usable is None else usable.pairs,
         )
-        talks += [_Talk(part, offset, evidence, observe) for offset in part.offsets]
-    sides = {Side.SOURCE: (source, flow.isolation), Side.TARGET: (target, Isolation.READ_COMMITTED)}
-    waiting = [talk for talk in talks if talk.go_on(None)]
-    rounds = 0
-    while waiting:
-        rounds += 1
-        questions = {talk.question for talk in waiting if talk.question is not None}
-        answers = _ask(questions, sides)
-        waiting = [talk for talk in waiting if talk.question and talk.go_on(answers[talk.question])]
-    log.debug("positions_translated", flow=flow.name, positions=len(talks), rounds=rounds)
-    for talk in talks:
-        assert talk.translation is not None
-        yield TranslatedPosition(
-            talk.work.source,
-            talk.offset,
-            talk.translation,
-            talk.evidence.target.range,
-            talk.evidence.target.rewrites_timestamps,
+
+    def begin(self) -> "list[_Open]":
+        """What asks first."""
+        if self._usable is None:
+            return self._talk()
+        recollection = _Recollecting(self, recollect(self.work, self._usable, self._evidence))
+        return recollection.go_on(None)
+
+    def go_on_with(self, recalled: Mapping[int, Translation]) -> "list[_Open]":
+        """Begin to talk about what was not recalled."""
+        self.recalled = recalled
+        return self._talk()
+
+    def _talk(self) -> "list[_Open]":
+        begun: list[_Open] = []
+        for offset in self.work.offsets:
+            if offset not in self.recalled:
+                talk = _Talk(self.work, offset, self._evidence, self._observe)
+                self._talks[offset] = talk
+                begun += talk.go_on(None)
+        return begun
+
+    def _translations(self) -> dict[int, Translation]:
+        found = dict(self.recalled)
+        for offset, talk in self._talks.items():
+            assert talk.translation is not None
+            found[offset] = talk.translation
+        return found
+
+    def positions(self) -> Iterator[TranslatedPosition]:
+        """All translations, in the order of the offsets; once nobody asks any more."""
+        translations = self._translations()
+        target = self._evidence.target
+        for offset in self.work.offsets:
+            yield TranslatedPosition(
+                self.work.source,
+                offset,
+                translations[offset],
+                target.range,
+                target.rewrites_timestamps,
+            )
+
+    def left_to_the_next(self, blank: PartitionMemory | None) -> PartitionMemory | None:
+        """What is to be remembered. What could not be looked at is no less true than before."""
+        if blank is None:
+            memory = self.work.memory
+            return None if memory is None else memory.only(self.work.offsets)
+        return learned(
+            self.work, blank, self._usable, self._evidence, self._translations(), self.recalled
         )
+
+
+class _Recollecting:
+    """A partition under way to what it recalls."""
+
+    def __init__(self, part: _Part, recollection: Recollection) -> None:
+        self.question: Question | None = None
+        self._part = part
+        self._recollection = recollection
+
+    def go_on(self, answer: Answer) -> "list[_Open]":
+        """Send the answer (None to begin); what is open then."""
+        try:
+            self.question = self._recollection.send(answer)
+        except StopIteration as stop:
+            return self._part.go_on_with(stop.value)
+        return [self]
 
 
 class _Talk:
@@ -121,8 +196,8 @@ class _Talk:
         self._talk: Talk = translate(offset, evidence)
         self._observe = observe
 
-    def go_on(self, answer: Answer) -> bool:
-        """Send the answer (None to begin); True where another question is open."""
+    def go_on(self, answer: Answer) -> "list[_Open]":
+        """Send the answer (None to begin); the conversation itself if another question is open."""
         if self._observe is not None and self.question is not None:
             place = Position(self.work.source.topic, self.work.source.partition, self.offset)
             self._observe(place, self.question, answer)
@@ -149,27 +224,77 @@ class _Talk:
                     "please report it",
                 )
             )
-        return self.translation is None
+        return [] if self.translation is not None else [self]
 
 
-def _ask(
-    questions: Iterable[Question], sides: Mapping[Side, tuple[Cluster, Isolation]]
-) -> dict[Question, Answer]:
-    """Put the questions of one round, equal ones once, in one batch per side and kind."""
-    answers: dict[Question, Answer] = {}
-    batches: defaultdict[tuple[Side, type, bool], list[Question]] = defaultdict(list)
-    for question in questions:
-        itself = isinstance(question.what, RangeOf) and question.what.log_itself
-        batches[question.side, type(question.what), itself].append(question)
-    for (side, _, itself), batch in batches.items():
-        cluster, isolation = sides[side]
-        try:
-            answers.update(
-                _ask_cluster(cluster, Isolation.READ_UNCOMMITTED if itself else isolation, batch)
-            )
-        except ClusterUnreachable as error:
-            answers.update(dict.fromkeys(batch, Failed(FailureKind.UNREACHABLE, str(error))))
-    return answers
+_Open = _Talk | _Recollecting
+
+
+class _Run:
+    """The rounds of a batch of partitions, and what they took."""
+
+    def __init__(self, flow: FlowSettings, source: Cluster, target: Cluster) -> None:
+        self._flow = flow.name
+        self._sides = {
+            Side.SOURCE: (source, flow.isolation),
+            Side.TARGET: (target, Isolation.READ_COMMITTED),
+        }
+        self._fetches = {Side.SOURCE: 0, Side.TARGET: 0}
+        self._lookups = 0
+        self._bytes_read = 0
+
+    def converse(self, parts: Iterable[_Part]) -> None:
+        """Let all of them ask until nobody does."""
+        waiting = [opened for part in parts for opened in part.begin()]
+        rounds = 0
+        while waiting:
+            rounds += 1
+            answers = self._ask({one.question for one in waiting if one.question is not None})
+            waiting = [
+                opened
+                for one in waiting
+                if one.question is not None
+                for opened in one.go_on(answers[one.question])
+            ]
+        log.debug("partitions_translated", flow=self._flow, rounds=rounds)
+
+    def cost(self, parts: Iterable[_Part]) -> Cost:
+        """What it all took."""
+        parts = list(parts)
+        return Cost(
+            positions=sum(len(part.work.offsets) for part in parts),
+            recalled=sum(len(part.recalled) for part in parts),
+            source_fetches=self._fetches[Side.SOURCE],
+            target_fetches=self._fetches[Side.TARGET],
+            lookups=self._lookups,
+            bytes_read=self._bytes_read,
+        )
+
+    def _ask(self, questions: Iterable[Question]) -> dict[Question, Answer]:
+        """Put the questions of one round, equal ones once, in one batch per side and kind."""
+        answers: dict[Question, Answer] = {}
+        batches: defaultdict[tuple[Side, type, bool], list[Question]] = defaultdict(list)
+        for question in questions:
+            itself = isinstance(question.what, RangeOf) and question.what.log_itself
+            batches[question.side, type(question.what), itself].append(question)
+        for (side, kind, itself), batch in batches.items():
+            cluster, isolation = self._sides[side]
+            if itself:
+                isolation = Isolation.READ_UNCOMMITTED
+            try:
+                found = _ask_cluster(cluster, isolation, batch)
+            except ClusterUnreachable as error:
+                failed: Answer = Failed(FailureKind.UNREACHABLE, str(error))
+                found = dict.fromkeys(batch, failed)
+            answers.update(found)
+            if kind is ReadFrom:
+                self._fetches[side] += len(batch)
+                self._bytes_read += sum(
+                    answer.bytes_read for answer in found.values() if isinstance(answer, Stretch)
+                )
+            elif kind is FirstAtTime:
+                self._lookups += len(batch)
+        return answers
 
 
 def _ask_cluster(
