@@ -11,7 +11,8 @@ from tsoffset.model import OutcomeKind, Row
 from tsoffset.narrowing import Narrowing
 from tsoffset.spark import FlowMemory, FlowTask
 from tsoffset.spark.flow import Rows
-from tsoffset.spark.schema import remembered_of, rows_table
+from tsoffset.spark.schema import MEMORY
+from tsoffset.spark.values import remembered_of, rows_table
 
 
 def row(
@@ -44,7 +45,7 @@ def test_memory_is_what_was_committed_last() -> None:
         row("planned", OutcomeKind.WOULD_COMMIT, 12, target=24),
         row("left", OutcomeKind.SKIPPED, 13, target=26, current=30),
     ]
-    memory.learn(rows_table(rows), ["moved", "stayed", "planned", "left"])
+    memory.learn(rows_table(rows), ["moved", "stayed", "planned", "left"], MEMORY.empty_table())
     assert learned(memory) == {("moved", 0): (10, 20), ("stayed", 0): (11, 21)}
     assert memory.rows == 4
 
@@ -57,13 +58,13 @@ def test_memory_outlives_cycles_in_which_nothing_was_committed() -> None:
         for group in ("a", "b", "c")
         for partition in (0, 1)
     ]
-    memory.learn(rows_table(first), ["a", "b", "c"])
+    memory.learn(rows_table(first), ["a", "b", "c"], MEMORY.empty_table())
     second = [
         row("a", OutcomeKind.COMMITTED, 11, target=21),
         row("a", OutcomeKind.SKIPPED, 1, target=2, current=20, partition=1),
         row("b", OutcomeKind.FAILED, 10),
     ]
-    memory.learn(rows_table(second), ["a", "b"])
+    memory.learn(rows_table(second), ["a", "b"], MEMORY.empty_table())
     assert learned(memory) == {
         ("a", 0): (11, 21),
         ("a", 1): (10, 20),

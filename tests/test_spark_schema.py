@@ -20,7 +20,7 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition
-from tsoffset.spark import schema
+from tsoffset.spark import schema, values
 from tsoffset.sync import GroupWork, Settlement
 from tsoffset.translate import Translation
 
@@ -66,13 +66,13 @@ def through_arrow(settlement: Settlement) -> Settlement:
     last = {}
     if commit.partition is not None and settlement.remembered is not None:
         last[commit.group, commit.partition] = settlement.remembered
-    commits = schema.commits_table(7, [commit], last)
-    translations = schema.translations_table([] if position is None else [position])
+    commits = values.commits_table(7, [commit], last)
+    translations = values.translations_table([] if position is None else [position])
     translations = translations.take(pa.array([None if position is None else 0], pa.int32()))
     joined = commits
     for name in translations.column_names:
         joined = joined.append_column(name, translations[name])
-    (back,) = schema.settlements_of(schema.from_bytes(schema.to_bytes(joined)))
+    (back,) = values.settlements_of(schema.from_bytes(schema.to_bytes(joined)))
     return back
 
 
@@ -133,7 +133,7 @@ ROW = st.builds(
 )
 def test_rows_survive_the_way_to_the_driver(rows: list[Row]) -> None:
     """Rows are collected as they were made, in order, absent fields absent."""
-    assert list(schema.rows_of(schema.rows_table(rows))) == rows
+    assert list(values.rows_of(values.rows_table(rows))) == rows
 
 
 @settings(deadline=None)
@@ -150,12 +150,13 @@ def test_rows_survive_the_way_to_the_driver(rows: list[Row]) -> None:
 )
 def test_groups_survive_the_way_to_the_workers(groups: list[GroupWork]) -> None:
     """A task reads the groups that the driver gave it."""
-    sent = schema.to_bytes(schema.groups_table(groups))
-    assert schema.groups_of(schema.from_bytes(sent)) == groups
+    sent = schema.to_bytes(values.groups_table(groups))
+    assert values.groups_of(schema.from_bytes(sent)) == groups
 
 
 @pytest.mark.parametrize(
-    "table", [schema.WORK, schema.COMMITS, schema.TASKED_COMMITS, schema.SETTLEMENTS, schema.ROWS]
+    "table",
+    [schema.WORK, schema.COMMITS, schema.TASKED_COMMITS, schema.SETTLEMENTS, schema.RESULTS],
 )
 def test_spark_knows_every_column(table: pa.Schema) -> None:
     """Each table that Spark carries has a type of Spark's for every column, and no column twice."""
@@ -167,13 +168,13 @@ def test_spark_knows_every_column(table: pa.Schema) -> None:
 def test_a_table_without_rows_keeps_its_columns() -> None:
     """A stage that has nothing to say still says it in the schema agreed on."""
     assert schema.table(schema.ROWS, []).schema == schema.ROWS
-    assert schema.distinct_offsets_table(0, {}).schema == schema.COMMITS
-    assert schema.rewritten_topics_table([], 3).schema == schema.SETTLEMENTS
+    assert values.distinct_offsets_table(0, {}).schema == schema.COMMITS
+    assert values.rewritten_topics_table([], 3).schema == schema.SETTLEMENTS
 
 
 def test_word_of_a_topic_goes_to_every_settling_task() -> None:
     """Each task that settles groups is told of each topic."""
-    told = schema.rewritten_topics_table(["a", "b"], 3)
+    told = values.rewritten_topics_table(["a", "b"], 3)
     assert set(
         zip(told["rewritten_topic"].to_pylist(), told["settle_task"].to_pylist(), strict=True)
     ) == {(topic, task) for topic in "ab" for task in range(3)}

@@ -7,14 +7,36 @@ is checked before it is used, in this order: topic ids and leader epochs of both
 log has become shorter, and that C and p still lie within their logs.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 from tsoffset.evidence import Evidence
 from tsoffset.model import LogRange, Precision, TopicDescription, TopicPartition, Translated
+from tsoffset.settings import FlowSettings
 from tsoffset.translate import Translation
 
 MOST_PAIRS = 64
+
+
+def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> str:
+    """A digest of what must be the same for a memory of the flow to be of use: both clusters,
+    what counts as a proof, what is read, and what topics are called."""
+    translation, policy = flow.translation, type(flow.policy)
+    bound = (
+        flow.name,
+        cluster_ids,
+        flow.isolation,
+        translation.proof,
+        sorted(translation.match),
+        translation.offset_header,
+        translation.expect,
+        f"{policy.__module__}.{policy.__qualname__}",
+        # A policy of the user's own is known by what it does; so are ours by their settings.
+        flow.policy.format_remote_topic(flow.source.alias, "a.topic"),
+    )
+    return blake2b(json.dumps(bound).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

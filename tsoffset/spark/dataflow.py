@@ -12,7 +12,8 @@ translate; the second translates, settles and is collected, once.
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import structlog
@@ -21,11 +22,13 @@ from pyspark.sql import DataFrame, SparkSession
 from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import Failed, FailureKind, GroupListings, TopicDescription, TopicPartition
+from tsoffset.remembered import binding
 from tsoffset.settings import FlowSettings
-from tsoffset.spark import schema
+from tsoffset.spark import schema, values
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows
 from tsoffset.spark.jobs import Jobs, Progress
+from tsoffset.spark.memories import PartitionRows, told
 from tsoffset.spark.packing import group_tasks, in_one_task, partition_tasks
 from tsoffset.spark.tasks import Assignment, Batches, Stages
 from tsoffset.spark.worker_logs import worker_logs
@@ -69,14 +72,17 @@ def run_cycle(
         groups=len(start.groups),
         seconds=_since(started),
     )
-    found = schema.table(schema.ROWS, [])
+    results = schema.RESULTS.empty_table()
     if start.groups:
         jobs = Jobs(session, flow.name, progress)
         cycle = _Cycle(session, jobs, task, flow, commit=commit and flow.commits)
-        found = jobs.run(lambda: cycle.rows(start.groups, memory))
-        found = found.sort_by([(name, "ascending") for name in ("group", *_PARTITION)])
-    memory.learn(found, [work.group for work in start.groups])
-    failures = schema.rows_table(failed_row(flow.name, failure) for failure in start.failures)
+        results = jobs.run(lambda: cycle.results(start.groups, memory))
+    reports = results["report"]
+    partitions, cost = told(reports.drop_null().to_pylist())
+    found = results.filter(reports.is_null()).select(schema.ROWS.names)
+    found = found.sort_by([(name, "ascending") for name in ("group", *_PARTITION)])
+    memory.learn(found, [work.group for work in start.groups], partitions)
+    failures = values.rows_table(failed_row(flow.name, failure) for failure in start.failures)
     return CycleResult(
         flow=flow.name,
         rows=Rows(pa.concat_tables([failures, found])),
@@ -85,6 +91,7 @@ def run_cycle(
         seconds=time.perf_counter() - started,
         groups=len(start.groups),
         positions=found.group_by([*_PARTITION, "source_offset"]).aggregate([]).num_rows,
+        cost=cost,
     )
 
 
@@ -101,7 +108,7 @@ def _since(start: float) -> float:
 
 def _unreachable(flow: FlowSettings, error: ClusterUnreachable, seconds: float) -> CycleResult:
     row = failed_row(flow.name, Failed(FailureKind.UNREACHABLE, str(error)))
-    return CycleResult(flow.name, Rows(schema.rows_table([row])), (), True, seconds, 0, 0)
+    return CycleResult(flow.name, Rows(values.rows_table([row])), (), True, seconds, 0, 0)
 
 
 def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:
@@ -131,9 +138,14 @@ def _preflight(
     start = preflight(
         flow, source, target, known_groups=[(g.group, g.type) for g in listing.groups.values()]
     )
-    return Preflight(
-        start.groups, (*listing.failed_brokers.values(), *start.failures), start.warnings
-    )
+    if not memory.bind(binding(flow, start.cluster_ids)):
+        start = _preflight(flow, source, target, memory)
+        warning = (
+            f"flow {flow.name}: what was remembered is of other clusters or settings; it is "
+            "dropped, and this cycle looks at every position anew"
+        )
+        return replace(start, warnings=(*start.warnings, warning))
+    return replace(start, failures=(*listing.failed_brokers.values(), *start.failures))
 
 
 def _remembered_listing(flow: FlowSettings, memory: FlowMemory) -> GroupListings | None:
@@ -177,14 +189,16 @@ class _Cycle:
         if flow.tasks_max is not None:
             self._limit = min(self._limit, flow.tasks_max)
 
-    def rows(self, groups: tuple[GroupWork, ...], memory: FlowMemory) -> pa.Table:
-        """The rows of all groups, as ROWS."""
+    def results(self, groups: tuple[GroupWork, ...], memory: FlowMemory) -> pa.Table:
+        """The rows of all groups and the reports of the tasks, as RESULTS."""
         if in_one_task(len(groups), self._limit, memory.rows):
             tasks = [list(groups)]
             stages = self._stages(settle_tasks=1)
             return self._collect(
                 "sync groups",
-                _map(self._work(tasks, memory), stages.all_in_one, schema.ROWS),
+                _map(
+                    self._work(tasks, memory, memory.partitions), stages.all_in_one, schema.RESULTS
+                ),
             )
         tasks = group_tasks(groups, _coordinators(memory), self._limit)
         stages = self._stages(settle_tasks=len(tasks))
@@ -202,10 +216,12 @@ class _Cycle:
                 Assignment(partitions).assign,
                 schema.TASKED_COMMITS,
             )
+            if memory.partitions is not None and memory.partitions.num_rows:
+                translated = translated.union(self._memory(partitions, memory.partitions))
             translated = translated.repartitionById(max(1, len(partitions)), "translate_task")
             settled = _map(translated, stages.translate, schema.SETTLEMENTS)
             settled = settled.repartitionById(len(tasks), "settle_task")
-            return self._collect("translate", _map(settled, stages.settle, schema.ROWS))
+            return self._collect("translate", _map(settled, stages.settle, schema.RESULTS))
         finally:
             commits.unpersist()
 
@@ -213,18 +229,39 @@ class _Cycle:
         format, level = worker_logs()
         return Stages(self._task, self._id, self._commit, settle_tasks, format, level)
 
-    def _work(self, tasks: list[list[GroupWork]], memory: FlowMemory) -> DataFrame:
-        """One row, and so one task, for each piece."""
+    def _work(
+        self,
+        tasks: list[list[GroupWork]],
+        memory: FlowMemory,
+        partitions: pa.Table | None = None,
+    ) -> DataFrame:
+        """One row, and so one task, for each piece; with what is remembered of partitions
+        where the task translates, too."""
         return self._session.createDataFrame(
             schema.table(
                 schema.WORK,
                 [
                     (
                         number,
-                        schema.to_bytes(schema.groups_table(groups)),
+                        schema.to_bytes(values.groups_table(groups)),
                         schema.to_bytes(memory.of_groups([work.group for work in groups])),
+                        None if partitions is None else schema.to_bytes(partitions),
                     )
                     for number, groups in enumerate(tasks)
+                ],
+            )
+        )
+
+    def _memory(self, tasks: Sequence[Sequence[TopicPartition]], partitions: pa.Table) -> DataFrame:
+        """For each task that translates a row with what is remembered of its partitions."""
+        rows = PartitionRows(partitions)
+        blank = (None,) * len(schema.COMMITS)
+        return self._session.createDataFrame(
+            schema.table(
+                schema.TASKED_COMMITS,
+                [
+                    (*blank, number, schema.to_bytes(rows.of(task)))
+                    for number, task in enumerate(tasks)
                 ],
             )
         )

@@ -13,7 +13,9 @@ from tsoffset.model import GroupListings, OutcomeKind, Row
 from tsoffset.narrowing import Narrowing
 from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark.clients import Connect
-from tsoffset.spark.schema import REMEMBERED, rows_of
+from tsoffset.spark.schema import REMEMBERED
+from tsoffset.spark.values import rows_of
+from tsoffset.sync import Cost
 
 _ROWS_AT_ONCE = 10_000
 _KEY = ["group", "source_topic", "partition"]
@@ -53,13 +55,25 @@ class FlowMemory:
     """What the driver keeps of a flow between cycles; all of it may be lost at any time.
 
     `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock);
-    `commits` a table like REMEMBERED; `rows` how many rows the last cycle came to.
+    `commits` a table like REMEMBERED; `partitions` one like MEMORY; `rows` how many rows the
+    last cycle came to. `binding` says of which clusters and settings all this is.
     """
 
     listing: GroupListings | None = None
     listed_at: float = 0.0
     commits: pa.Table | None = None
+    partitions: pa.Table | None = None
     rows: int | None = None
+    binding: str | None = None
+
+    def bind(self, binding: str) -> bool:
+        """Forget everything unless it is of these clusters and settings; False where there was
+        something else to forget."""
+        kept = self.binding in (None, binding)
+        if not kept:
+            self.listing = self.commits = self.partitions = self.rows = None
+        self.binding = binding
+        return kept
 
     def of_groups(self, groups: Sequence[str]) -> pa.Table:
         """What is remembered of these groups, as REMEMBERED."""
@@ -68,13 +82,15 @@ class FlowMemory:
         there = pa.array(groups, pa.string())
         return self.commits.filter(pc.is_in(self.commits["group"], value_set=there))
 
-    def learn(self, rows: pa.Table, groups: Sequence[str]) -> None:
-        """Take what a cycle's rows say; groups that the source has no more are forgotten.
+    def learn(self, rows: pa.Table, groups: Sequence[str], partitions: pa.Table) -> None:
+        """Take what a cycle's rows say, and what it leaves of partitions; groups that the source
+        has no more are forgotten, and so are positions where no group stands any more.
 
         A group that stands on the target where its source commit leads is remembered like
         one that was moved there.
         """
         self.rows = rows.num_rows
+        self.partitions = partitions
         known = rows.select([*_KEY, "source_offset", "target_offset", "current_target_offset"])
         moved = pc.equal(rows["outcome"], OutcomeKind.COMMITTED)
         stayed = pc.equal(rows["outcome"], OutcomeKind.UNCHANGED)
@@ -122,7 +138,7 @@ class CycleResult:
 
     `unreachable` is true where a cluster of the flow could not be reached at all: `rows` is
     then the one failed row. `groups` is how many groups passed the filter, `positions` how
-    many distinct positions they have committed.
+    many distinct positions they have committed, `cost` what it took to translate them.
     """
 
     flow: str
@@ -132,3 +148,4 @@ class CycleResult:
     seconds: float
     groups: int
     positions: int
+    cost: Cost = field(default_factory=Cost)

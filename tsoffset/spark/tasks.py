@@ -7,7 +7,7 @@ wrong with the data: what it was to do becomes failed rows.
 
 import socket
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from zlib import crc32
@@ -19,18 +19,22 @@ from tsoffset.cluster import Cluster
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import Failed, FailureKind, Row, TopicPartition
 from tsoffset.plan import SourceCommit, TranslatedPosition, decide
+from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import ClusterSettings, FlowSettings
-from tsoffset.spark import schema
+from tsoffset.spark import schema, values
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.flow import FlowTask
+from tsoffset.spark.memories import memories_of, report
 from tsoffset.sync import (
+    Cost,
     GroupWork,
     PartitionWork,
     Rival,
     Settlement,
+    TranslatedWork,
     read_commits,
     settle_groups,
-    translate_partitions,
+    translate_remembering,
     whole_topic,
 )
 from tsoffset.translate import Translation
@@ -38,6 +42,7 @@ from tsoffset.translate import Translation
 log = structlog.get_logger(__name__)
 
 Batches = Iterator[pa.RecordBatch]
+Memories = Mapping[TopicPartition, PartitionMemory]
 
 _GROUPS_AT_ONCE = 500
 _ROWS_AT_ONCE = 10_000
@@ -60,64 +65,82 @@ class Stages:
     log_level: LogLevel
 
     def all_in_one(self, batches: Batches) -> Batches:
-        """WORK -> ROWS: the whole cycle in this task."""
+        """WORK -> RESULTS: the whole cycle in this task."""
+        work = list(batches)
+        memories = _memories(work)
         commits = (
-            batch.filter(batch["distinct_offsets"].is_null()) for batch in self.read(batches)
+            batch.filter(batch["distinct_offsets"].is_null()) for batch in self.read(iter(work))
         )
-        return self.settle(self.translate(commits))
+        return self.settle(self._translate(commits, memories))
 
     def read(self, batches: Batches) -> Batches:
         """WORK -> COMMITS: the source commits of the tasks' groups, and at the end how many
         distinct offsets each partition has among them."""
         for batch in batches:
-            for settle_task, groups, memory in schema.tuples(batch, schema.WORK):
-                work = schema.groups_of(schema.from_bytes(groups))
-                remembered = schema.remembered_of(schema.from_bytes(memory))
+            for settle_task, groups, remembered, _ in schema.tuples(batch, schema.WORK):
+                work = values.groups_of(schema.from_bytes(groups))
+                last = values.remembered_of(schema.from_bytes(remembered))
                 offsets: defaultdict[TopicPartition, set[int]] = defaultdict(set)
                 for start in range(0, len(work), _GROUPS_AT_ONCE):
                     commits = self._commits(work[start : start + _GROUPS_AT_ONCE])
                     for commit in commits:
                         if commit.verdict is None and commit.partition and commit.committed:
                             offsets[commit.partition].add(commit.committed.offset)
-                    yield from _batches(schema.commits_table(settle_task, commits, remembered))
+                    yield from _batches(values.commits_table(settle_task, commits, last))
                 counts = {partition: len(found) for partition, found in offsets.items()}
-                yield from _batches(schema.distinct_offsets_table(settle_task, counts))
+                yield from _batches(values.distinct_offsets_table(settle_task, counts))
 
     def translate(self, batches: Batches) -> Batches:
-        """COMMITS -> SETTLEMENTS: each commit with the translation of its position, equal
-        positions translated once; and word of topics whose target rewrites timestamps."""
+        """TASKED_COMMITS -> SETTLEMENTS: each commit with the translation of its position, equal
+        positions translated once; word of topics whose target rewrites timestamps; and a report
+        to the driver."""
+        tasked = list(batches)
+        commits = (batch.filter(batch["memory"].is_null()) for batch in tasked)
+        return self._translate(commits, _memories(tasked))
+
+    def _translate(self, batches: Batches, memories: Memories) -> Batches:
         commits = pa.Table.from_batches(
             [batch.select(schema.COMMITS.names) for batch in batches], schema.COMMITS
         )
-        keys, work = _distinct(commits)
-        positions = self._positions(work) if work else []
+        keys, work = _distinct(commits, memories)
+        translated = self._translated(work) if work else TranslatedWork((), (), Cost())
+        positions = translated.positions
         numbers = {(p.partition, p.offset): number for number, p in enumerate(positions)}
         rewritten = {p.partition.topic for p in positions if p.target_rewrites_timestamps}
-        yield from _batches(schema.rewritten_topics_table(sorted(rewritten), self.settle_tasks))
+        yield from _batches(values.rewritten_topics_table(sorted(rewritten), self.settle_tasks))
+        if work:
+            told = report(translated.memories, translated.cost)
+            messenger = crc32(str(work[0].source).encode()) % self.settle_tasks
+            yield from _batches(values.report_table(told, messenger))
         which = pa.array([None if key is None else numbers[key] for key in keys], pa.int32())
-        translations = schema.translations_table(positions).take(which)
+        translations = values.translations_table(positions).take(which)
         columns = {
-            name: translations[name]
-            if name in schema.TRANSLATIONS.names
-            else commits[name]
-            if name in commits.column_names
-            else pa.nulls(commits.num_rows, pa.string())
-            for name in schema.SETTLEMENTS.names
+            field.name: translations[field.name]
+            if field.name in schema.TRANSLATIONS.names
+            else commits[field.name]
+            if field.name in commits.column_names
+            else pa.nulls(commits.num_rows, field.type)
+            for field in schema.SETTLEMENTS
         }
         yield from _batches(pa.table(columns, schema=schema.SETTLEMENTS))
 
     def settle(self, batches: Batches) -> Batches:
-        """SETTLEMENTS -> ROWS: all rows of this task's groups, committed where they are to be.
+        """SETTLEMENTS -> RESULTS: all rows of this task's groups, committed where they are to
+        be, and the reports that came along.
 
         Nothing is committed before all is read: word of a topic may come last.
         """
         table = pa.Table.from_batches(list(batches), schema.SETTLEMENTS)
-        told = table["rewritten_topic"]
-        rewritten = set(told.drop_null().to_pylist())
-        table = table.filter(told.is_null()).sort_by("group")
+        reports = table["report"].drop_null()
+        table = table.filter(table["report"].is_null())
+        topics = table["rewritten_topic"]
+        rewritten = set(topics.drop_null().to_pylist())
+        table = table.filter(topics.is_null()).sort_by("group")
+        yield from _batches(_results({"report": reports}, len(reports)))
         for part in _by_whole_groups(table):
-            settlements = [_in_topic(s, rewritten) for s in schema.settlements_of(part)]
-            yield from _batches(schema.rows_table(self._rows(settlements)))
+            settlements = [_in_topic(s, rewritten) for s in values.settlements_of(part)]
+            rows = values.rows_table(self._rows(settlements))
+            yield from _batches(_results({n: rows[n] for n in rows.column_names}, rows.num_rows))
 
     # --- the stages of tsoffset.sync, failures made values --------------------------------
 
@@ -133,21 +156,25 @@ class Stages:
             failed = self._broken("read_broke", f"read commits of {names}", error)
             return [SourceCommit(work.group, None, None, None, verdict=failed) for work in groups]
 
-    def _positions(self, work: Sequence[PartitionWork]) -> list[TranslatedPosition]:
+    def _translated(self, work: Sequence[PartitionWork]) -> TranslatedWork:
         try:
             flow, _ = self._resolve()
             with ExitStack() as leases:
                 source = self._client(leases, flow.source)
                 target = self._client(leases, flow.target)
-                return list(translate_partitions(flow, source, target, work))
+                return translate_remembering(flow, source, target, work)
         except Exception as error:
             what = f"translate positions of {work[0].source}"
             failed = self._broken("translation_broke", what, error)
-            return [
-                TranslatedPosition(part.source, offset, Translation(failed))
-                for part in work
-                for offset in part.offsets
-            ]
+            return TranslatedWork(
+                tuple(
+                    TranslatedPosition(part.source, offset, Translation(failed))
+                    for part in work
+                    for offset in part.offsets
+                ),
+                tuple(part.memory for part in work if part.memory is not None),
+                Cost(positions=sum(len(part.offsets) for part in work)),
+            )
 
     def _rows(self, settlements: Sequence[Settlement]) -> list[Row]:
         try:
@@ -206,7 +233,9 @@ class Assignment:
             # anew since (a worker was lost): one task for it all the same. Spark takes the
             # number modulo the number of tasks.
             tasks = [numbers.get(p, crc32(f"{p[0]}-{p[1]}".encode()) >> 1) for p in places]
-            yield batch.append_column("translate_task", pa.array(tasks, pa.int32()))
+            yield batch.append_column("translate_task", pa.array(tasks, pa.int32())).append_column(
+                "memory", pa.nulls(batch.num_rows, pa.binary())
+            )
 
 
 # What this worker resolved for the cycle that it works on.
@@ -218,8 +247,29 @@ def _batches(table: pa.Table) -> Batches:
         yield from table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 
+def _memories(batches: Sequence[pa.RecordBatch]) -> Memories:
+    """What lies in the cells for memory."""
+    return {
+        partition: memory
+        for batch in batches
+        for cell in batch["memory"].drop_null()
+        for partition, memory in memories_of(schema.from_bytes(cell.as_py())).items()
+    }
+
+
+def _results(columns: Mapping[str, pa.ChunkedArray], rows: int) -> pa.Table:
+    """A table like RESULTS of the columns given; the others are absent."""
+    return pa.table(
+        {
+            field.name: columns.get(field.name, pa.nulls(rows, field.type))
+            for field in schema.RESULTS
+        },
+        schema=schema.RESULTS,
+    )
+
+
 def _distinct(
-    commits: pa.Table,
+    commits: pa.Table, memories: Memories
 ) -> tuple[list[tuple[TopicPartition, int] | None], list[PartitionWork]]:
     """The position of each commit (None: its verdict is known), and the work of all of them."""
     columns = [
@@ -253,7 +303,13 @@ def _distinct(
         offsets[partition].add(offset)
         keys.append((partition, offset))
     return keys, [
-        PartitionWork(partition, places[partition][0], tuple(sorted(found)), *places[partition][1:])
+        PartitionWork(
+            partition,
+            places[partition][0],
+            tuple(sorted(found)),
+            *places[partition][1:],
+            memories.get(partition),
+        )
         for partition, found in sorted(offsets.items())
     ]
 

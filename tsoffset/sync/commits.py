@@ -42,12 +42,13 @@ class Preflight:
     """What a cycle starts from.
 
     `failures` say what could not be listed (a broker's groups); `warnings` what a person
-    should know although nothing failed.
+    should know although nothing failed. `cluster_ids` are those of source and target.
     """
 
     groups: tuple[GroupWork, ...]
     failures: tuple[Failed, ...] = ()
     warnings: tuple[str, ...] = ()
+    cluster_ids: tuple[str | None, str | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,13 @@ def preflight(
 
     `known_groups` are the source's groups from an earlier listing, between two refreshes.
     """
-    warnings = []
-    for cluster in (source, target):
-        warnings += [
-            f"cluster {cluster.alias}: {address} does not answer; remove it from "
-            f"{cluster.alias}.bootstrap.servers or repair it"
-            for address in cluster.describe().dead_addresses
-        ]
+    described = {cluster.alias: cluster.describe() for cluster in (source, target)}
+    warnings = [
+        f"cluster {alias}: {address} does not answer; remove it from "
+        f"{alias}.bootstrap.servers or repair it"
+        for alias, description in described.items()
+        for address in description.dead_addresses
+    ]
     failures: list[Failed] = []
     if known_groups is None:
         listings = source.groups()
@@ -96,6 +97,7 @@ def preflight(
         ),
         tuple(failures),
         tuple(warnings),
+        (described[source.alias].cluster_id, described[target.alias].cluster_id),
     )
 
 
