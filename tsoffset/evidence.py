@@ -6,7 +6,8 @@ with that position's budget. Nothing here does I/O: a question is yielded, the r
 (`tsoffset.sync`) sends its answer back.
 """
 
-from collections.abc import Generator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -64,14 +65,97 @@ class Unanswered(Exception):
         self.failed = failed
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Source records of one timestamp, one after the other: from `start` on all that lie before
+    `read_to` bear it, and with `ended` the next one does not."""
+
+    start: int
+    read_to: int
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The target record at `target_offset` is the image of the source record that answers for it:
+    everything that follows the one on the source lies behind the other on the target.
+
+    `earliest_equal` is the lowest source offset whose image it may be instead: lower than
+    `source_offset` where an equal record stands before it. That costs re-reads, never safety.
+    """
+
+    source_offset: int
+    target_offset: int
+    earliest_equal: int
+
+    @property
+    def clear(self) -> bool:
+        """True where it is the image of no other source record."""
+        return self.earliest_equal == self.source_offset
+
+
+class KnownPairs:
+    """Proven and clear pairs of a partition in the order of their source offsets.
+
+    Target offsets rise with them: first images lie in order. A pair that would break the
+    order is not taken in; it answers for its own position all the same.
+    """
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._pairs: list[Pair] = []
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._pairs)
+
+    def add(self, pair: Pair) -> None:
+        """Take a pair in."""
+        at = bisect_left(self._offsets, pair.source_offset)
+        if at < len(self._pairs):
+            above = self._pairs[at]
+            if above.source_offset == pair.source_offset:
+                return
+            if above.target_offset <= pair.target_offset:
+                return
+        if at > 0 and self._pairs[at - 1].target_offset >= pair.target_offset:
+            return
+        self._offsets.insert(at, pair.source_offset)
+        self._pairs.insert(at, pair)
+
+    def at(self, source_offset: int) -> Pair | None:
+        """The pair of this source record."""
+        at = bisect_left(self._offsets, source_offset)
+        if at < len(self._pairs) and self._offsets[at] == source_offset:
+            return self._pairs[at]
+        return None
+
+    def below(self, source_offset: int) -> Pair | None:
+        """The nearest pair of an earlier source record."""
+        at = bisect_left(self._offsets, source_offset)
+        return self._pairs[at - 1] if at > 0 else None
+
+    def above(self, source_offset: int) -> Pair | None:
+        """The nearest pair of a later source record."""
+        at = bisect_right(self._offsets, source_offset)
+        return self._pairs[at] if at < len(self._pairs) else None
+
+
+class Repeat(Enum):
+    """Whether the target's log ends inside a repeat, as far as its end tells."""
+
+    NONE = auto()
+    POSSIBLE = auto()
+    UNSEEN = auto()
+
+
 class Evidence:
     """All that a cycle knows of one source partition and its target partition.
 
     `isolation` is what the replicator reads the source with. `remote_name` is true where
     the target's name can only come from the replication policy; `reverse` where the target
     holds the original and the source the replica. `predictions` are pairs that an earlier
-    cycle proved, as (source offset, target offset): they say where to look, no more. `proven`
-    holds this cycle's first images, source offset to target offset.
+    cycle proved, as (source offset, target offset): they say where to look, no more. `pairs`
+    are those that this cycle has proven; `known` is how many records are known on both sides.
     """
 
     def __init__(
@@ -90,14 +174,21 @@ class Evidence:
         self.remote_name = remote_name
         self.reverse = reverse
         self.predictions = predictions
-        self.proven: dict[int, int] = {}
-        self.run_ends: dict[int, tuple[int, int]] = {}
+        self.pairs = KnownPairs()
+        self.repeat_at_end: Repeat | None = None
+        self.known = 0
+        self.runs: dict[int, Run] = {}
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
         self._views = {
             Side.SOURCE: LogView(source, settings.match),
             Side.TARGET: LogView(target, settings.match),
         }
         self._copies = Copies(self.source, self.target)
+
+    @property
+    def proven(self) -> Mapping[int, int]:
+        """This cycle's pairs, source offset to target offset."""
+        return {pair.source_offset: pair.target_offset for pair in self.pairs}
 
     @property
     def source(self) -> LogView:
@@ -116,6 +207,7 @@ class Evidence:
     def add(self, side: Side, stretch: Stretch) -> None:
         """Take in what was read on one side."""
         for record in self._views[side].add(stretch):
+            self.known += 1
             self._copies.note(record)
 
     def contradicted(self, source_offset: int, target_offset: int) -> bool:

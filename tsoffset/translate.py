@@ -23,8 +23,9 @@ from tsoffset.model import (
     Skipped,
     Translated,
 )
+from tsoffset.nearest import Nearest
 from tsoffset.pairs import Pair, Pairs
-from tsoffset.walk import walk
+from tsoffset.walk import LONGEST_WALK, Reached, count, walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -150,8 +151,14 @@ class _Position:
             and (best := (yield from self._try_behind(frontier)))
         ):
             return best
-        if isinstance(previous, Record):
-            yield from self._from_further_back(previous)
+        nearest = Nearest(self.pairs, self.offset, self.timestamp_ms)
+        while (pair := (yield from nearest.next_pair())) is not None:
+            if best := (yield from self._try_behind(pair)):
+                return best
+        if isinstance(previous, Record) and self._best is None:
+            pair = yield from nearest.further_back(previous)
+            if pair is not None and (best := (yield from self._try_behind(pair))):
+                return best
         elif previous is Edge.UNKNOWN and self._best is None:
             # Many batches that compaction emptied: the partition pays for the way back.
             previous = yield from self.ask.previous_data(SOURCE, self.offset, scan=True)
@@ -159,17 +166,18 @@ class _Position:
                 pair = yield from self.pairs.pair_of(previous, scan=True)
                 if pair is not None and (best := (yield from self._try_behind(pair))):
                     return best
+        if best := (yield from self._from_both_starts()):
+            return best
         if self._best is None:
             # Compaction, too, can leave nothing of what lies before C, on either side.
-            target_start = self.evidence.target.start
-            if previous is Edge.LOG_START:
-                return self._translated(target_start, self.offset)
             try:
                 reread_bound = yield from self._rereads_from_log_start()
             except _Unseen:
                 reread_bound = None
+            if reread_bound is None and previous is Edge.LOG_START:
+                reread_bound = self.offset
             if reread_bound is not None:
-                return self._translated(target_start, reread_bound)
+                return self._translated(self.evidence.target.start, reread_bound)
         return self._best or (yield from self._no_answer(following, previous))
 
     # --- answers ------------------------------------------------------------------------
@@ -180,7 +188,9 @@ class _Position:
 
     def _resume_behind(self, pair: Pair) -> Generator[Question, Answer, Translated]:
         """(o, q) with o < C: the replicator keeps order, so everything after o lies after q."""
-        reached = yield from walk(self.pairs, pair, self.offset)
+        return self._answer((yield from walk(self.pairs, pair, self.offset)))
+
+    def _answer(self, reached: Reached) -> Translated:
         if reached.exact:
             return self._translated(reached.target_offset, 0)
         reread_bound = self._most_data_between(reached.source_offset + 1, self.offset)
@@ -191,6 +201,23 @@ class _Position:
 
     def _try_behind(self, pair: Pair) -> Generator[Question, Answer, Translated | None]:
         return self._consider((yield from self._resume_behind(pair)))
+
+    def _from_both_starts(self) -> Generator[Question, Answer, Translated | None]:
+        """From where both logs begin, as if from a pair: for equal records near there.
+
+        What is left of a trimmed log may begin with repeats, so there only counting tells.
+        """
+        source, target = self.evidence.source, self.evidence.target
+        if self.offset - source.start > LONGEST_WALK:
+            return None
+        beginning = Pair(source.start - 1, target.start - 1, source.start - 1)
+        if target.start > 0:
+            reached = yield from count(self.pairs, beginning, self.offset)
+        else:
+            reached = yield from walk(self.pairs, beginning, self.offset)
+        if reached.target_offset == target.start:
+            return None
+        return self._consider(self._answer(reached))
 
     def _consider(self, answer: Translated) -> Translated | None:
         """Keep the answer with the fewest re-reads; returned if there is no better one."""
@@ -208,7 +235,7 @@ class _Position:
         pair, complete = None, False
         if isinstance(last, Record):
             if not self.evidence.reverse:
-                pair = yield from self.pairs.at_both_ends(last)
+                pair = yield from self.pairs.ends.both(last)
                 complete = pair is not None
             for scan in (False, True):
                 if pair is None:
@@ -287,7 +314,7 @@ class _Position:
         where the budget does not allow a look: no pair may answer then.
         """
         source, target = self.evidence.source, self.evidence.target
-        copy = yield from self.pairs.beginning()
+        copy = yield from self.pairs.ends.beginning()
         if copy is Edge.UNKNOWN:
             raise _Unseen
         if not isinstance(copy, Record):
@@ -300,34 +327,11 @@ class _Position:
         if (
             target.next_known(target.start) == copy
             and equals[0] >= self.offset
-            and (yield from self.pairs.unmistakable(original, copy, among=equals))
+            and (yield from self.pairs.twins.unmistakable(original, copy, among=equals))
         ):
             return 0
         # Some of what is left may be copies of records before C.
         return self._most_data_between(source.start, self.offset)
-
-    def _from_further_back(self, previous: Record) -> Generator[Question, Answer, None]:
-        """Step 8: walk from the pair of a record 2, 4, 8, ... before C; the nearest first."""
-        source = self.evidence.source
-        step, tried = 2, previous.offset
-        tries = self.evidence.settings.budget
-        while tried > source.start and tries > 0:
-            at = max(source.start, self.offset - step)
-            step *= 2
-            record = yield from self.ask.next_data(SOURCE, at)
-            if record is Edge.UNKNOWN:
-                return
-            candidate = record if isinstance(record, Record) and record.offset < tried else None
-            while candidate is not None and not self.pairs.stands_alone(candidate):
-                candidate = source.previous_known(candidate.offset)
-            tried = min(tried, at)
-            if candidate is not None:
-                tried = min(tried, candidate.offset)
-                tries -= 1
-                pair = yield from self.pairs.pair_of(candidate)
-                if pair is not None:
-                    yield from self._try_behind(pair)
-                    return
 
     # --- no answer ----------------------------------------------------------------------
 

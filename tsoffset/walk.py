@@ -47,6 +47,12 @@ def walk(pairs: Pairs, pair: Pair, offset: int) -> Generator[Question, Answer, R
     return (yield from steps.walk())
 
 
+def count(pairs: Pairs, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
+    """Count only: from `pair` to the next pair behind C, where records stand one for one."""
+    steps = _Walk(pairs, pair, offset)
+    return (yield from steps.aligned())
+
+
 class _Walk:
     def __init__(self, pairs: Pairs, pair: Pair, offset: int) -> None:
         self.pairs = pairs
@@ -55,6 +61,8 @@ class _Walk:
         self.target = pairs.evidence.target
         self.offset = offset
         self.start = pair
+        # Where the source must be known from, for equal records before C to be known.
+        self.known_from = max(pair.earliest_equal, self.source.start)
         self.reached = Reached(pair.target_offset + 1, pair.earliest_equal)
         self.highest = pair.source_offset
 
@@ -88,11 +96,11 @@ class _Walk:
                 continue
             unclear = unclear or match is _Match.UNCLEAR
             latest_passed_ms = max(latest_passed_ms, copy.timestamp_ms or 0)
-        return (yield from self._aligned()) if unclear else self.reached
+        return (yield from self.aligned()) if unclear else self.reached
 
     def _match(self, copy: Record) -> Generator[Question, Answer, tuple[_Match, int]]:
         """On which side of C the record stands that `copy` is an image of."""
-        known = self.source.covered_to(self.start.source_offset) >= self.offset
+        known = self.source.covered_to(self.known_from) >= self.offset
         equals = self.source.equals(self.target.identity(copy))
         if not equals:
             # No image of a record before C that the source still has.
@@ -108,15 +116,21 @@ class _Walk:
             return _Match.UNCLEAR, -1
         original = self.source.at(equals[-1] if below else equals[0])
         assert original is not None
-        if not (yield from self.pairs.unmistakable(original, copy, among=equals)):
+        if not (yield from self.pairs.twins.unmistakable(original, copy, among=equals)):
             return _Match.UNCLEAR, -1
         if below:
-            return _Match.BELOW, equals[0]
-        # Were a record between unknown, it could be one before C that is equal, too.
+            # Where not all is known, an earlier equal record may be meant.
+            return _Match.BELOW, equals[0] if known else -1
+        if not known:
+            # A record between that is not known could be one before C that is equal, too.
+            earliest = yield from self.pairs.twins.earliest_equal(original, copy)
+            known = earliest >= self.offset
         return (_Match.FROM_COMMIT if known else _Match.UNCLEAR), -1
 
-    def _aligned(self) -> Generator[Question, Answer, Reached]:
+    def aligned(self) -> Generator[Question, Answer, Reached]:
         """Count from the pair to the next unmistakable one behind C."""
+        if not self.start.clear:
+            return self.reached
         copies: list[Record] = []
         at = self.start.target_offset + 1
         for _ in range(LONGEST_WALK):
@@ -127,18 +141,19 @@ class _Walk:
             if len(equals) == 1 and equals[0] >= self.offset:
                 original = self.source.at(equals[0])
                 assert original is not None
-                if (yield from self.pairs.unmistakable(original, copy, among=equals)):
+                if (yield from self.pairs.twins.unmistakable(original, copy, among=equals)):
                     return self._counted(copies, original)
             copies.append(copy)
             at = copy.offset + 1
         return self.reached
 
     def _counted(self, copies: list[Record], upper: Record) -> Reached:
-        if self.source.covered_to(self.start.source_offset) <= upper.offset:
+        if self.source.covered_to(self.known_from) <= upper.offset:
             return self.reached
         originals = self.source.known(self.start.source_offset + 1, upper.offset)
         if len(originals) != len(copies) or not all(
-            self.pairs.equal(one, other) for one, other in zip(originals, copies, strict=True)
+            self.pairs.equals.equal(one, other)
+            for one, other in zip(originals, copies, strict=True)
         ):
             return self.reached
         last = self.start.target_offset

@@ -20,10 +20,14 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     Position,
+    Precision,
     ReadFrom,
+    Reason,
     Side,
+    Skipped,
     Stretch,
     TopicPartition,
+    Translated,
 )
 from tsoffset.plan import TranslatedPosition
 from tsoffset.remembered import PartitionMemory
@@ -135,6 +139,10 @@ class _Part:
                 begun += talk.go_on(None)
         return begun
 
+    def talk_again(self) -> "list[_Open]":
+        """One more turn for what is not exact, with what the others have learned."""
+        return [opened for talk in self._talks.values() for opened in talk.begin_again()]
+
     def _translations(self) -> dict[int, Translation]:
         found = dict(self.recalled)
         for offset, talk in self._talks.items():
@@ -195,6 +203,7 @@ class _Talk:
         self.translation: Translation | None = None
         self._talk: Talk = translate(offset, evidence)
         self._observe = observe
+        self._known_then = 0
 
     def go_on(self, answer: Answer) -> "list[_Open]":
         """Send the answer (None to begin); the conversation itself if another question is open."""
@@ -205,6 +214,7 @@ class _Talk:
             self.question = self._talk.send(answer)
         except StopIteration as stop:
             self.translation = stop.value
+            self._known_then = self.evidence.known
         except Exception as error:
             # A mistake of ours costs this position, not its neighbours. Its text stays unsaid:
             # it may hold digests of content.
@@ -226,6 +236,19 @@ class _Talk:
             )
         return [] if self.translation is not None else [self]
 
+    def begin_again(self) -> "list[_Open]":
+        """Begin anew where the answer may become better by what has been learned since."""
+        assert self.translation is not None
+        match self.translation.outcome:
+            case (
+                Translated(precision=Precision.BOUNDED | Precision.FRONTIER)
+                | Skipped(reason=Reason.NO_PROOF)
+            ) if self.evidence.known > self._known_then:
+                self.question, self.translation = None, None
+                self._talk = translate(self.offset, self.evidence)
+                return self.go_on(None)
+        return []
+
 
 _Open = _Talk | _Recollecting
 
@@ -245,7 +268,12 @@ class _Run:
 
     def converse(self, parts: Iterable[_Part]) -> None:
         """Let all of them ask until nobody does."""
-        waiting = [opened for part in parts for opened in part.begin()]
+        parts = list(parts)
+        rounds = self._rounds([opened for part in parts for opened in part.begin()])
+        rounds += self._rounds([opened for part in parts for opened in part.talk_again()])
+        log.debug("partitions_translated", flow=self._flow, rounds=rounds)
+
+    def _rounds(self, waiting: "Sequence[_Open]") -> int:
         rounds = 0
         while waiting:
             rounds += 1
@@ -256,7 +284,7 @@ class _Run:
                 if one.question is not None
                 for opened in one.go_on(answers[one.question])
             ]
-        log.debug("partitions_translated", flow=self._flow, rounds=rounds)
+        return rounds
 
     def cost(self, parts: Iterable[_Part]) -> Cost:
         """What it all took."""

@@ -1,0 +1,63 @@
+"""Equal records: the record of one side that may be an image, or the original, of another's.
+
+Any copy has the record's own timestamp, so none lies below the time lookup for it.
+"""
+
+from collections.abc import Generator
+
+from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question
+from tsoffset.log_view import Identity
+from tsoffset.model import Record, Side
+
+
+class Equals:
+    """Looks for equal records on behalf of one position."""
+
+    def __init__(self, ask: Inquiry) -> None:
+        self.ask = ask
+        self.evidence = ask.evidence
+
+    def equal(self, one: Record | Edge | None, other: Record | Edge | None) -> bool:
+        """True where the first is a source record, the second a target record, and they match."""
+        return (
+            isinstance(one, Record)
+            and isinstance(other, Record)
+            and self.evidence.source.identity(one) == self.evidence.target.identity(other)
+        )
+
+    def lowest_from(
+        self, side: Side, identity: Identity, first: int, *, scan: bool
+    ) -> Generator[Question, Answer, Record | None]:
+        """The lowest record of `side` from `first` on with this identity, read without a gap;
+        without `scan` no further than one batch (or what is known)."""
+        view = self.evidence.view(side)
+        growing = iter(GROWING_READ_BYTES)
+        max_bytes = next(growing)
+        while True:
+            known_to = view.covered_to(first)
+            for offset in view.equals(identity):
+                if first <= offset < known_to:
+                    return view.at(offset)
+            scanning = view.next_known(first) is not None
+            if known_to >= view.end or (scanning and not scan):
+                return None
+            if not (yield from self.ask.read(side, known_to, max_bytes, scan=scanning)):
+                return None
+            max_bytes = next(growing, max_bytes)
+
+    def original_of(self, copy: Record) -> Generator[Question, Answer, Record | None]:
+        """The lowest source record that equals a target record."""
+        if copy.timestamp_ms is None:
+            return None
+        first = yield from self.ask.first_at_time(Side.SOURCE, copy.timestamp_ms)
+        if first is None:
+            return None
+        identity = self.evidence.target.identity(copy)
+        return (yield from self.lowest_from(Side.SOURCE, identity, first.offset, scan=True))
+
+    def reach(self, side: Side, offset: int) -> Generator[Question, Answer, bool]:
+        """Have the record at `offset` of `side` known, if it is in the log; one fetch at most."""
+        view = self.evidence.view(side)
+        if not view.start <= offset < view.end:
+            return False
+        return (yield from self.ask.read(side, offset))

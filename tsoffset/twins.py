@@ -1,0 +1,166 @@
+"""The twin test: whether an equal record can be the image of another source record.
+
+An earlier equal record costs re-reads, never safety. A later one whose own copy outlived the
+first one's is dangerous: what lies between would be skipped (docs/design.md section 1).
+"""
+
+from collections.abc import Generator, Sequence
+
+from tsoffset.equals import Equals
+from tsoffset.evidence import Answer, Edge, Question, Run
+from tsoffset.model import Record, Side
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+# Target records before a copy that are looked at until the source is seen to have one.
+NEIGHBOURS = 3
+
+
+class Twins:
+    """Tells equal records apart on behalf of one position."""
+
+    def __init__(self, equals: Equals) -> None:
+        self.equals = equals
+        self.ask = equals.ask
+        self.evidence = equals.evidence
+
+    def unmistakable(
+        self, record: Record, copy: Record, *, among: Sequence[int] | None = None
+    ) -> Generator[Question, Answer, bool]:
+        """True where no later source record than `record` can be what `copy` is of.
+
+        The run of the timestamp is read to its end on the right. A record out of order may
+        have a twin far away: it counts only if a direct neighbour is equal on both sides.
+        `among` are known equal records that will do as well.
+        """
+        if record.timestamp_ms is None or (yield from self._run_end(record)) is None:
+            return False
+        source, target = self.evidence.source, self.evidence.target
+        equals = source.equals(source.identity(record))
+        if equals[-1] > (record.offset if among is None else among[-1]):
+            return False
+        before = yield from self.ask.previous_data(SOURCE, record.offset)
+        after = source.next_known(record.offset + 1)
+        # What lies before the copy is older (it is the answer of the time lookup) or known.
+        copy_before = target.previous_known(copy.offset)
+        copy_after = yield from self.ask.next_data(TARGET, copy.offset + 1)
+        if (
+            _in_order(before, record, after)
+            and _in_order(copy_before, copy, copy_after)
+            and not (record.key is None and record.value is None)
+        ):
+            return True
+        return self.equals.equal(after, copy_after) or (yield from self._same_before(record, copy))
+
+    def _same_before(self, record: Record, copy: Record) -> Generator[Question, Answer, bool]:
+        before = yield from self.ask.previous_data(SOURCE, record.offset)
+        copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
+        return self.equals.equal(before, copy_before)
+
+    def in_place(self, record: Record, copy: Record) -> Generator[Question, Answer, bool]:
+        """False where a later source record lies before the copy on the target.
+
+        First images lie in order. So where compaction or a gap took the first image of a
+        record, and its copy is really that of a later equal one (an application that wrote a
+        whole stretch anew, with its old timestamps), what lies before the copy tells.
+        """
+        source, target = self.evidence.source, self.evidence.target
+        before = yield from self.ask.previous_data(SOURCE, record.offset)
+        at = copy.offset
+        for _ in range(NEIGHBOURS):
+            copy_before = yield from self.ask.previous_data(TARGET, at)
+            if not isinstance(copy_before, Record):
+                return copy_before is Edge.LOG_START
+            if self.equals.equal(before, copy_before):
+                return True
+            equals = source.equals(target.identity(copy_before))
+            if not equals and (yield from self.equals.original_of(copy_before)) is not None:
+                equals = source.equals(target.identity(copy_before))
+            if equals:
+                return equals[0] <= record.offset
+            at = copy_before.offset
+        return True
+
+    def earliest_equal(self, record: Record, copy: Record) -> Generator[Question, Answer, int]:
+        """The lowest source offset whose image the copy may be instead of the record's."""
+        source, target = self.evidence.source, self.evidence.target
+        identity = source.identity(record)
+        equals = source.equals(identity)
+        if equals[0] < record.offset:
+            return equals[0]
+        before = source.previous_known(record.offset)
+        after = source.next_known(record.offset + 1)
+        beside = self.equals.equal(after, target.next_known(copy.offset + 1))
+        if len(target.equals(identity)) > 1 and not beside:
+            beside = yield from self._same_before(record, copy)
+            if not beside:
+                # The copy may be of an equal record that the source no longer has.
+                return source.start
+        at_start = before is None and source.covered_from(record.offset) <= source.start
+        if at_start or self._as_far_as_a_pair(record, copy):
+            return record.offset
+        # An earlier equal record has the same timestamp: none lies below the time lookup. But
+        # that none is answered proves nothing.
+        first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms or 0)
+        start = source.start if first is None else first.offset
+        earliest = yield from self.equals.lowest_from(SOURCE, identity, start, scan=True)
+        return start if earliest is None else earliest.offset
+
+    def _as_far_as_a_pair(self, record: Record, copy: Record) -> bool:
+        """True where the distance to a known pair is the same on both sides: an earlier equal
+        record's image would lie nearer to the pair below, or further from the one above."""
+        pairs = self.evidence.pairs
+        distance = record.offset - copy.offset
+        return any(
+            pair is not None and pair.source_offset - pair.target_offset == distance
+            for pair in (pairs.below(record.offset), pairs.above(record.offset))
+        )
+
+    def _run_end(self, record: Record) -> Generator[Question, Answer, int | None]:
+        """Where the run of this timestamp ends: the offset of the first later data record with
+        another one, or the readable end; None where it could not be read."""
+        assert record.timestamp_ms is not None
+        runs = self.evidence.runs
+        known = runs.get(record.timestamp_ms)
+        if known is None or not known.start <= record.offset < known.read_to:
+            run = Run(record.offset, record.offset + 1)
+        else:
+            run = known
+        while not run.ended:
+            if known is not None and run.start < known.start <= run.read_to <= known.read_to:
+                run = Run(run.start, known.read_to, known.ended)
+                known = None
+                continue
+            own = run.read_to == record.offset + 1
+            following = yield from self.ask.next_data(SOURCE, run.read_to, scan=not own)
+            if following is Edge.UNKNOWN:
+                break
+            if not isinstance(following, Record):
+                run = Run(run.start, self.evidence.source.end, ended=True)
+            elif following.timestamp_ms != record.timestamp_ms:
+                run = Run(run.start, following.offset, ended=True)
+            else:
+                run = Run(run.start, following.offset + 1)
+        runs[record.timestamp_ms] = run
+        return run.read_to if run.ended else None
+
+    def stands_alone(self, record: Record) -> bool:
+        """True where no other known source record equals it, and its time can be looked up."""
+        source = self.evidence.source
+        alone = source.equals(source.identity(record)) == [record.offset]
+        return alone and record.timestamp_ms is not None
+
+
+def _in_order(before: Record | Edge | None, record: Record, after: Record | Edge | None) -> bool:
+    """True where the timestamp lies between those of its neighbours, as far as there are any;
+    a neighbour that is not known, or carries no timestamp, is none to rely on."""
+    stamp = record.timestamp_ms
+    assert stamp is not None
+    for neighbour, sign in ((before, 1), (after, -1)):
+        if neighbour is Edge.UNKNOWN:
+            return False
+        if isinstance(neighbour, Record):
+            other = neighbour.timestamp_ms
+            if other is None or sign * (stamp - other) < 0:
+                return False
+    return True
