@@ -326,7 +326,6 @@ def test_sparks_own_security_is_sparks():
         ("isolation.level = read_committed", "write consumer.isolation.level"),
         ("A->B.isolation.level = read_committed", "write consumer.isolation.level"),
         ("config.providers.file.param.allowed.paths = /x", "has no effect"),
-        ("state.dir = x", "no effect yet"),
         ("history.dir = x", "no effect yet"),
         ("listeners = http://localhost:1", "no effect yet"),
         ("status.remote.urls = http://localhost:1", "no effect yet"),

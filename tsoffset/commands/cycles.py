@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -21,14 +22,22 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-def run_once(selection: Selection, output: Output, notices: Notices, *, commit: bool) -> int:
+def run_once(
+    selection: Selection,
+    output: Output,
+    notices: Notices,
+    *,
+    commit: bool,
+    state: Path | None = None,
+) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    A cycle that Spark gives up on costs its own flow only. Raises what keeps Spark from
-    starting.
+    `state` is a folder in which what a cycle learns is kept for the next one; None takes
+    `state.dir`, where the configuration has it. A cycle that Spark gives up on costs its own
+    flow only. Raises what keeps Spark from starting.
     """
     # Imported here, since no other command should wait for Spark to be loaded.
-    from tsoffset.spark import FlowTask, run_cycle, spark_session
+    from tsoffset.spark import FlowMemory, FlowTask, StateFile, run_cycle, spark_session
 
     wanted = notices.format is LogFormat.CONSOLE
     statuses = [0]
@@ -41,15 +50,27 @@ def run_once(selection: Selection, output: Output, notices: Notices, *, commit: 
             if commit and not flow.commits:
                 notices.warning("flow_only_planned", only_planned(flow))
             task = FlowTask(selection.configuration, flow.name, selection.narrowing)
+            memory, file = FlowMemory(), None
+            if (folder := state or selection.state_folder) is not None:
+                file = StateFile(folder, flow.name, selection.narrowing)
+                memory, warning = file.load()
+                if warning is not None:
+                    notices.warning("state_not_read", warning)
             try:
                 with progress(flow.name, wanted=wanted) as report:
                     result = run_cycle(
-                        session, task, commit=commit and flow.commits, progress=report
+                        session,
+                        task,
+                        commit=commit and flow.commits,
+                        memory=memory,
+                        progress=report,
                     )
             except CycleFailed as error:
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)
                 continue
+            if file is not None and (warning := file.save(memory)) is not None:
+                notices.warning("state_not_written", warning)
             for warning in result.warnings:
                 notices.warning("cycle_warning", warning)
             rows = sorted_rows(result.rows)
@@ -68,6 +89,11 @@ def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str
         "flow": result.flow,
         "groups": result.groups,
         "positions": result.positions,
+        "from_memory": result.cost.recalled,
+        "source_fetches": result.cost.source_fetches,
+        "target_fetches": result.cost.target_fetches,
+        "time_lookups": result.cost.lookups,
+        "bytes_read": result.cost.bytes_read,
         **{kind.value: tally.outcomes[kind] for kind in kinds},
         "reread_bound": tally.reread_bound,
         "seconds": round(result.seconds, 3),

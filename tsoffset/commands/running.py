@@ -20,7 +20,7 @@ from tsoffset.output import Tally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tsoffset.spark import CycleResult, FlowMemory
+    from tsoffset.spark import CycleResult, FlowMemory, StateFile
 
 log = structlog.get_logger(__name__)
 
@@ -56,13 +56,15 @@ class Backend(Protocol):
 
 
 class SparkBackend:
-    """Cycles in one Spark session."""
+    """Cycles in one Spark session, with a memory of each flow, which `state.dir` keeps for the
+    next process."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._stack = ExitStack()
         self._session: SparkSession | None = None
         self._memories: dict[str, FlowMemory] = {}
+        self._told: dict[tuple[str, str], str | None] = {}
 
     def open(self) -> None:
         """Start Spark, after what is left of an earlier session is gone."""
@@ -79,12 +81,37 @@ class SparkBackend:
 
     def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
         """One cycle, with what the driver remembers of the flow."""
-        from tsoffset.spark import FlowMemory, FlowTask, run_cycle
+        from tsoffset.spark import FlowTask, run_cycle
 
         assert self._session is not None
         task = FlowTask(self._selection.configuration, flow, self._selection.narrowing)
-        memory = self._memories.setdefault(flow, FlowMemory())
-        return run_cycle(self._session, task, commit=commit, memory=memory)
+        memory = self._memory(flow)
+        result = run_cycle(self._session, task, commit=commit, memory=memory)
+        if (file := self._state_file(flow)) is not None:
+            self._warn("state_not_written", flow, file.save(memory))
+        return result
+
+    def _memory(self, flow: str) -> "FlowMemory":
+        from tsoffset.spark import FlowMemory
+
+        if flow not in self._memories:
+            self._memories[flow] = FlowMemory()
+            if (file := self._state_file(flow)) is not None:
+                self._memories[flow], warning = file.load()
+                self._warn("state_not_read", flow, warning)
+        return self._memories[flow]
+
+    def _state_file(self, flow: str) -> "StateFile | None":
+        from tsoffset.spark import StateFile
+
+        folder = self._selection.state_folder
+        return None if folder is None else StateFile(folder, flow, self._selection.narrowing)
+
+    def _warn(self, event: str, flow: str, message: str | None) -> None:
+        """Say it once, until it has gone away."""
+        if message is not None and self._told.get((event, flow)) != message:
+            log.warning(event, flow=flow, message=message)
+        self._told[event, flow] = message
 
     def cancel(self) -> None:
         """Cancel Spark's jobs."""

@@ -146,9 +146,9 @@ STATE_DIR: Key[str | None] = Key(
     None,
     values.optional(values.text),
     "none",
-    "Directory for what is worth keeping between runs; may be lost at any time.",
+    "Directory for what a cycle learns that saves the next one work, a file a flow; may be lost"
+    " at any time.",
     Level.FILE,
-    Use.LATER,
 )
 HISTORY_DIR: Key[str | None] = Key(
     "history.dir",

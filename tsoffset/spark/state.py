@@ -1,0 +1,134 @@
+"""A flow's memory in a folder, so that what one process learned the next one knows.
+
+One file a flow: a line with the version and a digest of the rest, then an Arrow stream. A file
+that is not whole, of another version or of something else is as good as none, since the
+clusters alone answer, too. It holds names, offsets and times; nothing of what records hold.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from tsoffset.narrowing import Narrowing
+from tsoffset.spark.flow import FlowMemory
+from tsoffset.spark.schema import MEMORY, REMEMBERED, from_bytes, to_bytes
+
+VERSION = 1
+_MAGIC = b"tsoffset state"
+_KEPT = pa.schema([("commits", pa.binary()), ("partitions", pa.binary())])
+_BINDING, _ROWS = b"binding", b"rows"
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """The file of one flow in a folder, which is made where it is first written to.
+
+    A cycle that is narrowed to some groups or topics knows nothing of the others, so it has a
+    file of its own.
+    """
+
+    folder: Path
+    flow: str
+    narrowing: Narrowing = field(default_factory=Narrowing)
+
+    @property
+    def path(self) -> Path:
+        """Named for the flow."""
+        name = quote(self.flow, safe="")
+        if self.narrowing != Narrowing():
+            narrowed = f"{self.narrowing.groups!r} {self.narrowing.topics!r}".encode()
+            name += f".{blake2b(narrowed, digest_size=6).hexdigest()}"
+        return self.folder / f"{name}.state"
+
+    def load(self) -> tuple[FlowMemory, str | None]:
+        """What the file holds, and a warning where it is there and cannot be used."""
+        try:
+            return _memory(self.path.read_bytes()), None
+        except FileNotFoundError:
+            return FlowMemory(), None
+        except OSError as error:
+            why = f"{error.strerror}; make it readable to this user"
+        except _Unusable as error:
+            why = f"{error}; it will be replaced"
+        return FlowMemory(), (
+            f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
+            "anew"
+        )
+
+    def save(self, memory: FlowMemory) -> str | None:
+        """Put the memory in place of what the file held, in one step; a warning where that
+        could not be done."""
+        written = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with written.open("wb") as file:
+                    file.write(_content(memory))
+                    file.flush()
+                    os.fsync(file.fileno())
+                written.replace(self.path)
+            except OSError:
+                with suppress(OSError):
+                    written.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            return (
+                f"write state, flow {self.flow}: {self.path}: {error.strerror}; the next process "
+                "will look at every position anew: make room, or make the folder writable to "
+                "this user"
+            )
+        return None
+
+
+class _Unusable(ValueError):
+    """What the file holds is no memory; the text says why."""
+
+
+def _content(memory: FlowMemory) -> bytes:
+    commits, partitions = memory.commits, memory.partitions
+    kept = pa.table(
+        {
+            "commits": [to_bytes(REMEMBERED.empty_table() if commits is None else commits)],
+            "partitions": [to_bytes(MEMORY.empty_table() if partitions is None else partitions)],
+        },
+        schema=_KEPT,
+    )
+    facts = {_BINDING: memory.binding or "", _ROWS: "" if memory.rows is None else str(memory.rows)}
+    stream = to_bytes(kept.replace_schema_metadata(facts))
+    return b"%s %d %s\n" % (_MAGIC, VERSION, _digest(stream)) + stream
+
+
+def _memory(content: bytes) -> FlowMemory:
+    line, _, stream = content.partition(b"\n")
+    if not line.startswith(_MAGIC + b" "):
+        raise _Unusable("this is no state of tsoffset")
+    version, _, digest = line.removeprefix(_MAGIC + b" ").partition(b" ")
+    if version != b"%d" % VERSION:
+        raise _Unusable("it was written by another version of tsoffset")
+    # Before anything is read of it: a wrong offset would be taken for a proven one.
+    if digest != _digest(stream):
+        raise _Unusable("it is damaged")
+    try:
+        kept = from_bytes(stream)
+        facts = kept.schema.metadata
+        commits, partitions = (from_bytes(kept[name][0].as_py()) for name in _KEPT.names)
+        rows = facts[_ROWS]
+        if commits.schema != REMEMBERED or partitions.schema != MEMORY:
+            raise _Unusable("its tables are not as expected")
+        return FlowMemory(
+            commits=commits,
+            partitions=partitions,
+            rows=int(rows) if rows else None,
+            binding=facts[_BINDING].decode() or None,
+        )
+    except (pa.ArrowException, KeyError, IndexError, TypeError) as error:
+        raise _Unusable(f"it cannot be read ({type(error).__name__})") from error
+
+
+def _digest(stream: bytes) -> bytes:
+    return blake2b(stream, digest_size=16).hexdigest().encode()
