@@ -8,100 +8,39 @@ standard error. What a command needs is imported when it runs, so that help is q
 import os
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from tsoffset import __version__
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.notices import Notices
+from tsoffset.options import (
+    CONFIG,
+    FLOW,
+    FORMAT,
+    STATE,
+    daemon_logs,
+    in_order,
+    quiet_logs,
+    selection,
+)
 from tsoffset.output import Format, Output
 
 if TYPE_CHECKING:
     from tsoffset.commands.selection import Selection
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 INTERRUPTED = 130
-
-
-def _choice(option: str, default: StrEnum, text: str) -> Callable[[F], F]:
-    """An option that takes one of an enum's words."""
-    kind = type(default)
-    return click.option(
-        option,
-        type=click.Choice([word.value for word in kind], case_sensitive=False),
-        default=default.value,
-        show_default=True,
-        callback=lambda _context, _option, word: kind(word),
-        help=text,
-    )
-
-
-_CONFIG = click.option(
-    "-c",
-    "--config",
-    required=True,
-    envvar="TSOFFSET_CONFIG",
-    show_envvar=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="MirrorMaker 2 .properties, or a Connect .json.",
-)
-_FLOW = click.option(
-    "--flow",
-    "flows",
-    multiple=True,
-    metavar="A->B",
-    help="Only this flow; may be given several times.  [default: all enabled flows]",
-)
-_GROUPS = click.option(
-    "--groups",
-    metavar="REGEX",
-    help="Of the configured groups, only those whose whole name matches.",
-)
-_TOPICS = click.option(
-    "--topics",
-    metavar="REGEX",
-    help="Of the configured topics, only those whose whole name on the source matches.",
-)
-_FORMAT = _choice("--format", Format.TABLE, "How the result is printed; json is one object a line.")
-_LOG_FORMAT = _choice(
-    "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."
-)
-_DEBUG = click.option(
-    "--debug", is_flag=True, help="Log everything, and show a traceback where a command fails."
-)
 
 _EXIT_STATUS = """\b
 Exit status:
-  0  all well (skipped rows are well)
-  1  some row failed
-  2  bad usage or configuration
-  3  a cluster could not be reached at all"""
-
-
-def _log_level(default: LogLevel) -> Callable[[F], F]:
-    return _choice("--log-level", default, "What is worth logging.")
-
-
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """The options in the order in which help shows them."""
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-_selection = _options(_CONFIG, _FLOW, _GROUPS, _TOPICS)
-_quiet_logs = _options(_LOG_FORMAT, _log_level(LogLevel.WARNING), _DEBUG)
-_daemon_logs = _options(_LOG_FORMAT, _log_level(LogLevel.INFO), _DEBUG)
+    0  all well (skipped rows are well)
+    1  some row failed
+    2  bad usage or configuration
+    3  a cluster could not be reached at all
+  130  interrupted by Ctrl-C"""
 
 
 def _show_versions(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -128,6 +67,7 @@ Examples:
   tsoffset plan  -c mm2.properties --groups 'billing.*'
   tsoffset sync  -c mm2.properties --format json > rows.ndjson
   tsoffset explain -c mm2.properties --group billing
+  tsoffset compare -c mm2.properties
   tsoffset run   -c mm2.properties --log-format json
 
 {_EXIT_STATUS}""",
@@ -158,7 +98,7 @@ Examples:
 @click.option(
     "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
 )
-@_quiet_logs
+@quiet_logs
 def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool) -> None:
     """See it work: two real brokers and MirrorMaker 2 on this machine.
 
@@ -182,14 +122,15 @@ Examples:
 
 \b
 Exit status:
-  0  no error was found (warnings may have been)
-  1  an error was found
-  2  bad usage or configuration
-  3  a cluster could not be reached at all"""
+    0  no error was found (warnings may have been)
+    1  an error was found
+    2  bad usage or configuration
+    3  a cluster could not be reached at all
+  130  interrupted by Ctrl-C"""
 )
-@_selection
-@_FORMAT
-@_quiet_logs
+@selection
+@FORMAT
+@quiet_logs
 def check(
     *,
     config: Path,
@@ -231,9 +172,10 @@ Examples:
 
 {_EXIT_STATUS}""",
     )
-    @_selection
-    @_FORMAT
-    @_quiet_logs
+    @selection
+    @FORMAT
+    @STATE
+    @quiet_logs
     def command(
         *,
         config: Path,
@@ -241,6 +183,7 @@ Examples:
         groups: str | None,
         topics: str | None,
         format: Format,
+        state: Path | None,
         log_format: LogFormat,
         log_level: LogLevel,
         debug: bool,
@@ -248,8 +191,9 @@ Examples:
         def work(notices: Notices) -> int:
             from tsoffset.commands.cycles import run_once
 
-            selection = _selected(config, flows, groups, topics, notices)
-            return run_once(selection, Output(sys.stdout, format), notices, commit=commit)
+            chosen = _selected(config, flows, groups, topics, notices)
+            output = Output(sys.stdout, format)
+            return run_once(chosen, output, notices, commit=commit, state=state)
 
         _carry_out(work, log_format, log_level, debug=debug)
 
@@ -280,7 +224,7 @@ Examples:
 
 {_EXIT_STATUS}""",
 )
-@_options(_CONFIG, _FLOW)
+@in_order(CONFIG, FLOW)
 @click.option("--group", required=True, metavar="GROUP", help="The group, by its whole name.")
 @click.option("--topic", metavar="TOPIC", help="Only this topic, by its name on the source.")
 @click.option(
@@ -294,7 +238,7 @@ Examples:
     callback=lambda _context, _option, word: Format(word),
     help="How it is printed; json is one object a line.",
 )
-@_quiet_logs
+@quiet_logs
 def explain(
     *,
     config: Path,
@@ -326,6 +270,47 @@ def explain(
 
 
 @cli.command(
+    short_help="Set MirrorMaker 2's checkpoints beside our translations.",
+    epilog=f"""\b
+Examples:
+  tsoffset compare -c mm2.properties
+  tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
+
+{_EXIT_STATUS}""",
+)
+@selection
+@FORMAT
+@quiet_logs
+def compare(
+    *,
+    config: Path,
+    flows: tuple[str, ...],
+    groups: str | None,
+    topics: str | None,
+    format: Format,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    debug: bool,
+) -> None:
+    """Set what MirrorMaker 2's checkpoint connector has for each group beside our translation.
+
+    Reads its newest checkpoints and the target groups' commits, translates the groups'
+    offsets as `plan` does, and says for each group and partition how many records a consumer
+    would read again, or skip, if it resumed from the checkpoint. Nothing is committed, and
+    Spark is not started.
+    """
+
+    def work(notices: Notices) -> int:
+        from tsoffset.commands.compare.command import run_compare
+
+        chosen = _selected(config, flows, groups, topics, notices)
+        return run_compare(chosen, Output(sys.stdout, format), notices)
+
+    _carry_out(work, log_format, log_level, debug=debug)
+
+
+@cli.command(
     short_help="Run until told to stop: a cycle of each flow per interval.",
     epilog="""\b
 Examples:
@@ -334,12 +319,12 @@ Examples:
 
 \b
 Exit status:
-  0  ended by SIGTERM or SIGINT
+  0  ended by SIGTERM or Ctrl-C
   1  Spark could not be started
   2  bad usage or configuration""",
 )
-@_selection
-@_daemon_logs
+@selection
+@daemon_logs
 def run(
     *,
     config: Path,
@@ -361,8 +346,8 @@ def run(
         from tsoffset.commands.running import run_daemon
         from tsoffset.daemon import Ending
 
-        selection = _selected(config, flows, groups, topics, notices)
-        if run_daemon(selection) is Ending.ABANDONED:
+        chosen = _selected(config, flows, groups, topics, notices)
+        if run_daemon(chosen) is Ending.ABANDONED:
             _leave_at_once()
         return 0
 
@@ -379,10 +364,10 @@ def _selected(
 ) -> "Selection":
     from tsoffset.commands.selection import Selection
 
-    selection = Selection.of(config, flows, groups, topics)
-    for warning in selection.settings.warnings:
+    chosen = Selection.of(config, flows, groups, topics)
+    for warning in chosen.settings.warnings:
         notices.warning("configuration_warning", warning)
-    return selection
+    return chosen
 
 
 def _carry_out(

@@ -1,0 +1,233 @@
+"""`tsoffset compare` beside a real MirrorMaker 2 that emits checkpoints and syncs groups."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+import pytest
+
+from tests.invoking import invoke
+from tests.producing import Contents, numbered
+from tests.scenarios.estate import wait_until
+from tsoffset.commands.compare.checkpoint import decode_key, decode_value
+from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.embedded.process import JavaProcess
+
+pytestmark = pytest.mark.integration
+
+# Aliases of their own, so that no other test's checkpoints lie in the same topic.
+SOURCE, TARGET = "east", "west"
+CHECKPOINTS = f"{SOURCE}.checkpoints.internal"
+RECORDS, TRIMMED = 2_000, 100
+STOOD, MOVED = RECORDS // 2, RECORDS // 2 + 50
+POSITIONS = {
+    "caught-up": RECORDS,
+    "nearly": RECORDS - 3,
+    "half": STOOD,
+    "far": TRIMMED + 1,
+    "first": TRIMMED,
+    "grüße aus köln": 700,
+}
+
+Key = tuple[str, str]
+_PRINTED = re.compile(
+    r"Checkpoint\{consumerGroupId=(.*?), topicPartition=(.*?), upstreamOffset=(\d+), "
+    r"downstreamOffset=(\d+), metadata="
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """What MirrorMaker 2 made of the groups, and how tsoffset is asked about it."""
+
+    topic: str
+    properties: Path
+    target: Contents
+
+    def pairs(self, *words: str) -> dict[tuple[str, int], dict[str, Any]]:
+        """The objects that the command prints, by group and partition."""
+        result = invoke("compare", "-c", str(self.properties), "--format", "json", *words)
+        assert result.exit_code == 0, result.output
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        return {(pair["group"], pair["partition"]): pair for pair in found}
+
+    @property
+    def remote(self) -> str:
+        """The topic's name on the target."""
+        return f"{SOURCE}.{self.topic}"
+
+
+@pytest.fixture(scope="module")
+def peers(
+    source_broker: EmbeddedBroker,
+    target_broker: EmbeddedBroker,
+    source: Contents,
+    target: Contents,
+    unique: Callable[[str], str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Peers:
+    """Groups at many depths of two partitions, mirrored, checkpointed and synced; then
+    MirrorMaker 2 is stopped."""
+    topic = unique("compared")
+    folder = tmp_path_factory.mktemp("peers")
+    properties = folder / "mm2.properties"
+    properties.write_text(
+        javaproperties.dumps(
+            flow_properties(
+                source_broker.bootstrap,
+                target_broker.bootstrap,
+                source=SOURCE,
+                target=TARGET,
+                topics=topic,
+                overrides={
+                    f"{SOURCE}->{TARGET}.groups": f"{topic}-.*",
+                    "emit.offset-syncs.enabled": "true",
+                    "emit.checkpoints.enabled": "true",
+                    "emit.checkpoints.interval.seconds": "1",
+                    "sync.group.offsets.enabled": "true",
+                    "sync.group.offsets.interval.seconds": "1",
+                },
+            ),
+            timestamp=None,
+        )
+    )
+    source.create_topic(topic, 2)
+    for partition in range(2):
+        source.produce(topic, numbered(RECORDS), partition=partition, batch=100)
+        source.delete_records(topic, TRIMMED, partition=partition)
+    with MirrorMaker(properties, folder) as mirror:
+        remote = f"{SOURCE}.{topic}"
+        mirror.wait_until_mirrored(
+            source_broker.bootstrap, target_broker.bootstrap, {topic: remote}
+        )
+        for name, position in POSITIONS.items():
+            source.commit_offsets(
+                f"{topic}-{name}", {(topic, partition): position for partition in range(2)}
+            )
+
+        def synced() -> bool:
+            return all(len(target.committed_offsets(f"{topic}-{name}")) == 2 for name in POSITIONS)
+
+        wait_until(synced, "MirrorMaker 2 has synced all groups")
+    # One goes on, and has a checkpoint that is older than its commit.
+    source.commit_offsets(f"{topic}-half", {(topic, 1): MOVED})
+    return Peers(topic, properties, target)
+
+
+def checkpoints(contents: Contents) -> dict[Key, tuple[int, int]]:
+    """The newest checkpoints, decoded by us from what an ordinary consumer gets."""
+    found = {}
+    for record in contents.read(CHECKPOINTS):
+        key = decode_key(record.key)
+        assert record.value is not None
+        value = decode_value(record.value)
+        found[key.group, str(key.target)] = (value.source_offset, value.target_offset)
+    return found
+
+
+def formatted(contents: Contents, directory: Path) -> dict[Key, tuple[int, int]]:
+    """The newest checkpoints as MirrorMaker 2's own formatter prints them."""
+    consumer = JavaProcess(
+        "formatted",
+        [
+            "org.apache.kafka.tools.consumer.ConsoleConsumer",
+            *("--bootstrap-server", contents.bootstrap, "--topic", CHECKPOINTS),
+            *("--from-beginning", "--timeout-ms", "5000"),
+            *("--formatter", "org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"),
+        ],
+        directory=directory,
+        java_options=("-Xmx128m",),
+    )
+    consumer.run(timeout_seconds=60)
+    return {
+        (group, place): (int(upstream), int(downstream))
+        for group, place, upstream, downstream in _PRINTED.findall(
+            consumer.log_path.read_text(encoding="utf-8")
+        )
+    }
+
+
+def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers: Peers, tmp_path: Path) -> None:
+    """Our decoding of each checkpoint that MirrorMaker 2 wrote is that of its own formatter."""
+    ours = checkpoints(peers.target)
+    assert len(ours) == 2 * len(POSITIONS)
+    assert ours == formatted(peers.target, tmp_path)
+
+
+def test_theirs_are_the_newest_checkpoints(peers: Peers) -> None:
+    """Each pair has the newest checkpoint of its group and partition, and the source commit
+    that it translates."""
+    newest = checkpoints(peers.target)
+    pairs = peers.pairs()
+    assert {(group, f"{peers.remote}-{partition}") for group, partition in pairs} == set(newest)
+    for (group, partition), pair in pairs.items():
+        theirs = pair["theirs_source_offset"], pair["theirs"]
+        assert theirs == newest[group, f"{peers.remote}-{partition}"]
+        assert pair["theirs_timestamp_ms"] > 0
+
+
+def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
+    """Ours is exact, so the records between theirs and ours are those that a consumer at
+    theirs reads again: all offsets here hold a record, the source's and the target's apart by
+    what the source had lost. Nothing of theirs is unsafe."""
+    pairs = peers.pairs()
+    rereads = 0
+    for pair in pairs.values():
+        assert pair["ours"] == pair["source_offset"] - TRIMMED
+        assert pair["ours_precision"] == "exact"
+        between = pair["ours"] - pair["theirs"]
+        assert between >= 0
+        assert pair["verdict"] == ("reread" if between else "equal")
+        assert pair["records"] == between
+        rereads += between
+    assert rereads > 0
+    assert pairs[f"{peers.topic}-first", 0]["verdict"] == "equal"
+
+
+def test_a_checkpoint_may_be_older_than_the_commit(peers: Peers) -> None:
+    """A group that went on since has a checkpoint for its earlier commit, and what came between
+    is read again as well."""
+    pair = peers.pairs()[f"{peers.topic}-half", 1]
+    assert (pair["theirs_source_offset"], pair["source_offset"]) == (STOOD, MOVED)
+    assert pair["verdict"] == "reread"
+    assert pair["records"] >= MOVED - STOOD
+
+
+def test_what_the_target_groups_have_is_theirs(peers: Peers) -> None:
+    """MirrorMaker 2 synced the groups, and each commit is known for what a checkpoint said."""
+    pairs = peers.pairs()
+    for (group, partition), pair in pairs.items():
+        there = peers.target.committed_offsets(group)[peers.remote, partition][0]
+        assert pair["target_commit"] == there
+        same = pair["verdict"] == "equal"
+        assert pair["target_commit_is"] in (("both",) if same else ("theirs", "earlier"))
+    assert sum(pair["target_commit_is"] == "theirs" for pair in pairs.values()) > 0
+
+
+def test_nothing_is_written(peers: Peers) -> None:
+    """The target groups have what they had, and the topic of the checkpoints its records."""
+    groups = [f"{peers.topic}-{name}" for name in POSITIONS]
+    before = [peers.target.committed_offsets(group) for group in groups]
+    log = peers.target.log_range(CHECKPOINTS)
+    peers.pairs()
+    assert [peers.target.committed_offsets(group) for group in groups] == before
+    assert peers.target.log_range(CHECKPOINTS) == log
+
+
+def test_the_command_narrows_and_prints_a_table(peers: Peers) -> None:
+    """`--groups` and `--topics` narrow as elsewhere; the table ends with the totals."""
+    assert set(peers.pairs("--groups", ".*-first")) == {
+        (f"{peers.topic}-first", partition) for partition in range(2)
+    }
+    assert peers.pairs("--topics", "another") == {}
+    result = invoke("compare", "-c", str(peers.properties))
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"flow {SOURCE}->{TARGET}"
+    assert lines[1].split()[:3] == ["GROUP", "SOURCE", "COMMIT"]
+    assert f"{SOURCE}->{TARGET}: 12 pairs of a group and a partition" in lines
+    assert lines[-2].split() == ["ours", "12", "exact,", "0", "none"]

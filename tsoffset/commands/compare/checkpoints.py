@@ -1,0 +1,127 @@
+"""Reading a checkpoints topic: the newest checkpoint of each group and partition."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tsoffset.cluster import Cluster
+from tsoffset.commands.compare.checkpoint import (
+    CheckpointKey,
+    MalformedCheckpoint,
+    decode_key,
+    decode_value,
+)
+from tsoffset.model import (
+    Failed,
+    Isolation,
+    LogRange,
+    RawRecord,
+    ReadFrom,
+    TopicPartition,
+)
+
+_BYTES_PER_READ = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The newest checkpoint of a group and partition; `timestamp_ms` is when it was written.
+
+    `source_offset` is the group's commit that was translated.
+    """
+
+    source_offset: int
+    target_offset: int
+    timestamp_ms: int | None
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """What a checkpoints topic holds of the groups that are wanted.
+
+    `once` holds the keys of which some checkpoint, the newest or an earlier one, is what the
+    target group has committed. `malformed` counts records that are no checkpoints. With
+    `missing` the topic does not exist; `failures` say which partitions could not be read, and
+    with any of them nothing is known to be the newest.
+    """
+
+    topic: str
+    newest: dict[CheckpointKey, Checkpoint] = field(default_factory=dict)
+    once: set[CheckpointKey] = field(default_factory=set)
+    malformed: int = 0
+    missing: bool = False
+    failures: tuple[Failed, ...] = ()
+
+
+def read_checkpoints(
+    cluster: Cluster,
+    topic: str,
+    *,
+    wanted: Callable[[CheckpointKey], bool],
+    committed: Mapping[CheckpointKey, int],
+) -> Checkpoints:
+    """Read all partitions of the topic to their ends, and keep what is wanted.
+
+    `committed` is what the target groups have. Raises ClusterUnreachable.
+    """
+    found = Checkpoints(topic)
+    described = cluster.topics([topic])[topic]
+    if isinstance(described, Failed):
+        found.missing = described.missing
+        found.failures = () if described.missing else (described,)
+        return found
+    failures: list[Failed] = []
+    partitions = [TopicPartition(topic, number) for number in described.partitions]
+    for record in _records(cluster, partitions, failures):
+        _take(found, record, wanted, committed)
+    found.failures = tuple(failures)
+    return found
+
+
+def _records(
+    cluster: Cluster, partitions: Collection[TopicPartition], failures: list[Failed]
+) -> Iterator[RawRecord]:
+    """All records of the partitions, each in order, up to where its log ends now."""
+    left: dict[TopicPartition, LogRange] = {}
+    for partition, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
+        if isinstance(log, Failed):
+            failures.append(log)
+        elif log.start < log.end:
+            left[partition] = log
+    while left:
+        requests = [ReadFrom(one, log.start, _BYTES_PER_READ) for one, log in left.items()]
+        for request, stretch in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
+            end = left.pop(request.partition).end
+            if isinstance(stretch, Failed):
+                failures.append(stretch)
+                continue
+            yield from stretch.records
+            if request.offset < stretch.end < end:
+                left[request.partition] = LogRange(stretch.end, end)
+
+
+def _take(
+    found: Checkpoints,
+    record: RawRecord,
+    wanted: Callable[[CheckpointKey], bool],
+    committed: Mapping[CheckpointKey, int],
+) -> None:
+    try:
+        key = decode_key(record.key)
+        value = None if record.value is None else decode_value(record.value)
+    except MalformedCheckpoint:
+        found.malformed += 1
+        return
+    if not wanted(key):
+        return
+    if value is None:
+        found.newest.pop(key, None)
+        return
+    if committed.get(key) == value.target_offset:
+        found.once.add(key)
+    known = found.newest.get(key)
+    # Of one partition the later record replaces the earlier; of several, over which a key
+    # should never be spread, the time tells.
+    if known is None or (known.timestamp_ms or 0) <= (record.timestamp_ms or 0):
+        found.newest[key] = Checkpoint(
+            value.source_offset, value.target_offset, record.timestamp_ms
+        )

@@ -1,0 +1,47 @@
+"""`tsoffset compare` as the command line calls it."""
+
+import structlog
+
+from tsoffset.commands.compare import Compared, ComparedPair, Connect, compare
+from tsoffset.commands.compare.report import comparison_lines
+from tsoffset.commands.compare.totals import Totals
+from tsoffset.commands.selection import Selection
+from tsoffset.kafka import KafkaCluster
+from tsoffset.logs import LogFormat
+from tsoffset.notices import Notices
+from tsoffset.output import Format, Output
+from tsoffset.progress import progress
+
+log = structlog.get_logger(__name__)
+
+
+def run_compare(
+    selection: Selection,
+    output: Output,
+    notices: Notices,
+    *,
+    connect: Connect = KafkaCluster,
+) -> int:
+    """Compare the flows, print their pairs and totals, and return the exit status."""
+    statuses = [0]
+    with progress("comparing", wanted=notices.format is LogFormat.CONSOLE) as report:
+        found = list(compare(selection.flows, connect, settings=selection.settings, report=report))
+    for compared in found:
+        for warning in compared.warnings:
+            notices.warning("comparison_warning", warning)
+        _print(compared, output, notices)
+        statuses.append(compared.exit_status)
+    return max(statuses)
+
+
+def _print(compared: Compared, output: Output, notices: Notices) -> None:
+    """The pairs on standard output; the totals below the table, else for a person alone."""
+    totals = Totals.of(compared.pairs)
+    log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
+    if output.format is Format.TABLE:
+        output.lines(comparison_lines(compared, output.width))
+    else:
+        output.records(ComparedPair, compared.pairs)
+        for name, words in zip(("theirs", "ours", "target"), totals.in_words(), strict=True):
+            notices.note(f"{compared.flow}: {name}: {words}")
+    output.flush()
