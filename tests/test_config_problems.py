@@ -374,7 +374,7 @@ def test_the_separator_in_an_alias_is_a_warning():
 def test_warnings_never_hold_values():
     """A value may be secret; the key and its line are enough to find it."""
     settings = two_clusters(
-        "grups = c4n4ry", "state.dir = c4n4ry", "A.topics = c4n4ry", "tasks.max=1", "tasks.max=2"
+        "grups = c4n4ry", "history.dir = c4n4ry", "A.topics = c4n4ry", "tasks.max=1", "tasks.max=2"
     )
     assert len(settings.warnings) == 4
     assert "c4n4ry" not in "".join(settings.warnings)

@@ -1,0 +1,434 @@
+"""What one cycle remembers for the next: it saves questions, and never changes an answer.
+
+On clusters in memory; each rule of `tsoffset.remembered` with the case that needs it.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tests.memory_flows import Estate, flow, identity_flow, messages, row_of
+from tsoffset.memory_cluster import Verb
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    Isolation,
+    LogRange,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+    TimestampType,
+    TopicDescription,
+    TopicPartition,
+    Translated,
+)
+from tsoffset.remembered import (
+    MOST_PAIRS,
+    KnownPosition,
+    LogEnds,
+    LogIdentity,
+    PartitionMemory,
+)
+from tsoffset.settings import FlowSettings, TranslationSettings
+from tsoffset.sync import cycle
+
+ORDERS = TopicPartition("orders", 0)
+COPY = TopicPartition("A.orders", 0)
+
+
+@dataclass
+class Remembering:
+    """An estate whose cycles remember; it begins with 100 records, all mirrored, at offset 400."""
+
+    estate: Estate
+    settings: FlowSettings = field(default_factory=flow)
+    memories: dict[TopicPartition, PartitionMemory] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *offsets: int, records: int = 100, first_offset: int = 400) -> "Remembering":
+        """Groups g0, g1, ... stand at these offsets."""
+        estate = Estate()
+        estate.write("orders", records)
+        estate.mirror("orders", first_offset=first_offset)
+        for number, offset in enumerate(offsets):
+            estate.commit(f"g{number}", "orders", offset)
+        return cls(estate)
+
+    def sync(self, *, commit: bool = True) -> list[Row]:
+        """A cycle with memory."""
+        return self._cycle(self.memories, commit=commit)
+
+    def plan_anew(self) -> list[Row]:
+        """What a plan without memory says, which nothing is remembered of."""
+        return self._cycle({}, commit=False)
+
+    def _cycle(self, memories: dict[TopicPartition, PartitionMemory], *, commit: bool) -> list[Row]:
+        return cycle(
+            self.settings, self.estate["A"], self.estate["B"], commit=commit, memories=memories
+        )
+
+    def asked(self) -> int:
+        """Fetches and time lookups so far, on both sides."""
+        return sum(
+            self.estate.asked(alias, verb)
+            for alias in "AB"
+            for verb in (Verb.READ, Verb.FIRST_AT_TIMES)
+        )
+
+    def asked_by_sync(self) -> int:
+        """What a cycle with memory asks for."""
+        before = self.asked()
+        self.sync()
+        return self.asked() - before
+
+    @property
+    def memory(self) -> PartitionMemory:
+        return self.memories[ORDERS]
+
+
+def agrees(world: Remembering) -> list[Row]:
+    """A plan with memory, which says the same as one without."""
+    anew = world.plan_anew()
+    rows = world.sync(commit=False)
+    assert rows == anew
+    return rows
+
+
+# --- what it saves ----------------------------------------------------------------------
+
+
+def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle() -> None:
+    """Nothing has changed: groups that lag, and one that is caught up, are answered from memory,
+    and the rows are what they were."""
+    world = Remembering.of(0, 40, 41, 99, 100)
+    world.sync()
+    assert world.asked() > 0
+    assert world.asked_by_sync() == 0
+    rows = agrees(world)
+    assert {row.outcome for row in rows} == {OutcomeKind.UNCHANGED}
+    assert {row.precision for row in rows} == {Precision.EXACT}
+
+
+def test_a_passed_position_costs_nothing_while_both_logs_grow() -> None:
+    """What is written later lies behind what was mirrored: the answer stays."""
+    world = Remembering.of(0, 40, 99)
+    world.sync()
+    world.estate.write("orders", 50)
+    world.estate.mirror("orders")
+    assert world.asked_by_sync() == 0
+    agrees(world)
+
+
+def test_questions_are_batched_whatever_the_number_of_partitions() -> None:
+    """With memory a cycle asks each side once for its topics and once for its log ranges."""
+    estate = Estate()
+    estate.write("orders", 20, partitions=10)
+    estate.mirror("orders")
+    for number in range(10):
+        estate.commit("billing", "orders", 7, partition=number)
+    world = Remembering(estate)
+    world.sync()
+    before = {alias: len(estate[alias].requests) for alias in "AB"}
+    world.sync()
+    for alias in "AB":
+        asked = [request.verb for request in estate[alias].requests[before[alias] :]]
+        assert sorted(asked).count(Verb.TOPICS) == 1
+        assert sorted(asked).count(Verb.LOG_RANGES) == 1
+        assert Verb.READ not in asked
+
+
+def test_only_new_positions_are_looked_at() -> None:
+    """A group that moved costs its own look; the others cost nothing."""
+    world = Remembering.of(10, 20, 30)
+    world.sync()
+    world.estate.commit("g1", "orders", 70)
+    world.sync()
+    assert sorted(world.memory.positions) == [10, 30, 70]
+    assert world.asked_by_sync() == 0
+
+
+def test_frontier_is_looked_at_again() -> None:
+    """Behind a mirror that has not come far enough nothing is settled: once it has, the group
+    moves on."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", up_to=60)
+    estate.commit("billing", "orders", 80)
+    world = Remembering(estate)
+    assert row_of(world.sync(), "billing").precision is Precision.FRONTIER
+    assert 80 not in world.memories[ORDERS].positions
+    estate.mirror("orders")
+    row = row_of(world.sync(), "billing")
+    assert (row.target_offset, row.precision) == (80, Precision.EXACT)
+
+
+# --- dropping it ------------------------------------------------------------------------
+
+
+def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
+    """Memory is bounded by the estate: where nobody stands, nothing is remembered."""
+    world = Remembering.of(10, 20)
+    world.sync()
+    world.estate.commit("g0", "orders", 50)
+    world.sync()
+    assert sorted(world.memory.positions) == [20, 50]
+    world.estate["A"].delete_group("g0")
+    world.estate["A"].delete_group("g1")
+    world.sync()
+    assert world.memories == {}
+
+
+def test_pairs_are_few_and_spread() -> None:
+    """However many are proven, at most 64 a partition are kept, from its first to its last."""
+    world = Remembering.of(*range(0, 400, 2), records=400)
+    world.sync()
+    pairs = world.memory.pairs
+    assert 2 < len(pairs) <= MOST_PAIRS
+    assert list(pairs) == sorted(set(pairs))
+    assert all(target == source + 400 for source, target in pairs)
+    assert pairs[-1][0] - pairs[0][0] > 300
+
+
+def test_memory_lost_at_any_moment_costs_questions_only() -> None:
+    """Each third cycle begins without memory, and no row ever shows it."""
+    world = Remembering.of(5, 50, 100)
+    for step in range(9):
+        if step % 3 == 0:
+            world.memories.clear()
+        agrees(world)
+        world.sync()
+        world.estate.write("orders", 7)
+        if step % 2:
+            world.estate.mirror("orders")
+        world.estate.commit(f"g{step % 3}", "orders", 10 * step)
+
+
+# --- when it does not hold --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alias", ["A", "B"])
+def test_a_topic_made_anew_is_another_log(alias: str) -> None:
+    """Same name, same offsets, other records: only the topic's id tells, and nothing of the old
+    log's memory is used. The target's is the dangerous one: p would skip what lies before it."""
+    world = Remembering.of(40)
+    world.sync()
+    topic = "orders" if alias == "A" else "A.orders"
+    world.estate[alias].delete_topic(topic)
+    world.estate[alias].create_topic(topic, first_offset=0 if alias == "A" else 300)
+    log = world.estate[alias].log(topic)
+    wanted = range(1000, 1200) if alias == "A" else range(200)
+    log.append(messages("orders", wanted), batch_size=10)
+    world.estate.commit("g0", "orders", 40)
+    row = row_of(agrees(world), "g0")
+    assert row.target_offset != 440
+    if alias == "B":
+        assert (row.target_offset, row.precision) == (340, Precision.EXACT)
+
+
+@pytest.mark.parametrize(("alias", "partition"), [("A", ORDERS), ("B", COPY)])
+def test_a_new_leader_epoch_drops_the_part_of_its_partition(
+    alias: str, partition: TopicPartition
+) -> None:
+    """A log loses its end only where its leader changes: a truncated one is looked at anew, here
+    one of the same length with other records. Other partitions keep their memory."""
+    estate = Estate()
+    estate.write("orders", 100, partitions=2)
+    estate.mirror("orders")
+    for number in range(2):
+        estate.commit("billing", "orders", 40, partition=number)
+    world = Remembering(estate)
+    world.sync()
+    estate[alias].elect_leader(partition, 0)
+    before = world.asked()
+    world.sync()
+    looked = [
+        item.partition.partition
+        for side in "AB"
+        for request in estate[side].requests
+        if request.verb is Verb.READ
+        for item in request.items
+    ]
+    assert world.asked() > before
+    assert looked.count(0) > looked.count(1)
+    assert world.asked_by_sync() == 0
+
+
+def test_a_log_that_became_shorter_is_another_one() -> None:
+    """Whatever the epochs say: an end that went back means that what was proven may be gone."""
+    world = Remembering.of(40)
+    world.sync()
+    longer = replace(world.memory.ends, target=world.memory.ends.target + 1)
+    world.memories[ORDERS] = replace(world.memory, ends=longer)
+    assert world.asked_by_sync() > 0
+    assert world.memory.ends.target == 500
+
+
+def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a topic made anew cannot be told from the old one, every cycle looks."""
+    world = Remembering.of(40)
+    cluster = type(world.estate["B"])
+    described = cluster.topics
+
+    def nameless(self: object, names: object = None) -> object:
+        found = described(self, names)  # type: ignore[arg-type]
+        return {
+            name: replace(topic, topic_id=None) if isinstance(topic, TopicDescription) else topic
+            for name, topic in found.items()
+        }
+
+    monkeypatch.setattr(cluster, "topics", nameless)
+    world.sync()
+    assert world.memories == {}
+    assert world.asked_by_sync() > 0
+
+
+def test_records_deleted_past_the_translation_make_it_void() -> None:
+    """p below the target's log start resumes nowhere: consumers would be reset."""
+    world = Remembering.of(40)
+    world.sync()
+    world.estate["B"].log("A.orders").delete_records(460)
+    row = row_of(agrees(world), "g0")
+    assert row.target_offset == 460
+    world.sync()
+    assert world.estate.standing("g0", "A.orders") == CommittedOffset(460)
+
+
+def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> None:
+    """Only control records lie from 5 to p = 11, so a commit at 5 is as good as p; but not once
+    the log begins at 7, for then a consumer would be reset."""
+    same = LogIdentity("id", 0)
+    ends = LogEnds(100, 100, 100)
+    known = KnownPosition(11, same_from=5, same_to=11, source_timestamp_ms=7, passed=True)
+    memory = PartitionMemory(ORDERS, COPY, True, False, same, same, ends, {8: known})
+
+    def same_from(target_start: int) -> int:
+        recalled = memory.recall(8, LogRange(0, 100), 100, LogRange(target_start, 100))
+        assert recalled is not None
+        assert isinstance(recalled.outcome, Translated)
+        return recalled.outcome.same_from
+
+    assert [same_from(start) for start in (0, 5, 7, 11)] == [5, 5, 7, 11]
+
+
+def test_expired_and_past_the_end_are_told_with_memory_as_without() -> None:
+    """The source's log start passes C; or the source's log ends before C: skips, not memory."""
+    world = Remembering.of(40, 90)
+    world.sync()
+    world.estate["A"].log("orders").delete_records(50)
+    rows = agrees(world)
+    assert row_of(rows, "g0").reason is Reason.EXPIRED
+    assert row_of(rows, "g1").reason is None
+    world.estate["A"].delete_topic("orders")
+    world.estate.write("orders", 30)
+    world.estate.commit("g1", "orders", 90)
+    assert row_of(agrees(world), "g1").reason is Reason.PAST_LOG_END
+
+
+def test_a_target_that_is_gone_is_told_with_memory_as_without() -> None:
+    """The topic or the partition's leader: what cannot be asked is not answered from memory; when
+    it is back with the same leader epoch, what was known of it still holds."""
+    world = Remembering.of(40)
+    world.sync()
+    fault = world.estate["B"].fail(
+        Failed(FailureKind.NO_LEADER, "made to fail"), verb=Verb.LOG_RANGES, partition=COPY
+    )
+    assert row_of(agrees(world), "g0").reason is FailureKind.NO_LEADER
+    world.sync()
+    world.estate["B"].heal(fault)
+    assert world.asked_by_sync() == 0
+    world.estate["B"].delete_topic("A.orders")
+    assert row_of(agrees(world), "g0").reason is Reason.TARGET_MISSING
+
+
+def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
+    """Without the topic's id and epoch nothing is answered from memory; once it is there again,
+    memory is."""
+    world = Remembering.of(40)
+    world.sync()
+    fault = world.estate["B"].fail(
+        Failed(FailureKind.TIMEOUT, "made to fail"), verb=Verb.TOPICS, topic="A.orders"
+    )
+    assert world.asked_by_sync() > 0
+    world.estate["B"].heal(fault)
+    assert world.asked_by_sync() == 0
+
+
+def test_a_caught_up_group_follows_a_repeat() -> None:
+    """A group that has read all stands at the target's end; the replicator is restarted and
+    repeats a stretch: the group moves behind it, with memory as without."""
+    world = Remembering.of(100)
+    assert row_of(world.sync(), "g0").target_offset == 500
+    copies = world.estate["B"].log("A.orders")
+    copies.append(messages("orders", range(80, 100)), batch_size=7)
+    assert row_of(agrees(world), "g0").target_offset == 520
+    assert row_of(world.sync(), "g0").outcome is OutcomeKind.COMMITTED
+
+
+def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> None:
+    """The end of then is safe for ever, but no longer the best answer once the next record is
+    there: it is looked up once, and remembered for good."""
+    world = Remembering.of(100)
+    world.sync()
+    copies = world.estate["B"].log("A.orders")
+    copies.append(messages("orders", range(80, 100)), batch_size=7)
+    world.estate.write("orders", 30)
+    copies.append(messages("orders", range(100, 130)), batch_size=7)
+    row = row_of(agrees(world), "g0")
+    assert (row.target_offset, row.precision) == (520, Precision.EXACT)
+    world.sync()
+    world.estate.write("orders", 5)
+    copies.append(messages("orders", range(130, 135)), batch_size=7)
+    assert world.asked_by_sync() == 0
+
+
+def test_open_transactions_end_what_rested_on_the_source_s_end() -> None:
+    """A read_committed flow is not caught up while undecided records lie at C or after; what was
+    remembered of the end is looked at again, with the same row as without memory."""
+    world = Remembering.of(100)
+    world.settings = flow(isolation=Isolation.READ_COMMITTED)
+    world.sync()
+    assert world.asked_by_sync() == 0
+    transaction = world.estate["A"].log("orders").begin()
+    transaction.append(messages("orders", range(100, 105)))
+    agrees(world)
+    transaction.commit()
+    world.estate.mirror("orders", isolation=Isolation.READ_COMMITTED)
+    row = row_of(agrees(world), "g0")
+    assert (row.target_offset, row.precision) == (500, Precision.EXACT)
+
+
+def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
+    """Positions that were translated before the batch was seen that tells are not remembered, or
+    the next cycle would commit them."""
+    estate = Estate()
+    estate.write("orders", 60)
+    estate.mirror("orders", up_to=30)
+    estate["B"].log("A.orders").timestamp_type = TimestampType.LOG_APPEND_TIME
+    estate.mirror("orders")
+    for number, offset in enumerate((5, 50)):
+        estate.commit(f"g{number}", "orders", offset)
+    world = Remembering(estate)
+    for _ in range(3):
+        rows = world.sync()
+        assert {row.reason for row in rows} == {Reason.TARGET_REWRITES_TIMESTAMPS}
+    assert estate.asked("B", Verb.COMMIT) == 0
+
+
+def test_nothing_is_remembered_of_what_is_not_proven() -> None:
+    """translation.proof = timestamps: every cycle looks up anew."""
+    world = Remembering.of(40)
+    world.settings = flow(translation=TranslationSettings(proof="timestamps"))
+    assert row_of(world.sync(), "g0").precision is Precision.UNPROVEN
+    assert world.memories == {}
+
+
+def test_another_name_on_the_target_is_another_memory() -> None:
+    """The policy was changed: what is known of `A.orders` says nothing of `orders`."""
+    world = Remembering.of(40)
+    world.sync()
+    world.settings = identity_flow()
+    world.estate.mirror("orders", "orders", first_offset=7)
+    row = row_of(agrees(world), "g0")
+    assert (row.target_topic, row.target_offset) == ("orders", 47)
