@@ -53,34 +53,31 @@ _NAMED = (
     Column("FOR", right=True),
     Column("VERDICT"),
     Column("RECORDS", right=True),
-    Column("TARGET HAS", right=True),
+    Column("NOW", right=True),
+    Column("IS"),
 )
 
 
 def _full(pairs: Sequence[ComparedPair]) -> Shape:
     """Every field in a column of its own."""
-    columns = (_GROUP, *_NAMED[:2], Column("TARGET", elastic=True), *_NAMED[2:], Column("WHOSE"))
+    columns = (_GROUP, *_NAMED[:2], Column("TARGET", elastic=True), *_NAMED[2:])
     lines = []
     for pair in pairs:
         source, commit, *others = _cells(pair)
         target = _place(pair.target_topic, pair.partition)
-        whose = Cell(pair.target_commit_is or _NOTHING)
-        lines.append(Line((_text(pair.group), source, commit, target, *others, whose)))
+        lines.append(Line((_text(pair.group), source, commit, target, *others)))
     return Shape(columns, tuple(lines))
 
 
 def _named(pairs: Sequence[ComparedPair]) -> Shape:
-    """Without the target's name, and with whose its commit is behind that."""
-    columns = (_GROUP, *_NAMED[:-1], Column("TARGET HAS"))
-    return Shape(
-        columns,
-        tuple(Line((_text(pair.group), *_cells(pair)[:-1], _standing(pair))) for pair in pairs),
-    )
+    """Without the target's name, which the policy gives."""
+    columns = (_GROUP, *_NAMED)
+    return Shape(columns, tuple(Line((_text(pair.group), *_cells(pair))) for pair in pairs))
 
 
 def _grouped(pairs: Sequence[ComparedPair]) -> Shape:
     """The group on a line of its own; the records behind the verdict."""
-    columns = (*_NAMED[:5], Column("VERDICT"), Column("TARGET HAS"))
+    columns = (*_NAMED[:5], Column("VERDICT"), *_NAMED[-2:])
     lines = []
     for group, members in groupby(pairs, key=lambda pair: pair.group):
         heading: str | None = _NOTHING if group is None else printable(group)
@@ -88,7 +85,7 @@ def _grouped(pairs: Sequence[ComparedPair]) -> Shape:
             cells = _cells(pair)
             verdict = pair.verdict.value + (f" {pair.records}" if pair.records else "")
             shown = Cell(verdict, _STYLES.get(pair.verdict, ""))
-            lines.append(Line((*cells[:5], shown, _standing(pair)), heading))
+            lines.append(Line((*cells[:5], shown, *cells[-2:]), heading))
             heading = None
     return Shape(columns, tuple(lines))
 
@@ -110,13 +107,8 @@ def _cells(pair: ComparedPair) -> tuple[Cell, ...]:
         Cell(pair.verdict.value, _STYLES.get(pair.verdict, "")),
         _number(pair.records),
         _number(pair.target_commit),
+        Cell(pair.target_commit_is or _NOTHING),
     )
-
-
-def _standing(pair: ComparedPair) -> Cell:
-    if pair.target_commit is None:
-        return Cell(_NOTHING)
-    return Cell(f"{pair.target_commit} {pair.target_commit_is}")
 
 
 def _text(text: str | None) -> Cell:

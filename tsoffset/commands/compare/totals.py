@@ -9,11 +9,11 @@ from tsoffset.model import Precision
 from tsoffset.output import counted
 
 _WHOSE = {
-    Whose.BOTH: "what both say",
-    Whose.THEIRS: "theirs",
-    Whose.EARLIER: "an earlier one of theirs",
-    Whose.OURS: "ours",
-    Whose.OTHER: "another",
+    Whose.BOTH: "as both say",
+    Whose.THEIRS: "as theirs",
+    Whose.EARLIER: "as an earlier checkpoint said",
+    Whose.OURS: "as ours",
+    Whose.OTHER: "from elsewhere",
 }
 
 
@@ -96,9 +96,8 @@ class Totals:
             )
             if counts[verdict]
         ]
-        if self.older:
-            words.append(f"{self.older} for an older commit than the group's")
-        return ", ".join(words)
+        older = f"; {self.older} for an older commit than the group has now" if self.older else ""
+        return ", ".join(words) + older
 
     def _ours(self) -> str:
         words = [f"{self.precisions[Precision.EXACT]} exact"]
@@ -121,4 +120,6 @@ class Totals:
             for whose, name in _WHOSE.items()
             if self.standing[whose]
         ]
-        return ", ".join([*words, f"{self.standing[None]} without a commit"])
+        if self.standing[None] or not words:
+            words.append(f"{self.standing[None]} without a commit")
+        return ", ".join(words)
