@@ -184,7 +184,8 @@ def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes 
         deadline = time.monotonic() + READ_SECONDS
         while time.monotonic() < deadline:
             for record in consumer.poll(timeout_ms=200).get(there, ()):
-                return record.value
+                value: bytes = record.value
+                return value
     raise AssertionError(f"{group} gets nothing of {there}")
 
 
@@ -276,12 +277,11 @@ def test_group_ahead_is_exact_when_the_mirror_has_caught_up(
         for topic in (MILLION, FIGURE):
             (_, end) = mirrored.source.log_range(topic)
             remote = remote_name(mirrored.flow, topic)
-            wait_until(
-                lambda remote=remote, end=end - SHIFTS[topic]: (
-                    mirrored.target.log_range(remote)[1] == end
-                ),
-                f"{topic} is mirrored",
-            )
+
+            def copied(remote: str = remote, end: int = end - SHIFTS[topic]) -> bool:
+                return mirrored.target.log_range(remote)[1] == end
+
+            wait_until(copied, f"{topic} is mirrored")
     rows = one_cycle(for_groups(mirrored.flow, *AHEAD))
     for group, (topic, position) in AHEAD.items():
         row = rows.of(group, topic)

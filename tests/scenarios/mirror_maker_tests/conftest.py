@@ -13,7 +13,6 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     BEHIND,
     BEHIND_ROUNDS,
     EMPTY_PARTITION,
-    FROM_LATEST,
     LATER,
     NOTHING_YET,
     PARTITIONS,
@@ -57,7 +56,7 @@ def mirror_maker(
         for flow, here, there, of_flow in (
             (variant.back, backup, primary, topics[policy]),
             (variant.forth, primary, backup, topics[policy]),
-            (variant.from_latest, primary, backup, f"{FROM_LATEST}-{policy}.*"),
+            (variant.from_latest, primary, backup, f"from-latest-{policy}.*"),
         ):
             source, _, target = flow.partition("->")
             wanted |= flow_properties(here, there, source=source, target=target, topics=of_flow)
@@ -93,7 +92,7 @@ def site(source: Contents, target: Contents, mirror_maker: MirrorMaker) -> Itera
             site.contents["primary"].create_topic(variant.topic(LATER), PARTITIONS)
             site.write(variant, variant.topic(LATER), partitions=[0])
         for variant in VARIANTS:
-            wait_until_mirrored(site, mirror_maker, variant)
+            site.wait_until_mirrored(mirror_maker, variant)
         yield site
 
 
@@ -109,27 +108,16 @@ def fill(site: Site, variant: Variant) -> None:
         backup.create_topic(variant.topic(REPLICATED), PARTITIONS)
         site.write(variant, variant.topic(REPLICATED), cluster="backup")
     for name, (partitions, filled_one) in RENAMED.items():
-        topic = renamed(variant, name)
+        topic = variant.renamed(name)
         primary.create_topic(topic, partitions)
         site.write(variant, topic, partitions=[filled_one])
-    primary.create_topic(from_latest(variant), PARTITIONS)
-    site.write(variant, from_latest(variant))
-
-
-def renamed(variant: Variant, name: str) -> str:
-    """A topic that is renamed; the second looks as if it came from another cluster."""
-    prefix = "source6." if name == "topic7" else ""
-    return prefix + variant.topic(name)
-
-
-def from_latest(variant: Variant) -> str:
-    """The topic of the mirror that begins with what came after it."""
-    return f"{FROM_LATEST}-{variant.name}"
+    primary.create_topic(variant.topic_from_latest, PARTITIONS)
+    site.write(variant, variant.topic_from_latest)
 
 
 def begin_from_latest(site: Site, mirror_maker: MirrorMaker, variant: Variant) -> None:
     """Write one record after the other until that mirror has begun, and ten more."""
-    topic = from_latest(variant)
+    topic = variant.topic_from_latest
     _, backup = site.sides(variant.from_latest)
     remote = site.remote(variant.from_latest, topic)
     mirror_maker.wait_for_topic(backup.bootstrap, remote, PARTITIONS)
@@ -138,23 +126,3 @@ def begin_from_latest(site: Site, mirror_maker: MirrorMaker, variant: Variant) -
         assert time.monotonic() < deadline, f"{remote} stays empty"
         site.write(variant, topic, per_round=1)
     site.write(variant, topic)
-
-
-def wait_until_mirrored(site: Site, mirror_maker: MirrorMaker, variant: Variant) -> None:
-    """Wait until the copies have all that the topics hold, and no less."""
-    subjects = (REPLICATED, AUTO_SYNC, EMPTY_PARTITION, RESTARTED, BEHIND, LATER)
-    topics = [*map(variant.topic, subjects), *(renamed(variant, name) for name in RENAMED)]
-    flows = {variant.forth: topics}
-    if not variant.keeps_names:
-        flows[variant.back] = [variant.topic(REPLICATED)]
-    for flow, of_flow in flows.items():
-        source, target = site.sides(flow)
-        mirror_maker.wait_until_mirrored(
-            source.bootstrap,
-            target.bootstrap,
-            {topic: site.remote(flow, topic) for topic in of_flow},
-        )
-    _, backup = site.sides(variant.forth)
-    mirror_maker.wait_for_topic(
-        backup.bootstrap, site.remote(variant.forth, variant.topic(NOTHING_YET))
-    )

@@ -16,6 +16,7 @@ from kafka.structs import OffsetAndMetadata
 
 from tests.producing import READ_SECONDS, Contents, Stored, Written
 from tests.scenarios.estate import Rows, one_cycle, wait_until
+from tsoffset.embedded import MirrorMaker
 from tsoffset.policy import DefaultGroupFilter
 from tsoffset.settings import FlowSettings, Settings
 
@@ -47,6 +48,16 @@ class Variant:
         """The topic of this variant for a subject."""
         return f"test-topic-{self.name}-{subject}"
 
+    @property
+    def topic_from_latest(self) -> str:
+        """The topic of the mirror that began with what came after it."""
+        return f"from-latest-{self.name}"
+
+    def renamed(self, name: str) -> str:
+        """A topic of RENAMED; the second looks as if it came from another cluster."""
+        prefix = "source6." if name == "topic7" else ""
+        return prefix + self.topic(name)
+
     def group(self, subject: str) -> str:
         """The group of this variant for a subject."""
         return f"{subject}-{self.name}"
@@ -75,7 +86,6 @@ RESTARTED = "restarted"
 BEHIND = "behind"
 BEHIND_ROUNDS = 100
 LATER = "later"
-FROM_LATEST = "from-latest"
 # The partitions of topics that are renamed, and the one of them that has records.
 RENAMED = {"topic3": (5, 4), "topic7": (9, 8)}
 
@@ -110,6 +120,21 @@ class Site:
     def sync(self, flow: str, *groups: str) -> Rows:
         """One cycle of a flow for some groups, by clients that remember nothing."""
         return one_cycle(self.flow(flow, *groups))
+
+    def wait_until_mirrored(self, mirror_maker: MirrorMaker, variant: Variant) -> None:
+        """Wait until the copies have all that the topics of the variant hold now."""
+        subjects = (REPLICATED, AUTO_SYNC, EMPTY_PARTITION, NOTHING_YET, RESTARTED, BEHIND, LATER)
+        topics = [*map(variant.topic, subjects), *map(variant.renamed, RENAMED)]
+        flows = {variant.forth: topics}
+        if not variant.keeps_names:
+            flows[variant.back] = [variant.topic(REPLICATED)]
+        for flow, of_flow in flows.items():
+            source, target = self.sides(flow)
+            mirror_maker.wait_until_mirrored(
+                source.bootstrap,
+                target.bootstrap,
+                {topic: self.remote(flow, topic) for topic in of_flow},
+            )
 
     # --- records ------------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ def test_group_that_has_read_all_on_the_backup_comes_back_to_the_end(
     for number, records in mirror.written.items():
         row = rows.of(group, remote, number)
         assert (row.outcome, row.target_topic) == (OutcomeKind.COMMITTED, topic), row
-        assert row.precision is Precision.EXACT
+        assert (row.precision, row.reread_bound) == (Precision.EXACT, 0)
+        assert row.target_offset is not None
         (_, end) = primary.log_range(topic, number)
         assert records[-1].offset < row.target_offset <= end
     assert consume(primary, group, topic) == []

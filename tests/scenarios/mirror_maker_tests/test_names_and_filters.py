@@ -12,7 +12,6 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.scenarios.estate import Rows, member, one_cycle
-from tests.scenarios.mirror_maker_tests.conftest import renamed
 from tests.scenarios.mirror_maker_tests.primary_backup import (
     AUTO_SYNC,
     BEHIND,
@@ -34,7 +33,7 @@ def test_downstream_topic_is_renamed(site: Site, variant: Variant, name: str) ->
     """A topic gets the flow's source before its name, one that came from a third cluster
     too (source6.t becomes primary.source6.t); under Identity both keep theirs. The partition
     stays what it is."""
-    topic, group = renamed(variant, name), variant.group(f"renamed-{name}")
+    topic, group = variant.renamed(name), variant.group(f"renamed-{name}")
     source, target = site.sides(variant.forth)
     (_, partition) = RENAMED[name]
     offset = source.read(topic, partition)[7].offset
