@@ -260,8 +260,9 @@ def test_a_log_that_became_shorter_is_another_one() -> None:
     world = Remembering.of(40)
     world.sync()
     longer = replace(world.memory.ends, target=world.memory.ends.target + 1)
-    world.memories[ORDERS] = replace(world.memory, ends=longer)
+    world.memories[ORDERS] = replace(world.memory, ends=longer, pairs=((1, 402),))
     assert world.asked_by_sync() > 0
+    assert (1, 402) not in world.memory.pairs
     assert world.memory.ends.target == 500
 
 
@@ -301,7 +302,7 @@ def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> No
     same = LogIdentity("id", 0)
     ends = LogEnds(100, 100, 100)
     known = KnownPosition(11, same_from=5, same_to=11, source_timestamp_ms=7, passed=True)
-    memory = PartitionMemory(ORDERS, COPY, True, False, same, same, ends, {8: known})
+    memory = PartitionMemory(ORDERS, True, False, same, same, ends, {8: known})
 
     def same_from(target_start: int) -> int:
         recalled = memory.recall(8, LogRange(0, 100), 100, LogRange(target_start, 100))
@@ -413,6 +414,7 @@ def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
     for _ in range(3):
         rows = world.sync()
         assert {row.reason for row in rows} == {Reason.TARGET_REWRITES_TIMESTAMPS}
+        assert world.memories == {}
     assert estate.asked("B", Verb.COMMIT) == 0
 
 

@@ -87,15 +87,15 @@ class KnownPosition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMemory:
-    """What one cycle leaves to the next of a source partition and its target partition.
+    """What one cycle leaves to the next of a source partition and its copy on the target.
 
-    `remote_name` and `reverse` are what the replication policy said of them. `positions` are
-    exact translations by source offset; `pairs` are proven ones as (source offset, target
-    offset), ascending, which predict and prove nothing any more.
+    `source_log` and `target_log` say whose log it is; `remote_name` and `reverse` are what the
+    replication policy said of them. `positions` are exact translations by source offset;
+    `pairs` are proven ones as (source offset, target offset), ascending, which predict and
+    prove nothing any more.
     """
 
     source: TopicPartition
-    target: TopicPartition
     remote_name: bool
     reverse: bool
     source_log: LogIdentity
@@ -107,9 +107,7 @@ class PartitionMemory:
     def same_logs(self, other: "PartitionMemory") -> bool:
         """True where `other` is of the same logs under the same policy."""
         return (
-            self.source == other.source
-            and self.target == other.target
-            and self.remote_name == other.remote_name
+            self.remote_name == other.remote_name
             and self.reverse == other.reverse
             and self.source_log == other.source_log
             and self.target_log == other.target_log

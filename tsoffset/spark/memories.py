@@ -29,8 +29,6 @@ def _tuple(memory: PartitionMemory) -> tuple[Any, ...]:
     return (
         memory.source.topic,
         memory.source.partition,
-        memory.target.topic,
-        memory.target.partition,
         memory.remote_name,
         memory.reverse,
         memory.source_log.topic_id,
@@ -67,7 +65,6 @@ def memories_of(rows: pa.Table) -> dict[TopicPartition, PartitionMemory]:
         )
         found[source] = PartitionMemory(
             source,
-            TopicPartition(row["target_topic"], row["target_partition"]),
             row["remote_name"],
             row["reverse"],
             LogIdentity(row["source_topic_id"], row["source_leader_epoch"]),

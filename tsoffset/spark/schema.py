@@ -59,8 +59,6 @@ MEMORY = pa.schema(
     [
         ("source_topic", _TEXT),
         ("partition", _INT32),
-        ("target_topic", _TEXT),
-        ("target_partition", _INT32),
         ("remote_name", _BOOL),
         ("reverse", _BOOL),
         ("source_topic_id", _TEXT),

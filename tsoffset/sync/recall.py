@@ -50,7 +50,6 @@ class Identities:
             return None
         return PartitionMemory(
             part.source,
-            part.target,
             part.remote_name,
             part.reverse,
             source,
