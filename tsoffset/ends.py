@@ -30,7 +30,10 @@ class Ends:
             copy = yield from self.ask.next_data(TARGET, at, scan=True)
             if not isinstance(copy, Record):
                 return copy
-            if (yield from self.equals.original_of(copy)) is not None:
+            original = yield from self.equals.original_of(copy)
+            if original is Edge.UNKNOWN:
+                return original
+            if isinstance(original, Record):
                 return copy
             at = copy.offset + 1  # of a record that the source has lost, or of others
         return Edge.LOG_END
@@ -69,7 +72,9 @@ class Ends:
         if not isinstance(last, Record):
             return Repeat.UNSEEN
         original = yield from self.equals.original_of(last)
-        if original is None:
+        if original is Edge.UNKNOWN:
+            return Repeat.UNSEEN
+        if not isinstance(original, Record):
             return Repeat.POSSIBLE  # a copy of what the source has lost: nothing to go by
         following = yield from self.ask.next_data(SOURCE, original.offset + 1, scan=True)
         if following is Edge.UNKNOWN:

@@ -5,7 +5,7 @@ Any copy has the record's own timestamp, so none lies below the time lookup for 
 
 from collections.abc import Generator
 
-from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question
+from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question, Search
 from tsoffset.log_view import Identity
 from tsoffset.model import Record, Side
 
@@ -25,11 +25,10 @@ class Equals:
             and self.evidence.source.identity(one) == self.evidence.target.identity(other)
         )
 
-    def lowest_from(
-        self, side: Side, identity: Identity, first: int, *, scan: bool
-    ) -> Generator[Question, Answer, Record | None]:
+    def lowest_from(self, side: Side, identity: Identity, first: int, *, scan: bool) -> Search:
         """The lowest record of `side` from `first` on with this identity, read without a gap;
-        without `scan` no further than one batch (or what is known)."""
+        without `scan` no further than one batch (or what is known). LOG_END where there is
+        none, UNKNOWN where it was not read so far."""
         view = self.evidence.view(side)
         growing = iter(GROWING_READ_BYTES)
         max_bytes = next(growing)
@@ -37,21 +36,24 @@ class Equals:
             known_to = view.covered_to(first)
             for offset in view.equals(identity):
                 if first <= offset < known_to:
-                    return view.at(offset)
+                    return view.at(offset) or Edge.UNKNOWN
             scanning = view.next_known(first) is not None
-            if known_to >= view.end or (scanning and not scan):
-                return None
+            if known_to >= view.end:
+                return Edge.LOG_END
+            if scanning and not scan:
+                return Edge.UNKNOWN
             if not (yield from self.ask.read(side, known_to, max_bytes, scan=scanning)):
-                return None
+                return Edge.UNKNOWN
             max_bytes = next(growing, max_bytes)
 
-    def original_of(self, copy: Record) -> Generator[Question, Answer, Record | None]:
-        """The lowest source record that equals a target record."""
+    def original_of(self, copy: Record) -> Search:
+        """The lowest source record that equals a target record; LOG_END where the source has
+        none (or it cannot be looked up), UNKNOWN where it was not found within the budget."""
         if copy.timestamp_ms is None:
-            return None
+            return Edge.LOG_END
         first = yield from self.ask.first_at_time(Side.SOURCE, copy.timestamp_ms)
         if first is None:
-            return None
+            return Edge.LOG_END
         identity = self.evidence.target.identity(copy)
         return (yield from self.lowest_from(Side.SOURCE, identity, first.offset, scan=True))
 

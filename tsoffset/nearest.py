@@ -69,7 +69,7 @@ class Nearest:
             if not isinstance(copy, Record) or copy.offset < self.start:
                 return None
             original = yield from self.pairs.equals.original_of(copy)
-            if original is not None and self.pairs.twins.stands_alone(original):
+            if isinstance(original, Record) and self.pairs.twins.stands_alone(original):
                 pair = yield from self.pairs.pair_of(original)
                 if pair is not None:
                     return pair

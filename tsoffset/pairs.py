@@ -60,7 +60,7 @@ class Pairs:
             copy = yield from self._lowest_copy(record, start, scan=True)
         if copy is None or not (yield from self._first(copy, record, first)):
             return None
-        return (yield from self._proven(record, copy))
+        return (yield from self._proven(record, copy, first))
 
     def last_on_target(self) -> Generator[Question, Answer, Pair | None]:
         """The pair of the last data record on the target, if it answers: so far the mirror
@@ -70,7 +70,7 @@ class Pairs:
         if not isinstance(last, Record):
             return None
         original = yield from self.equals.original_of(last)
-        if original is None:
+        if not isinstance(original, Record):
             return None
         return (yield from self.pair_of(original, scan=True))
 
@@ -89,7 +89,7 @@ class Pairs:
             yield from self.equals.reach(TARGET, guess)
             copy = self._known_copy(record, start, above.target_offset)
             if copy is not None:
-                return (yield from self._proven(record, copy))
+                return (yield from self._proven(record, copy, None))
         return None
 
     def _nearest_first(self, offset: int, above: Pair, below: Pair | None) -> list[Pair]:
@@ -128,7 +128,8 @@ class Pairs:
         self, record: Record, start: int, *, scan: bool
     ) -> Generator[Question, Answer, Record | None]:
         identity = self.evidence.source.identity(record)
-        return (yield from self.equals.lowest_from(TARGET, identity, start, scan=scan))
+        found = yield from self.equals.lowest_from(TARGET, identity, start, scan=scan)
+        return found if isinstance(found, Record) else None
 
     # --- what proves --------------------------------------------------------------------
 
@@ -151,10 +152,12 @@ class Pairs:
             return (yield from self.ends.repeat()) is not Repeat.UNSEEN
         return True
 
-    def _proven(self, record: Record, copy: Record) -> Generator[Question, Answer, Pair | None]:
+    def _proven(
+        self, record: Record, copy: Record, first: TimedOffset | None
+    ) -> Generator[Question, Answer, Pair | None]:
         if not (yield from self.twins.unmistakable(record, copy)):
             return None
-        if not (yield from self.twins.in_place(record, copy)):
+        if not (yield from self.twins.in_place(record, copy, first)):
             return None
         if self.evidence.contradicted(record.offset, copy.offset):
             return None

@@ -8,12 +8,15 @@ from collections.abc import Generator, Sequence
 
 from tsoffset.equals import Equals
 from tsoffset.evidence import Answer, Edge, Question, Run
-from tsoffset.model import Record, Side
+from tsoffset.model import Record, Side, TimedOffset
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 # Target records before a copy that are looked at until the source is seen to have one.
 NEIGHBOURS = 3
+
+# How far back records that are equal on both sides are compared, one by one.
+LONGEST_STRETCH = 16
 
 
 class Twins:
@@ -47,39 +50,83 @@ class Twins:
         if (
             _in_order(before, record, after)
             and _in_order(copy_before, copy, copy_after)
+            and not self._begins_later(record, copy)
             and not (record.key is None and record.value is None)
         ):
             return True
         return self.equals.equal(after, copy_after) or (yield from self._same_before(record, copy))
+
+    def _begins_later(self, record: Record, copy: Record) -> bool:
+        """True where nothing is left on the target that the copy could be out of order with,
+        while the source has records before its own."""
+        source, target = self.evidence.source, self.evidence.target
+        return (
+            target.covered_from(copy.offset) <= target.start
+            and target.previous_known(copy.offset) is None
+            and not (
+                source.covered_from(record.offset) <= source.start
+                and source.previous_known(record.offset) is None
+            )
+        )
 
     def _same_before(self, record: Record, copy: Record) -> Generator[Question, Answer, bool]:
         before = yield from self.ask.previous_data(SOURCE, record.offset)
         copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
         return self.equals.equal(before, copy_before)
 
-    def in_place(self, record: Record, copy: Record) -> Generator[Question, Answer, bool]:
-        """False where a later source record lies before the copy on the target.
+    def in_place(
+        self, record: Record, copy: Record, first: TimedOffset | None
+    ) -> Generator[Question, Answer, bool]:
+        """False where a later source record is seen before the copy on the target.
 
-        First images lie in order. So where compaction or a gap took the first image of a
-        record, and its copy is really that of a later equal one (an application that wrote a
-        whole stretch anew, with its old timestamps), what lies before the copy tells.
+        First images lie in order. So where compaction, retention or a gap took the first image
+        of a record, and its copy is really that of a later equal one (an application that
+        wrote a whole stretch anew, with its old timestamps), what lies before the copy tells:
+        the nearest record before the stretch that is equal on both sides, and the answer of
+        the time lookup (`first`) where that is younger.
         """
-        source, target = self.evidence.source, self.evidence.target
+        target = self.evidence.target
+        if first is not None and first.offset < copy.offset:
+            passed = yield from self.ask.next_data(TARGET, first.offset)
+            if (
+                isinstance(passed, Record)
+                and (passed.timestamp_ms or 0) > (record.timestamp_ms or 0)
+                and (yield from self._is_of_earlier(passed, record)) is False
+            ):
+                return False
         before = yield from self.ask.previous_data(SOURCE, record.offset)
-        at = copy.offset
+        copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
+        for _ in range(LONGEST_STRETCH):
+            if not self.equals.equal(before, copy_before):
+                break
+            assert isinstance(before, Record)
+            assert isinstance(copy_before, Record)
+            before = self.evidence.source.previous_known(before.offset) or Edge.UNKNOWN
+            nearer = target.previous_known(copy_before.offset)
+            if nearer is None:
+                return True
+            copy_before = nearer
         for _ in range(NEIGHBOURS):
-            copy_before = yield from self.ask.previous_data(TARGET, at)
             if not isinstance(copy_before, Record):
                 return copy_before is Edge.LOG_START
-            if self.equals.equal(before, copy_before):
-                return True
-            equals = source.equals(target.identity(copy_before))
-            if not equals and (yield from self.equals.original_of(copy_before)) is not None:
-                equals = source.equals(target.identity(copy_before))
-            if equals:
-                return equals[0] <= record.offset
-            at = copy_before.offset
+            is_of_earlier = yield from self._is_of_earlier(copy_before, record)
+            if is_of_earlier is not None:
+                return is_of_earlier
+            copy_before = yield from self.ask.previous_data(TARGET, copy_before.offset)
         return True
+
+    def _is_of_earlier(
+        self, copy: Record, record: Record
+    ) -> Generator[Question, Answer, bool | None]:
+        """Whether a target record is seen to be a copy of the source record or one before it;
+        None where the source does not have it."""
+        source, identity = self.evidence.source, self.evidence.target.identity(copy)
+        if not source.equals(identity):
+            original = yield from self.equals.original_of(copy)
+            if original is Edge.UNKNOWN:
+                return False
+        equals = source.equals(identity)
+        return equals[0] <= record.offset if equals else None
 
     def earliest_equal(self, record: Record, copy: Record) -> Generator[Question, Answer, int]:
         """The lowest source offset whose image the copy may be instead of the record's."""
@@ -104,7 +151,7 @@ class Twins:
         first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms or 0)
         start = source.start if first is None else first.offset
         earliest = yield from self.equals.lowest_from(SOURCE, identity, start, scan=True)
-        return start if earliest is None else earliest.offset
+        return earliest.offset if isinstance(earliest, Record) else start
 
     def _as_far_as_a_pair(self, record: Record, copy: Record) -> bool:
         """True where the distance to a known pair is the same on both sides: an earlier equal
