@@ -22,6 +22,7 @@ VERSION = 1
 _MAGIC = b"tsoffset state"
 _KEPT = pa.schema([("commits", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class StateFile:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
-                with written.open("wb") as file:
+                # Who could write to it could say where groups resume.
+                with os.fdopen(os.open(written, _NEW, 0o600), "wb") as file:
                     file.write(_content(memory))
                     file.flush()
                     os.fsync(file.fileno())

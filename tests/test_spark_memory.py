@@ -1,0 +1,214 @@
+"""What a flow remembers between cycles on Spark, and between processes by its state file.
+
+Each rule is checked in both shapes of a cycle: all in one task, and spread over many.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import stored_clusters as shared
+from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
+from tsoffset.memory_cluster import MemoryCluster, Message, mirror
+from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
+from tsoffset.spark import CycleResult, FlowMemory, StateFile, spark_session
+from tsoffset.spark.memories import memories_of
+
+pytestmark = pytest.mark.spark
+
+GROUPS = 4
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    with spark_session({"spark.master": "local[2]"}) as session:
+        yield session
+
+
+@pytest.fixture(params=["one task", "many tasks"])
+def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the cycle is laid out, which the driver alone decides."""
+    if request.param == "many tasks":
+        spread(monkeypatch)
+    return str(request.param)
+
+
+@pytest.fixture
+def world(session: SparkSession, tmp_path: Path) -> World:
+    world = World(tmp_path, session)
+    world.store(*mirrored(GROUPS))
+    return world
+
+
+def looked(world: World) -> int:
+    """Fetches and time lookups so far."""
+    return sum(
+        len(world.asked(alias, verb)) for alias in "AB" for verb in ("read", "first_at_times")
+    )
+
+
+def remembered_offsets(memory: FlowMemory) -> set[tuple[int, int]]:
+    assert memory.partitions is not None
+    return {
+        (one.source.partition, offset)
+        for one in memories_of(memory.partitions).values()
+        for offset in one.positions
+    }
+
+
+def committed_offsets(result: CycleResult) -> set[tuple[int | None, int | None]]:
+    return {(row.partition, row.source_offset) for row in result.rows}
+
+
+def test_second_cycle_is_answered_from_memory(shape: str, world: World) -> None:
+    """The driver's table goes to the tasks that translate its partitions: nothing is fetched or
+    looked up, the rows say what they say without memory, and the cost says so."""
+    memory = FlowMemory()
+    first = world.cycle(memory=memory)
+    assert first.cost.recalled == 0
+    assert first.cost.positions == first.positions
+    assert first.cost.source_fetches == len(world.asked("A", "read"))
+    assert first.cost.target_fetches == len(world.asked("B", "read"))
+    lookups = [len(world.asked(alias, "first_at_times")) for alias in "AB"]
+    assert first.cost.lookups == sum(lookups) > 0
+    assert first.cost.bytes_read > 0
+    assert remembered_offsets(memory) == committed_offsets(first)
+    before = looked(world)
+    second = world.cycle(memory=memory)
+    assert looked(world) == before
+    assert second.cost == replace(
+        first.cost,
+        recalled=first.positions,
+        source_fetches=0,
+        target_fetches=0,
+        lookups=0,
+        bytes_read=0,
+    )
+    assert by_place(second) == by_place(world.cycle())
+    assert remembered_offsets(memory) == committed_offsets(second)
+
+
+def test_memory_is_one_batch_of_questions(shape: str, world: World) -> None:
+    """With memory each task asks each side once for its topics and once for its log ranges."""
+    memory = FlowMemory()
+    world.cycle(memory=memory)
+    before = {
+        (alias, verb): len(shared.asked(world.folder, alias, verb))
+        for alias in "AB"
+        for verb in ("log_ranges", "topics")
+    }
+    world.cycle(memory=memory)
+    tasks = 1 if shape == "one task" else 2
+    for (alias, verb), calls in before.items():
+        asked = len(shared.asked(world.folder, alias, verb)) - calls
+        # The driver asks once more where partitions lead, to spread them.
+        assert asked <= tasks + (alias == "A" and verb == "topics" and tasks > 1), (alias, verb)
+
+
+def test_only_positions_that_still_occur_stay(shape: str, world: World) -> None:
+    """A group that moved takes its old position out of memory, a partition that nobody reads any
+    more goes as a whole."""
+    memory = FlowMemory()
+    world.cycle(memory=memory)
+    with shared.stored(world.folder, "A") as source:
+        for number in range(GROUPS):
+            source.group(f"g{number}").offsets = {
+                TopicPartition("orders", 0): CommittedOffset(11 + number % 2)
+            }
+    world.cycle(memory=memory)
+    assert remembered_offsets(memory) == {(0, 11), (0, 12)}
+
+
+def test_topic_made_anew_is_looked_at_anew(shape: str, world: World) -> None:
+    """The target topic is deleted and mirrored anew with other offsets: the old translations are
+    not committed again, and groups stand where their records are now."""
+    memory = FlowMemory()
+    world.cycle(memory=memory)
+    with shared.stored(world.folder, "B") as target:
+        target.delete_topic("A.orders")
+        target.create_topic("A.orders", PARTITIONS, first_offset=1)
+        with shared.stored(world.folder, "A", change=False) as source:
+            mirror(source, target, {"orders": "A.orders"})
+    result = world.cycle(memory=memory)
+    assert outcomes(result) == {OutcomeKind.COMMITTED: GROUPS * PARTITIONS}
+    for row in result.rows:
+        assert row.source_offset is not None
+        assert row.target_offset == row.source_offset + 1
+
+
+def test_state_file_saves_the_next_process_the_work(
+    shape: str, world: World, tmp_path: Path
+) -> None:
+    """What one process put into the folder answers in the next; a group that was rewound between
+    the two is recognised as such."""
+    file = StateFile(tmp_path / "state", "A->B")
+    memory, warning = file.load()
+    assert warning is None
+    world.cycle(memory=memory)
+    assert file.save(memory) is None
+    before = looked(world)
+    after, warning = file.load()
+    assert warning is None
+    result = world.cycle(memory=after)
+    assert looked(world) == before
+    assert result.cost.recalled == result.positions
+    assert result.warnings == ()
+    [moved] = {row.source_offset for row in result.rows if (row.group, row.partition) == ("g3", 0)}
+    assert moved is not None
+    with shared.stored(world.folder, "A") as source:
+        source.group("g3").offsets[TopicPartition("orders", 0)] = CommittedOffset(moved - 5)
+    again, _ = file.load()
+    rewound = by_place(world.cycle(memory=again))["g3", "orders", 0]
+    assert rewound.reason is Reason.SOURCE_REWOUND
+    ahead = by_place(world.cycle())["g3", "orders", 0]
+    assert ahead.reason is Reason.TARGET_AHEAD
+
+
+def test_state_of_other_settings_is_dropped_with_a_warning(world: World) -> None:
+    """What was proven by other words is no proof by these; of the same it is, again."""
+    memory = FlowMemory()
+    world.cycle(memory=memory)
+    before = looked(world)
+    result = world.cycle(world.task(translation_match="timestamp,value"), memory=memory)
+    assert looked(world) > before
+    [warning] = result.warnings
+    assert "other clusters or settings" in warning
+    result = world.cycle(world.task(translation_match="value, timestamp"), memory=memory)
+    assert result.warnings == ()
+    assert result.cost.recalled == result.positions
+
+
+def test_state_of_another_cluster_is_dropped_with_a_warning(world: World) -> None:
+    """The addresses are the same, the cluster behind them is not: its id tells, and its groups
+    are listed anew."""
+    memory = FlowMemory()
+    world.cycle(memory=memory)
+    other = MemoryCluster("another")
+    other.create_topic("orders", PARTITIONS)
+    other.log("orders").append([Message(5_000 + n, b"x%d" % n, b"") for n in range(RECORDS)])
+    other.group("newcomer").offsets[TopicPartition("orders", 0)] = CommittedOffset(7)
+    shared.store(world.folder, other)
+    (world.folder / "another.pickle").rename(world.folder / "A.pickle")
+    result = world.cycle(memory=memory)
+    [warning] = result.warnings
+    assert "other clusters or settings" in warning
+    assert {row.group for row in result.rows} == {"newcomer"}
+
+
+def test_state_holds_nothing_of_what_records_hold(world: World, tmp_path: Path) -> None:
+    """Neither keys nor values, nor commits' metadata, nor a setting: names, offsets, times."""
+    memory = FlowMemory()
+    source, target = mirrored(GROUPS)
+    source.log("orders", 0).append([Message(9_000, b"canary-key", b"canary-value")])
+    target.log("A.orders", 0).append([Message(9_000, b"canary-key", b"canary-value")])
+    world.store(source, target)
+    world.cycle(memory=memory)
+    file = StateFile(tmp_path / "state", "A->B")
+    file.save(memory)
+    content = file.path.read_bytes()
+    assert b"orders" in content
+    for secret in (b"canary", b"note ", str(world.folder).encode(), b":9092"):
+        assert secret not in content
