@@ -425,13 +425,14 @@ def test_check_on_real_brokers(
     found on real clusters; the exit status is 1, and no Spark is started."""
     source, target = contents
     kept, stamped, missing = unique("kept"), unique("stamped"), unique("missing")
+    records = numbered(10)
     for topic in (kept, stamped, missing):
         source.create_topic(topic, 2)
-        source.produce(topic, numbered(10))
+        source.produce(topic, records)
     target.create_topic(f"A.{kept}", 1)
     target.create_topic(f"A.{stamped}", 2, configs={"message.timestamp.type": "LogAppendTime"})
     for topic in (kept, stamped):
-        target.produce(f"A.{topic}", numbered(10))
+        target.produce(f"A.{topic}", records)
     group = unique("group")
     source.commit_offsets(group, {(topic, 0): 5 for topic in (kept, stamped, missing)})
     file = tmp_path / "mm2.properties"

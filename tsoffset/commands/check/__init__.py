@@ -1,7 +1,7 @@
 """`tsoffset check`: look at both clusters of each flow and say what stands in the way.
 
-Asks, never writes, and needs no Spark. `survey` asks, `clusters`, `groups` and `topics`
-decide what the answers mean.
+Asks, never writes, and needs no Spark. `survey` and `samples` ask; `clusters`, `groups`,
+`topics` and `copies` decide what the answers mean.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -9,17 +9,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.check import clusters, groups, topics
+from tsoffset.commands.check import clusters, copies, groups, topics
 from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.samples import sample_topics
 from tsoffset.commands.check.survey import (
     SourceSurvey,
     SyncedTopic,
+    TargetSurvey,
     survey_source,
     survey_target,
     synced_topics,
 )
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import ClusterDescription
+from tsoffset.model import ClusterDescription, TopicDescription
 from tsoffset.progress import Report
 from tsoffset.settings import ClusterSettings, FlowSettings
 
@@ -148,7 +150,28 @@ class _FlowCheck:
             yield self._lost(flow.target.alias, error)
             return
         yield from topics.target_topics(flow, survey.topics, there, synced)
+        yield from self._samples(there, synced)
         yield from groups.target_groups(flow, there, survey.listings)
+
+    def _samples(self, there: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
+        flow = self.flow
+        mirrored = [
+            topic
+            for topic in synced
+            if isinstance(described := there.topics.get(topic.target), TopicDescription)
+            and topic.partitions & described.partitions.keys()
+        ]
+        try:
+            samples = sample_topics(
+                self._reach.cluster(flow.source),
+                self._reach.cluster(flow.target),
+                mirrored,
+                flow.isolation,
+            )
+        except ClusterUnreachable as error:
+            yield self._lost(flow.target.alias, error)
+            return
+        yield from copies.sampled_copies(flow, samples, there.stamps, len(mirrored))
 
     def _rivals(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]

@@ -1,0 +1,163 @@
+"""What the samples of a flow's topics come to: what copies have other, and what fits (pure)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tsoffset.commands.check.findings import Finding, Severity, cause_and_step, names
+from tsoffset.commands.check.samples import MOST_TOPICS, Part, SampledTopic
+from tsoffset.commands.check.survey import Stamp
+from tsoffset.model import TimestampType
+from tsoffset.output import counted
+from tsoffset.settings import FlowSettings
+from tsoffset.translate import rewritten
+
+_CONTENT = frozenset({Part.KEY, Part.VALUE})
+
+
+def sampled_copies(
+    flow: FlowSettings,
+    samples: Sequence[SampledTopic],
+    newest_stamps: Mapping[str, Stamp],
+    topics: int,
+) -> Iterator[Finding]:
+    """What differs, topic by topic, and how many copies are as their originals.
+
+    `newest_stamps` says who stamps the newest records of each target topic; where that is the
+    target, another finding tells. `topics` is how many there are, sampled or not.
+    """
+    samples = [
+        sampled
+        for sampled in samples
+        if newest_stamps.get(sampled.topic.target) is not TimestampType.LOG_APPEND_TIME
+    ]
+    changed = [differing(sampled) & _CONTENT for sampled in samples]
+    torn = len(frozenset().union(*changed)) > 1 and not any(len(parts) > 1 for parts in changed)
+    for sampled in samples:
+        if sampled.stamped_there:
+            yield _stamped_before(flow, sampled)
+        else:
+            yield from _of_topic(flow, sampled, torn=torn)
+    yield from _headers(flow, samples)
+    yield from _summary(flow, samples, topics)
+
+
+def differing(sampled: SampledTopic) -> frozenset[Part]:
+    """The parts in which some copy of the topic differs from its original."""
+    return frozenset().union(*(copy.differs for copy in sampled.copies))
+
+
+def _of_topic(flow: FlowSettings, sampled: SampledTopic, *, torn: bool) -> Iterator[Finding]:
+    parts = differing(sampled)
+    number = sum(bool(copy.differs) for copy in sampled.copies)
+    of_all = f"{number} of {counted(len(sampled.copies), 'sampled record')}"
+    subject = f"topic {sampled.topic.target}"
+    if not parts:
+        if sampled.looked_for and not sampled.copies:
+            yield Finding(
+                Severity.WARNING,
+                flow.name,
+                flow.target.alias,
+                subject,
+                f"no copy was found of {counted(sampled.looked_for, 'sampled record')} of "
+                f"{sampled.topic.source}: not mirrored yet, gone from the target, or changed in "
+                "more than one part",
+                f"see that the replicator mirrors {sampled.topic.source} of "
+                f"{flow.source.alias} to it, and keeps timestamps, keys and values",
+            )
+        return
+    # Where each sample shows it, no group of the topic will be translated.
+    severity = Severity.ERROR if number == len(sampled.copies) else Severity.WARNING
+    what = f"{_listed(parts)} differ from the source's in {of_all}"
+    if Part.TIMESTAMP in parts:
+        remedy = (
+            "let the replicator keep timestamps, by which records are looked up, and mirror the "
+            "topic anew"
+        )
+    elif not parts & flow.translation.match:
+        severity, remedy = Severity.OK, None
+        what += ", and translation.match leaves them out"
+    else:
+        remedy = _fitting(flow, sampled, parts, torn=torn)
+    yield Finding(severity, flow.name, flow.target.alias, subject, what, remedy)
+
+
+def _fitting(
+    flow: FlowSettings, sampled: SampledTopic, parts: frozenset[Part], *, torn: bool
+) -> str:
+    """The setting by which such copies are known, if there is one."""
+    if parts == _CONTENT:
+        return (
+            "let the replicator keep keys or values: by timestamps alone no copy is known for one"
+        )
+    (left,) = _CONTENT - parts
+    without = any(
+        copy.keyless if left is Part.KEY else copy.empty for copy in sampled.copies if copy.differs
+    )
+    if without:
+        return (
+            f"let the replicator keep {_listed(parts)}: these records have no {left.value}s, so "
+            "that nothing but timestamps would be left to compare"
+        )
+    setting = f"{flow.name}.translation.match = timestamp,{left.value}"
+    if torn:
+        return (
+            f"give this topic a flow of its own with {setting}, or let the replicator keep "
+            f"{_listed(parts)}: other topics of this flow need it otherwise"
+        )
+    return f"set {setting} if the replicator means to change {_listed(parts)}"
+
+
+def _stamped_before(flow: FlowSettings, sampled: SampledTopic) -> Finding:
+    """The target stamped records once: the newest show nothing of it, older ones do."""
+    _, remedy = cause_and_step(rewritten(sampled.topic.target).message)
+    return Finding(
+        Severity.WARNING,
+        flow.name,
+        flow.target.alias,
+        f"topic {sampled.topic.target}",
+        "older records were stamped by the target (LogAppendTime): groups that stand there are "
+        "skipped (TARGET_REWRITES_TIMESTAMPS), and all of the topic with them",
+        f"wait until retention has taken these records, or {remedy}",
+    )
+
+
+def _headers(flow: FlowSettings, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
+    changed = [
+        (sampled.topic.target, sum(copy.headers_differ for copy in sampled.copies))
+        for sampled in samples
+    ]
+    number = sum(count for _, count in changed)
+    if number:
+        topics = [topic for topic, count in changed if count]
+        yield Finding(
+            Severity.OK,
+            flow.name,
+            flow.target.alias,
+            "headers",
+            f"differ in {counted(number, 'sampled record')} ({names(topics)}): no match hangs on "
+            "them",
+        )
+
+
+def _summary(flow: FlowSettings, samples: Sequence[SampledTopic], topics: int) -> Iterator[Finding]:
+    copies = [copy for sampled in samples for copy in sampled.copies]
+    if not copies:
+        return
+    same = sum(not copy.differs for copy in copies)
+    missing = sum(sampled.looked_for for sampled in samples) - len(copies)
+    words = (
+        f"the same in timestamp, key and value: {same} of {counted(len(copies), 'sampled record')}"
+    )
+    if missing:
+        words += f"; no copy was found of {missing} more"
+    if topics > MOST_TOPICS:
+        words += f"; of {topics} topics {MOST_TOPICS} were sampled"
+    left_out = frozenset(Part) - flow.translation.match
+    remedy = None
+    if left_out and same == len(copies):
+        words += f"; translation.match leaves out {_listed(left_out)}, which are the same"
+        remedy = "leave out translation.match: more is proven then"
+    yield Finding(Severity.OK, flow.name, flow.target.alias, "samples", words, remedy)
+
+
+def _listed(parts: frozenset[Part]) -> str:
+    return " and ".join(f"{part.value}s" for part in Part if part in parts)
