@@ -319,7 +319,7 @@ class _Position:
             raise _Unseen
         if not isinstance(copy, Record):
             return None
-        equals = source.equals(target.identity(copy))
+        equals = tuple(source.equals(target.identity(copy)))
         if equals[-1] < self.offset:
             return None
         original = source.at(equals[0])

@@ -110,9 +110,12 @@ class Twins:
             if not isinstance(copy_before, Record):
                 return copy_before is Edge.LOG_START
             is_of_earlier = yield from self._is_of_earlier(copy_before, record)
-            if is_of_earlier is not None:
-                return is_of_earlier
-            copy_before = yield from self.ask.previous_data(TARGET, copy_before.offset)
+            if is_of_earlier is False:
+                return False
+            nearer = yield from self.ask.previous_data(TARGET, copy_before.offset)
+            if is_of_earlier and _in_order(nearer, copy_before, copy):
+                return True
+            copy_before = nearer  # of a record with a later twin, or of one the source has lost
         return True
 
     def _is_of_earlier(
@@ -202,7 +205,8 @@ def _in_order(before: Record | Edge | None, record: Record, after: Record | Edge
     """True where the timestamp lies between those of its neighbours, as far as there are any;
     a neighbour that is not known, or carries no timestamp, is none to rely on."""
     stamp = record.timestamp_ms
-    assert stamp is not None
+    if stamp is None:
+        return False
     for neighbour, sign in ((before, 1), (after, -1)):
         if neighbour is Edge.UNKNOWN:
             return False

@@ -101,7 +101,8 @@ class _Walk:
     def _match(self, copy: Record) -> Generator[Question, Answer, tuple[_Match, int]]:
         """On which side of C the record stands that `copy` is an image of."""
         known = self.source.covered_to(self.known_from) >= self.offset
-        equals = self.source.equals(self.target.identity(copy))
+        # What is read on the way adds to what is equal.
+        equals = tuple(self.source.equals(self.target.identity(copy)))
         if not equals:
             # No image of a record before C that the source still has.
             return (_Match.NONE if known else _Match.UNCLEAR), -1
