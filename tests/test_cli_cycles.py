@@ -45,6 +45,7 @@ class Mirrored:
 
     def configuration(self, folder: Path, more: str = "", source: str | None = None) -> str:
         """A file with the flow A->B for this group alone; its path."""
+        folder.mkdir(exist_ok=True)
         file = folder / "mm2.properties"
         file.write_text(
             "clusters = A, B, C\n"
@@ -119,6 +120,52 @@ def test_a_cluster_that_is_away_costs_its_own_flow(mirrored: Mirrored, tmp_path:
     assert "C.bootstrap.servers" in failed["message"]
     assert mirrored.committed() == {(f"A.{mirrored.topic}", 0): (20, "kept")}
     assert all(json.loads(line)["event"] for line in err.splitlines())
+
+
+def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Path) -> None:
+    """`sync --state` leaves what it learned to the next `sync`, which reads no record; a damaged
+    file is a warning, and the cycle does without and puts it right; `run` takes it up by
+    `state.dir` and leaves it to the next `run`."""
+    folder = tmp_path / "state"
+    file = mirrored.configuration(tmp_path, f"state.dir = {folder}\n")
+    plain = mirrored.configuration(tmp_path / "plain")
+
+    def sync() -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+        words = ("--state", str(folder), "--log-format", "json", "--log-level", "info")
+        status, out, err = run("sync", "-c", plain, "--format", "json", *words)
+        assert status == 0
+        (row,) = rows_of(out)
+        events = rows_of(err)
+        (finished,) = named(events, "cycle_finished", "A->B")
+        return row["outcome"], finished, events
+
+    outcome, finished, _ = sync()
+    assert (outcome, finished["from_memory"]) == ("committed", 0)
+    assert finished["source_fetches"] > 0
+    (kept,) = folder.iterdir()
+
+    outcome, finished, events = sync()
+    assert (outcome, finished["from_memory"]) == ("unchanged", 1)
+    spent = ("source_fetches", "target_fetches", "time_lookups", "bytes_read")
+    assert {finished[name] for name in spent} == {0}
+    assert [each for each in events if each["event"].startswith("state_")] == []
+
+    content = kept.read_bytes()
+    kept.write_bytes(content[: len(content) // 2])
+    outcome, finished, events = sync()
+    assert (outcome, finished["from_memory"]) == ("unchanged", 0)
+    (warned,) = [each for each in events if each["event"] == "state_not_read"]
+    assert str(kept) in warned["message"]
+
+    for number in range(2):
+        log = tmp_path / f"run-{number}"
+        log.mkdir()
+        with Daemon("-c", file, folder=log) as daemon:
+            daemon.wait_for(lambda events: bool(named(events, "cycle_finished", "A->B")))
+            assert daemon.end() == 0
+            finished = named(daemon.events(), "cycle_finished", "A->B")[0]
+        assert (finished["unchanged"], finished["from_memory"]) == (1, 1)
+        assert {finished[name] for name in spent} == {0}
 
 
 def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: Path) -> None:

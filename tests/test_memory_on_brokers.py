@@ -1,0 +1,222 @@
+"""What is remembered between cycles, on real brokers: what they give new ids and epochs to."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tests.memory_flows import flow as plain_flow
+from tests.producing import Contents, Written, numbered
+from tsoffset.embedded import EmbeddedBroker
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
+from tsoffset.policy import DefaultGroupFilter, DefaultTopicFilter
+from tsoffset.remembered import PartitionMemory
+from tsoffset.settings import ClusterSettings, FlowSettings
+from tsoffset.sync import cycle
+
+pytestmark = pytest.mark.integration
+
+RECORDS = numbered(100)
+COMMITTED = 60
+
+
+def other_records(count: int) -> list[Written]:
+    """Records that are none of RECORDS, later ones."""
+    return numbered(2 * len(RECORDS) + count)[2 * len(RECORDS) :]
+
+
+@dataclass
+class Mirrored:
+    """A topic of 100 records on A, copied to B from record 40 on, a group at record 60, and
+    clients that stay open, as a worker's do."""
+
+    source: Contents
+    target: Contents
+    topic: str
+    group: str
+    flow: FlowSettings
+    clusters: tuple[KafkaCluster, KafkaCluster]
+    memories: dict[TopicPartition, PartitionMemory] = field(default_factory=dict)
+
+    @property
+    def remote(self) -> str:
+        return f"A.{self.topic}"
+
+    def fill_source(self, records: list[Written]) -> None:
+        self.source.create_topic(self.topic)
+        self.source.produce(self.topic, records)
+
+    def fill_target(self, records: list[Written]) -> None:
+        self.target.create_topic(self.remote)
+        self.target.produce(self.remote, records)
+
+    def commit(self, offset: int) -> None:
+        self.source.commit_offsets(self.group, {(self.topic, 0): (offset, "")})
+
+    def plan(self) -> Row:
+        """What a cycle without memory says; nothing is learned from it."""
+        return self._cycle({}, commit=False)
+
+    def sync(self) -> tuple[Row, Counter[str]]:
+        """A cycle with memory, and what it sent to both clusters together by kind."""
+        before = self._sent()
+        row = self._cycle(self.memories, commit=True)
+        return row, self._sent() - before
+
+    def _cycle(self, memories: dict[TopicPartition, PartitionMemory], *, commit: bool) -> Row:
+        [row] = cycle(self.flow, *self.clusters, commit=commit, memories=memories)
+        return row
+
+    def _sent(self) -> Counter[str]:
+        return sum((Counter(cluster.requests) for cluster in self.clusters), Counter())
+
+    def standing(self) -> int | None:
+        found = self.target.committed_offsets(self.group).get((self.remote, 0))
+        return None if found is None else found[0]
+
+
+@pytest.fixture
+def between(
+    unique: Callable[[str], str],
+) -> Iterator[Callable[[str, str], Mirrored]]:
+    """A function that makes a `Mirrored` from one broker's address to another's."""
+    with ExitStack() as opened:
+
+        def make(source: str, target: str) -> Mirrored:
+            group, topic = unique("billing"), unique("orders")
+            flow = replace(
+                plain_flow(),
+                source=ClusterSettings("A", (source,)),
+                target=ClusterSettings("B", (target,)),
+                group_filter=DefaultGroupFilter((group,)),
+                topic_filter=DefaultTopicFilter((topic,)),
+            )
+            world = Mirrored(
+                opened.enter_context(closing(Contents(source))),
+                opened.enter_context(closing(Contents(target))),
+                topic,
+                group,
+                flow,
+                (
+                    opened.enter_context(KafkaCluster(flow.source)),
+                    opened.enter_context(KafkaCluster(flow.target)),
+                ),
+            )
+            world.fill_source(RECORDS)
+            world.fill_target(RECORDS[40:])
+            world.commit(COMMITTED)
+            return world
+
+        yield make
+
+
+@pytest.fixture
+def mirrored(
+    between: Callable[[str, str], Mirrored],
+    source_broker: EmbeddedBroker,
+    target_broker: EmbeddedBroker,
+) -> Mirrored:
+    return between(source_broker.bootstrap, target_broker.bootstrap)
+
+
+def looked(sent: Counter[str]) -> int:
+    """How many fetches were sent."""
+    return sent["fetch"]
+
+
+def test_second_cycle_sends_no_fetch(mirrored: Mirrored) -> None:
+    """What was exact is answered from memory: topics and log ranges are asked for, no record is
+    fetched and no time looked up, and the row is the same as without memory."""
+    first, sent = mirrored.sync()
+    assert (first.outcome, first.target_offset) == (OutcomeKind.COMMITTED, 20)
+    assert looked(sent) > 0
+    second, sent = mirrored.sync()
+    assert looked(sent) == 0
+    # The two ends of each log.
+    assert sent["list_offsets"] == 4
+    assert second == replace(mirrored.plan(), outcome=OutcomeKind.UNCHANGED)
+
+
+def test_logs_that_grow_change_nothing(mirrored: Mirrored) -> None:
+    """The mirror goes on: the group that stands still is not looked at."""
+    mirrored.sync()
+    more = other_records(50)
+    mirrored.source.produce(mirrored.topic, more)
+    mirrored.target.produce(mirrored.remote, more)
+    row, sent = mirrored.sync()
+    assert (row.outcome, looked(sent)) == (OutcomeKind.UNCHANGED, 0)
+
+
+def test_target_made_anew_under_a_committed_group(mirrored: Mirrored) -> None:
+    """The remote topic is deleted and mirrored again, from the first record on: same name, same
+    leader epoch, long enough for the old translation. The group's commit went with the topic;
+    the old answer would skip 40 records."""
+    mirrored.sync()
+    mirrored.target.delete_topic(mirrored.remote)
+    mirrored.fill_target(RECORDS)
+    row, sent = mirrored.sync()
+    assert looked(sent) > 0
+    assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, COMMITTED)
+    assert row.precision is Precision.EXACT
+    assert mirrored.standing() == COMMITTED
+
+
+def test_source_made_anew_under_a_committed_group(mirrored: Mirrored) -> None:
+    """The source's topic is deleted and made anew with other records; the group commits the same
+    offset again, which is another position now. Both are told apart by the topic's id."""
+    mirrored.sync()
+    mirrored.source.delete_topic(mirrored.topic)
+    fresh = other_records(100)
+    mirrored.fill_source(fresh)
+    mirrored.target.produce(mirrored.remote, fresh)
+    mirrored.commit(COMMITTED)
+    row, sent = mirrored.sync()
+    assert looked(sent) > 0
+    assert (row.target_offset, row.precision) == (len(RECORDS[40:]) + COMMITTED, Precision.EXACT)
+    assert row.outcome is OutcomeKind.COMMITTED
+
+
+def test_records_deleted_past_the_translation(mirrored: Mirrored) -> None:
+    """DeleteRecords on the target past p: what is remembered would let consumers be reset."""
+    mirrored.sync()
+    mirrored.target.delete_records(mirrored.remote, 30)
+    row, sent = mirrored.sync()
+    assert looked(sent) > 0
+    assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 30)
+
+
+def test_expired_on_the_source(mirrored: Mirrored) -> None:
+    """DeleteRecords on the source past C: the consumer's auto.offset.reset decides, memory or
+    not."""
+    mirrored.sync()
+    mirrored.source.delete_records(mirrored.topic, COMMITTED + 1)
+    row, _ = mirrored.sync()
+    assert row == mirrored.plan()
+    assert row.reason == "EXPIRED"
+
+
+def test_new_leader_epoch_is_looked_at_once(
+    between: Callable[[str, str], Mirrored], tmp_path: Path
+) -> None:
+    """A broker that was restarted leads with a new epoch: what was remembered is looked at anew,
+    once. (One cluster is source and target here.)"""
+    with EmbeddedBroker(tmp_path, name="restarted") as broker:
+        world = between(broker.bootstrap, broker.bootstrap)
+        world.sync()
+        _, sent = world.sync()
+        assert looked(sent) == 0
+        [memory] = world.memories.values()
+        broker.restart()
+        row, sent = world.sync()
+        assert (row.outcome, row.target_offset) == (OutcomeKind.UNCHANGED, 20)
+        assert looked(sent) > 0
+        [again] = world.memories.values()
+        assert again.source_log.leader_epoch > memory.source_log.leader_epoch
+        assert again.target_log.leader_epoch > memory.target_log.leader_epoch
+        assert again.target_log.topic_id == memory.target_log.topic_id
+        _, sent = world.sync()
+        assert looked(sent) == 0
