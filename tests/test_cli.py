@@ -61,6 +61,14 @@ def test_flow_commands_take_the_same_choice(command: str) -> None:
         assert option in output
 
 
+@pytest.mark.parametrize("command", ["plan", "sync"])
+def test_state_is_a_folder(command: str, away: Path) -> None:
+    """A file given as `--state` is bad usage, before anything is asked or started."""
+    result = invoke(command, "-c", str(away), "--state", str(away))
+    assert result.exit_code == 2
+    assert "--state" in result.output
+
+
 def test_the_version_names_what_a_bug_report_needs() -> None:
     """tsoffset's own version, and those of Python, Spark and the client."""
     result = invoke("--version")
