@@ -30,7 +30,7 @@ def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> s
         flow.isolation,
         translation.proof,
         sorted(translation.match),
-        translation.offset_header,
+        repr(translation.offset_header),
         translation.expect,
         f"{policy.__module__}.{policy.__qualname__}",
         # A policy of the user's own is known by what it does; so are ours by their settings.
