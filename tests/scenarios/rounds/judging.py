@@ -1,0 +1,106 @@
+"""What became of every record of a round, by content."""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum, auto
+
+from tests.scenarios.rounds.playing import GoneOver, Played
+from tests.scenarios.rounds.stage import Synced
+from tsoffset.model import OutcomeKind, Row
+
+
+class Fate(StrEnum):
+    """What became of a record for one group.
+
+    All but `GOT`, `PROCESSED` and `MISSED` were read twice: on the source, and on the target.
+    """
+
+    PROCESSED = auto()  # on the source only
+    GOT = auto()  # on the target only
+    MISSED = auto()  # never, or not again though its processing was never committed
+    NOT_COMMITTED = auto()  # again, since it was processed, but not committed
+    REPEATED = auto()  # again, since the mirror copied it again; its first copy was passed by
+    COMMITTED_LATER = auto()  # again, since it was committed after the last sync had begun
+    MIRRORED_LATER = auto()  # again, since it was copied after the last sync had begun
+    SETTLED = auto()  # again, though committed and mirrored before the last sync
+
+
+def fates(played: Played) -> Iterator[tuple[GoneOver, int, int, Fate]]:
+    """Each record of the round for each group, by partition and source offset."""
+    for group in played.groups:
+        for partition, written in played.written.items():
+            for value, offset in written.items():
+                yield group, partition, offset, _fate(played, group, partition, value, offset)
+
+
+def _fate(played: Played, group: GoneOver, partition: int, value: bytes, offset: int) -> Fate:
+    got = group.got[partition]
+    committed = group.committed.get(partition, 0)
+    if value not in got:
+        done = value in group.processed[partition] and offset < committed
+        return Fate.PROCESSED if done else Fate.MISSED
+    if value not in group.processed[partition]:
+        return Fate.GOT
+    first_copy = played.first_copies[partition][value]
+    sync = group.last_sync
+    if offset >= committed:
+        return Fate.NOT_COMMITTED
+    if first_copy < min(got.values()):
+        return Fate.REPEATED
+    if sync is None or offset >= sync.committed.get((group.group, partition), 0):
+        return Fate.COMMITTED_LATER
+    if first_copy >= sync.mirrored.get(partition, 0):
+        return Fate.MIRRORED_LATER
+    return Fate.SETTLED
+
+
+def settled(played: Played) -> int:
+    """How many records were committed and mirrored before the last sync, for all groups: those
+    that may not be read again."""
+    return sum(
+        offset < group.last_sync.committed.get((group.group, partition), 0)
+        and played.first_copies[partition][value] < group.last_sync.mirrored.get(partition, 0)
+        for group in played.groups
+        if group.last_sync is not None
+        for partition, written in played.written.items()
+        for value, offset in written.items()
+    )
+
+
+def wrong_rows(played: Played) -> Iterator[str]:
+    """Of every cycle the rows that failed, that would have skipped a record, or whose bound was
+    too low: all of them, also those that later syncs have moved on from."""
+    for number, cycle in enumerate(played.cycles):
+        for row in cycle.rows:
+            for wrong in _wrong(played, row):
+                yield f"cycle {number}: {wrong}: {row}"
+
+
+def _wrong(played: Played, row: Row) -> Iterator[str]:
+    if row.outcome is OutcomeKind.FAILED:
+        yield "failed"
+    if row.target_offset is None or row.partition is None or row.source_offset is None:
+        return
+    first, last = played.first_copies[row.partition], played.last_copies[row.partition]
+    written = played.written[row.partition]
+    skipped = sum(
+        last[value] < row.target_offset
+        for value, offset in written.items()
+        if offset >= row.source_offset
+    )
+    if skipped:
+        yield f"it would skip {skipped} records"
+    again = sum(
+        first[value] >= row.target_offset
+        for value, offset in written.items()
+        if offset < row.source_offset
+    )
+    if row.reread_bound is None or again > row.reread_bound:
+        yield f"{again} records would be read again"
+
+
+def precisions(cycles: list[Synced]) -> Counter[str]:
+    """How many rows had which outcome, and which precision or reason."""
+    return Counter(
+        f"{row.outcome}/{row.precision or row.reason}" for cycle in cycles for row in cycle.rows
+    )

@@ -1,0 +1,255 @@
+"""Where the rounds play: two clusters, MirrorMaker 2 between them, and syncs without a pause."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import UnknownTopicOrPartitionError
+
+from tests.producing import Contents, numbered
+from tests.scenarios.estate import wait_until
+from tests.scenarios.rounds.plans import LONG_ROUNDS, Plan, Shift, plan
+from tsoffset.embedded import MirrorMaker
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import OutcomeKind, Row
+from tsoffset.model import TopicPartition as Place
+from tsoffset.plan import Remembered
+from tsoffset.policy import DefaultGroupFilter
+from tsoffset.remembered import PartitionMemory
+from tsoffset.settings import FlowSettings, Settings
+from tsoffset.sync import cycle
+
+# The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
+# stops all its work and deals it out anew.
+_TOGETHER = 30
+_PATIENCE_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class Mirror:
+    """MirrorMaker 2, and what befalls it. `relieve` ends whatever it was."""
+
+    process: MirrorMaker
+    _paused: int | None = None
+
+    def pause(self) -> None:
+        """Let it stand still: it holds its connections and does nothing."""
+        self._paused = self.process.pid
+        assert self._paused is not None
+        os.kill(self._paused, signal.SIGSTOP)
+
+    def relieve(self) -> None:
+        """Let it go on, or start it again."""
+        if self._paused is not None:
+            os.kill(self._paused, signal.SIGCONT)
+            self._paused = None
+        self.process.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A cycle that has ended: its rows, and what held when it began: what the groups had
+    committed, and where the logs of the target ended (by partition)."""
+
+    committed: Mapping[tuple[str, int], int]
+    mirrored: Mapping[int, int]
+    rows: tuple[Row, ...]
+
+
+class Stage:
+    """The two clusters by their contents, and the flows of one MirrorMaker 2."""
+
+    def __init__(
+        self, source: Contents, target: Contents, mirror: MirrorMaker, settings: Settings
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.mirror = Mirror(mirror)
+        self._settings = settings
+        self._prepared: set[int] = set()
+        self._open = ExitStack()
+        # The syncs have a thread of their own, and so connections of their own.
+        self._watching = self._open.enter_context(closing(Contents(target.bootstrap)))
+        self._clusters: dict[str, tuple[KafkaCluster, KafkaCluster]] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._open.close()
+
+    def prepare(self, wanted: Plan) -> None:
+        """Make the topics of this round and its neighbours, and wait until the mirror has them;
+        the topic of a late round is made when it begins, without waiting."""
+        first = wanted.number - wanted.number % _TOGETHER
+        neighbours = [
+            plan(wanted.seed, n) for n in range(first, min(first + _TOGETHER, LONG_ROUNDS))
+        ]
+        fresh = [
+            one for one in neighbours if one.number not in self._prepared and not one.late_topic
+        ]
+        for one in fresh:
+            self._make_topic(one)
+        self.mirror.relieve()
+        self._prepared |= {one.number for one in fresh}
+        names = {self.remote(one) for one in fresh}
+        wait_until(
+            lambda: names <= {*self.target.admin.list_topics()},
+            "the mirror has made its topics",
+            seconds=_PATIENCE_SECONDS,
+        )
+        if wanted.number not in self._prepared:
+            self._make_topic(wanted)
+            self._prepared.add(wanted.number)
+
+    def flow(self, of: Plan) -> FlowSettings:
+        """The round's flow, for its groups only."""
+        groups = DefaultGroupFilter(tuple(of.group_names))
+        return replace(self._settings.flow(of.flow), group_filter=groups)
+
+    def remote(self, of: Plan) -> str:
+        """The topic's name on the target."""
+        flow = self._settings.flow(of.flow)
+        return flow.policy.format_remote_topic(flow.source.alias, of.topic)
+
+    def ends(self, of: Plan) -> Mapping[int, int]:
+        """Where the logs of the target end, by partition; empty without the topic."""
+        places = [TopicPartition(self.remote(of), number) for number in range(of.partitions)]
+        if places[0].topic not in self._watching.admin.list_topics():
+            return {}
+        try:
+            found = self._watching.admin.list_partition_offsets(
+                dict.fromkeys(places, OffsetSpec.LATEST)
+            )
+        except UnknownTopicOrPartitionError:
+            # The mirror has asked for it, but no leader has taken office yet.
+            return {}
+        return {place.partition: found[place].offset for place in places}
+
+    def clusters(self, flow: FlowSettings) -> tuple[KafkaCluster, KafkaCluster]:
+        """Connections to the flow's clusters that stay open between cycles, as the daemon's do."""
+        if flow.name not in self._clusters:
+            self._clusters[flow.name] = (
+                self._open.enter_context(KafkaCluster(flow.source)),
+                self._open.enter_context(KafkaCluster(flow.target)),
+            )
+        return self._clusters[flow.name]
+
+    def _make_topic(self, of: Plan) -> None:
+        """With a beginning that one of the sides has lost."""
+        chance = of.chance()
+        if of.shift is Shift.TARGET and not of.late_topic:
+            self._make_shifted(self.target, self.remote(of), of, chance.randint(1, 200))
+        shift = chance.randint(1, 200) if of.shift is Shift.SOURCE else 0
+        self._make_shifted(self.source, of.topic, of, shift)
+
+    def _make_shifted(self, contents: Contents, topic: str, of: Plan, shift: int) -> None:
+        contents.create_topic(topic, of.partitions)
+        for partition in range(of.partitions if shift else 0):
+            contents.produce(topic, numbered(shift), partition=partition)
+            contents.delete_records(topic, shift, partition=partition)
+
+
+@dataclass(slots=True)
+class Syncing:
+    """Cycles of a round's flow, one after the other in a thread of their own, from the time it
+    is entered; `done` are those that have ended. A cycle that has begun is always finished.
+
+    `committed` tells what the groups' commits on the source are at least.
+    """
+
+    stage: Stage
+    plan: Plan
+    committed: Callable[[], Mapping[tuple[str, int], int]]
+    done: list[Synced] = field(default_factory=list)
+    _stop: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+    _error: BaseException | None = None
+
+    def another(self) -> None:
+        """Wait until one more cycle has begun and ended, while they go on."""
+        # The next one to end may have begun before.
+        wanted = len(self.done) + 2
+        wait_until(
+            lambda: len(self.done) >= wanted or not self.going_on,
+            "another cycle has ended",
+            seconds=_PATIENCE_SECONDS,
+        )
+        self._check()
+
+    @property
+    def going_on(self) -> bool:
+        """True until it has stopped."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no further cycle, and wait for the one that is on its way."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._cycles()
+        except BaseException as error:
+            self._error = error
+
+    def _cycles(self) -> None:
+        flow = self.stage.flow(self.plan)
+        source, target = self.stage.clusters(flow)
+        memories: dict[Place, PartitionMemory] = {}
+        remembered: dict[tuple[str, Place], Remembered] = {}
+        while not self._stop.is_set():
+            committed, mirrored = self.committed(), self.stage.ends(self.plan)
+            if not self.plan.remembers:
+                memories.clear()
+                remembered.clear()
+            rows = cycle(flow, source, target, remembered=remembered, memories=memories)
+            _remember(remembered, rows)
+            self.done.append(Synced(committed, mirrored, tuple(rows)))
+
+
+def _remember(remembered: MutableMapping[tuple[str, Place], Remembered], rows: list[Row]) -> None:
+    """Take what the rows say, as the driver does between the cycles of `run`."""
+    for row in rows:
+        if row.outcome is OutcomeKind.COMMITTED:
+            at = row.target_offset
+        elif row.outcome is OutcomeKind.UNCHANGED:
+            at = row.current_target_offset
+        else:
+            continue
+        assert row.group is not None
+        assert row.source_topic is not None
+        assert row.partition is not None
+        assert row.source_offset is not None
+        assert at is not None
+        place = Place(row.source_topic, row.partition)
+        remembered[row.group, place] = Remembered(row.source_offset, at)

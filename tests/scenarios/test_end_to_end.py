@@ -1,0 +1,143 @@
+"""Nothing is skipped end to end: whatever happened until a group stopped on the source, what
+it processed there and what it gets on the target hold every record.
+
+Each round writes, mirrors, processes and syncs at the same time, on real brokers and with a
+real MirrorMaker 2, and ends at a random moment (`tests.scenarios.rounds`). A round is repeated
+by `TSOFFSET_ROUNDS_SEED=SEED make test`; its steps are the same then, their pace is not.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import javaproperties
+import pytest
+
+from tests.producing import Contents
+from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
+from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, chosen_seed, plan
+from tests.scenarios.rounds.playing import Played, play
+from tests.scenarios.rounds.stage import Stage
+from tsoffset.config import Configuration
+from tsoffset.embedded import MirrorMaker, flow_properties
+
+pytestmark = pytest.mark.integration
+
+SEED = chosen_seed()
+
+
+@dataclass
+class Totals:
+    """What all rounds came to."""
+
+    rounds: int = 0
+    records: int = 0
+    settled: int = 0
+    unsynced: int = 0
+    fates: Counter[Fate] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)
+
+    def add(self, played: Played) -> None:
+        """Count a round."""
+        self.rounds += 1
+        self.records += sum(len(written) for written in played.written.values())
+        self.settled += settled(played)
+        self.fates.update(fate for *_, fate in fates(played))
+        self.rows.update(precisions([*played.cycles]))
+        self.unsynced += sum(played.plan.partitions - len(one.synced) for one in played.groups)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{self.fates[fate]} {fate}" for fate in Fate)
+        rows = ", ".join(f"{count} {name}" for name, count in sorted(self.rows.items()))
+        return (
+            f"{SEED_VARIABLE}={SEED}: {self.rounds} rounds, {self.records} records; by group: "
+            f"{counts}, of {self.settled} that were settled before the last sync; rows of all "
+            f"syncs: {rows}; {self.unsynced} partitions without a commit on the target"
+        )
+
+
+@pytest.fixture(scope="module")
+def totals(request: pytest.FixtureRequest) -> Iterator[Totals]:
+    """Counted over all rounds, and told at the end."""
+    totals = Totals()
+    yield totals
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        sys.stderr.write(f"\n{totals}\n")
+
+
+@pytest.fixture(scope="module")
+def stage(
+    source: Contents, target: Contents, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """The clusters, and a MirrorMaker 2 that starts with the first round."""
+    wanted: dict[str, str] = {}
+    for one, other, topics in (("A", "B", "round-renamed-.*"), ("X", "Y", "round-kept-.*")):
+        wanted |= flow_properties(
+            source.bootstrap,
+            target.bootstrap,
+            source=one,
+            target=other,
+            topics=topics,
+            # What it copies in this time is repeated where it is killed.
+            overrides={f"{other}.offset.flush.interval.ms": "5000"},
+        )
+    wanted |= {
+        "clusters": "A, B, X, Y",
+        "heartbeats.replication.enabled": "false",
+        "X->Y.replication.policy.class": (
+            "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+        ),
+        "X->Y.source.consumer.isolation.level": "read_committed",
+    }
+    folder = tmp_path_factory.mktemp("rounds")
+    path = folder / "mm2.properties"
+    path.write_text(javaproperties.dumps(wanted, timestamp=None))
+    mirror = MirrorMaker(path, folder, name="rounds")
+    settings = Configuration.read(path).resolve()
+    try:
+        with closing(Stage(source, target, mirror, settings)) as stage:
+            yield stage
+    finally:
+        # Nobody asks it for anything any more, and to stop in order takes it a while.
+        mirror.kill()
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=[pytest.mark.long] if number >= ROUNDS else [])
+        for number in range(LONG_ROUNDS)
+    ],
+    ids=lambda number: f"round-{number}",
+)
+def test_nothing_is_skipped(stage: Stage, totals: Totals, number: int) -> None:
+    """Every record was processed on the source and committed, or is read on the target; none
+    is read again that was committed and mirrored before the last sync. And of every sync on
+    the way each row was safe, and its bound held."""
+    planned = plan(SEED, number)
+    played = play(stage, planned)
+    totals.add(played)
+    repeat = f"{SEED_VARIABLE}={SEED}: {planned}"
+    wrong = [
+        f"{group.group}, partition {partition}, source {offset}: {fate}"
+        for group, partition, offset, fate in fates(played)
+        if fate in (Fate.MISSED, Fate.SETTLED)
+    ]
+    assert not wrong, f"{repeat}: {len(wrong)} of {wrong[:10]}"
+    rows = [*wrong_rows(played)]
+    assert not rows, f"{repeat}: {len(rows)} of {rows[:10]}"
+
+
+def test_rounds_were_worth_it(totals: Totals) -> None:
+    """Thirty rounds know each kind of re-read that at-least-once consumers have, and syncs that
+    found where groups stand: what the rounds judge has happened."""
+    if totals.rounds < ROUNDS:
+        pytest.skip("not all rounds were chosen to run")
+    assert totals.settled
+    assert all(
+        totals.fates[fate]
+        for fate in (Fate.PROCESSED, Fate.GOT, Fate.NOT_COMMITTED, Fate.COMMITTED_LATER)
+    )
+    assert totals.rows["committed/exact"]
