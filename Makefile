@@ -9,20 +9,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-fast test-long lint lock
+# Found as the program finds it: by JAVA_HOME if that leads to one, else on the PATH.
+define CHECK_JAVA
+java="$${JAVA_HOME:+$$JAVA_HOME/bin/java}"; [ -x "$$java" ] || java=java; \
+version=$$("$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1); \
+[ "$${version:-0}" -ge 17 ] || { echo "tsoffset needs Java 17 or later (Spark and the embedded Kafka run on it), and $$java is $${version:-missing}; set JAVA_HOME, or put a newer one on the PATH" >&2; exit 1; }
+endef
+
+.PHONY: help setup java demo test test-fast test-long lint lock
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(READY): .ci/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tsoffset needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@java -version >/dev/null 2>&1 || { echo "tsoffset needs Java 17 or later on the PATH (Spark and the embedded Kafka run on it)" >&2; exit 1; }
+	@$(CHECK_JAVA)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 setup: $(READY) ## make .venv with the locked packages (the other targets do it themselves)
+
+java: ## say which Java is used, and whether it will do
+	@$(CHECK_JAVA); echo "$$java: Java $$version"
 
 demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this machine
 	$(BIN)/tsoffset demo

@@ -186,3 +186,28 @@ def test_a_class_may_blame_another_key():
     """InvalidSetting names the key, and the problem has that key's line."""
     problem = the_problem("topic.filter.class = my_mirror:RefusesSetting", "topics = x")
     assert (problem.key, problem.line, problem.allowed) == ("topics", 6, "must be short")
+
+
+def test_settings_of_a_class_of_ones_own_are_its_own():
+    """What begins like a policy's or filter's is taken for the class's, of which only it knows
+    the keys."""
+    settings = two_clusters(
+        "replication.policy.class = my_mirror:Suffix",
+        "replication.policy.between = x",
+        "A->B.replication.policy.beyond = x",
+        "topic.filter.class = my_mirror:Short",
+        "topic.filter.longest = 4",
+    )
+    assert settings.warnings == ()
+
+
+def test_settings_of_another_flows_class_are_no_warning():
+    """What stands at the top may be for one flow's class; what stands in another's is for none."""
+    settings = two_clusters(
+        "B->A.enabled = true",
+        "B->A.replication.policy.class = my_mirror:Suffix",
+        "replication.policy.between = x",
+        "A->B.replication.policy.between = x",
+    )
+    (warning,) = settings.warnings
+    assert warning.startswith("mm2.properties:8: A->B.replication.policy.between: ")

@@ -388,13 +388,12 @@ def test_warnings_never_hold_values():
         r"client.id = a\tb",
         r"client.id = \u0041",
         "client.id = a\\\nb",
-        "replication.policy.my.setting = 1",
-        "A->B.topic.filter.service = x",
+        "transforms =",
         "A->B.target.consumer.isolation.level = whatever",
     ],
 )
 def test_what_is_as_meant_is_no_warning(line):
-    """Escapes of Java, escaped punctuation and settings of users' own classes are fine."""
+    """Escapes of Java, escaped punctuation, an empty list of transformations are fine."""
     assert two_clusters(line).warnings == ()
 
 
@@ -414,3 +413,63 @@ def test_keys_that_sound_secret_do_not_show_their_values(key):
     """Not even where the value is what is wrong."""
     (problem,) = problems_of_two_clusters(f"{key} = ${{env:TSOFFSET_TEST_NOT_SET}}c4n4ry")
     assert "c4n4ry" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("A->B.transforms", "rename"),
+        ("A->B.transforms.rename.type", "org.apache.kafka.connect.transforms.RegexRouter"),
+        ("transforms", "rename"),
+        ("A->B.predicates", "is-test"),
+        ("connectors.transforms.rename.regex", ".*"),
+    ],
+)
+def test_transformations_draw_a_warning(key, value):
+    """They change what is mirrored, and are not applied here: file, line and key are named,
+    and what says the same to tsoffset."""
+    (warning,) = two_clusters(f"{key} = {value}").warnings
+    assert warning.startswith(f"mm2.properties:5: {key}: has no effect")
+    assert "replication.policy.class" in warning
+    assert "translation.match" in warning
+
+
+def test_transformations_of_a_connector_draw_a_warning_too():
+    """In a Connect configuration they stand at the top, as everything does."""
+    settings = resolved(
+        '{"source.cluster.alias": "A", "source.cluster.bootstrap.servers": "a:1",'
+        ' "target.cluster.bootstrap.servers": "b:1", "transforms": "x", "transforms.x.type": "y"}',
+        Format.JSON,
+    )
+    assert [warning.split(": ")[1] for warning in settings.warnings] == [
+        "transforms",
+        "transforms.x.type",
+    ]
+
+
+@pytest.mark.parametrize("client", ["consumer", "producer", "admin"])
+@pytest.mark.parametrize("prefix", ["A.", "A->B.", "A->B.source.", "", "target."])
+def test_unknown_keys_of_clients_are_warned_of(client, prefix):
+    """No client of Kafka knows them, wherever they stand; known ones are passed over."""
+    key = f"{prefix}{client}.interceptor.secret.sauce"
+    (warning,) = two_clusters(f"{key} = c4n4ry").warnings
+    assert warning.startswith(f"mm2.properties:5: {key}: is no known key of Kafka's {client}")
+    assert "c4n4ry" not in warning
+    assert two_clusters(f"{prefix}{client}.metadata.max.idle.ms = 1").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "class_name"),
+    [
+        ("replication.policy.my.setting", "DefaultReplicationPolicy"),
+        ("A->B.replication.policy.suffix", "DefaultReplicationPolicy"),
+        ("group.filter.service", "DefaultGroupFilter"),
+        ("A->B.topic.filter.service", "DefaultTopicFilter"),
+    ],
+)
+def test_settings_that_no_class_takes_are_warned_of(key, class_name):
+    """MirrorMaker 2's own policies and filters have no settings but the known ones."""
+    (warning,) = two_clusters(f"{key} = 1").warnings
+    assert warning == (
+        f"mm2.properties:5: {key}: is no key that {class_name} knows; it has no effect"
+    )

@@ -1,9 +1,10 @@
 """Keys that belong to MirrorMaker 2 and Kafka Connect alone.
 
 A file written for them is read without noise: these keys are known, and tsoffset has no use
-for them. Names and defaults are those of MirrorSourceConfig, MirrorCheckpointConfig,
-MirrorHeartbeatConfig, MirrorMakerConfig, ConnectorConfig and the worker's configuration. A
-name that ends in `.*` stands for all keys that begin so.
+for them. Only transformations draw a warning, since they change what is mirrored. Names and
+defaults are those of MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig,
+MirrorMakerConfig, ConnectorConfig and the worker's configuration. A name that ends in `.*`
+stands for all keys that begin so.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,7 @@ class AcceptedKey(NamedTuple):
 _INTERNAL = "Replication factor of a topic that MirrorMaker 2 makes for itself."
 _WORKER = "Kafka Connect's worker."
 _CONNECTOR = "Kafka Connect's connectors."
+_TRANSFORMS = "Not applied here, which a warning says."
 _STORE = "Where Kafka Connect's worker keeps its state."
 
 MIRROR_MAKER_KEYS = (
@@ -77,10 +79,10 @@ CONNECT_KEYS = (
     AcceptedKey("header.converter", "ByteArrayConverter", _CONNECTOR),
     AcceptedKey("header.converter.*", "", _CONNECTOR),
     AcceptedKey("internal.*", "", _CONNECTOR),
-    AcceptedKey("transforms", "", "Transformations are not applied."),
-    AcceptedKey("transforms.*", "", "Transformations are not applied."),
-    AcceptedKey("predicates", "", "Transformations are not applied."),
-    AcceptedKey("predicates.*", "", "Transformations are not applied."),
+    AcceptedKey("transforms", "", _TRANSFORMS),
+    AcceptedKey("transforms.*", "", _TRANSFORMS),
+    AcceptedKey("predicates", "", _TRANSFORMS),
+    AcceptedKey("predicates.*", "", _TRANSFORMS),
     AcceptedKey("errors.*", "", _CONNECTOR),
     AcceptedKey("exactly.once.support", "requested", _CONNECTOR),
     AcceptedKey("exactly.once.source.support", "disabled", _WORKER),
@@ -124,6 +126,7 @@ CLIENT_NAMES = frozenset(
         "auto.include.jmx.reporter",
         "auto.offset.reset",
         "batch.size",
+        "bootstrap.controllers",
         "buffer.memory",
         "check.crcs",
         "client.rack",
@@ -172,6 +175,7 @@ CLIENT_NAMES = frozenset(
         "retries",
         "session.timeout.ms",
         "share.acknowledgement.mode",
+        "share.acquire.mode",
         "transaction.timeout.ms",
         "transaction.two.phase.commit.enable",
         "transactional.id",

@@ -1,8 +1,8 @@
 """From merged settings to a flow."""
 
 import difflib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tsoffset.config import flow_keys
@@ -16,6 +16,12 @@ from tsoffset.config.plugins import (
     Plugin,
     UnusablePlugin,
     configured,
+)
+from tsoffset.config.review import (
+    GROUP_FILTER_FAMILY,
+    POLICY_FAMILY,
+    TOPIC_FILTER_FAMILY,
+    may_be_of_a_class,
 )
 from tsoffset.model import Isolation
 from tsoffset.narrowing import AssignedGroups
@@ -69,7 +75,10 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
     policy = _policy(origin, findings)
     return FlowSettings(
         source=_cluster(origin, "source", origin.source, enabled, findings),
-        target=_cluster(origin, "target", origin.target, enabled, findings),
+        target=replace(
+            _cluster(origin, "target", origin.target, enabled, findings),
+            offset_header=origin.value(flow_keys.OFFSET_HEADER),
+        ),
         policy=policy,
         group_filter=_group_filter(origin, findings),
         topic_filter=_topic_filter(origin, findings),
@@ -204,6 +213,33 @@ def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Find
             entry if setting is None else setting.entry, without(error.allowed, origin.secrets)
         )
     return None
+
+
+def review_of_classes(origins: Sequence[FlowSource], findings: Findings) -> None:
+    """Warn of settings that look like a policy's or filter's, where no class takes them.
+
+    MirrorMaker 2's own classes have none but those that are known. What stands at the top
+    level may be meant for another flow, which has a class of the user's.
+    """
+    for family, plugin, key in (
+        (POLICY_FAMILY, POLICY_PLUGIN, flow_keys.POLICY),
+        (GROUP_FILTER_FAMILY, GROUP_FILTER_PLUGIN, flow_keys.GROUP_FILTER),
+        (TOPIC_FILTER_FAMILY, TOPIC_FILTER_PLUGIN, flow_keys.TOPIC_FILTER),
+    ):
+        found: dict[Entry, str] = {}
+        taken: set[Entry] = set()
+        for origin in origins:
+            chosen = origin.value(key)
+            for name, setting in origin.settings.items():
+                if not (name.startswith(family) and may_be_of_a_class(name)):
+                    continue
+                if chosen in plugin.own:
+                    found.setdefault(setting.entry, chosen.rpartition(".")[2])
+                else:
+                    taken.add(setting.entry)
+        for entry, name in found.items():
+            if entry not in taken:
+                findings.warning(entry, f"is no key that {name} knows; it has no effect")
 
 
 def _entry_of(origin: FlowSource, key: Key[T]) -> Entry:

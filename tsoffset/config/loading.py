@@ -8,7 +8,7 @@ from typing import Self
 
 from tsoffset.config import flow_keys, keys
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.flows import FlowSource, flow_settings, read
+from tsoffset.config.flows import FlowSource, flow_settings, read, review_of_classes
 from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
 from tsoffset.config.providers import Resolver, Unresolved
 from tsoffset.config.review import TOP_NAMES, is_security, refuse_security, review
@@ -79,8 +79,10 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
     elif (pair := _connect_pair(top, origin, findings)) is not None:
         clusters = pair
         sources.append(FlowSource(*pair, top, origin.path, False, resolver.substituted))
+    flows = tuple(flow_settings(source, findings) for source in sources)
+    review_of_classes(sources, findings)
     return Settings(
-        flows=tuple(flow_settings(source, findings) for source in sources),
+        flows=flows,
         clusters=clusters,
         spark={name: s.value for name, s in top.items() if name.startswith(_SPARK)},
         state_dir=read(keys.STATE_DIR, top.get(keys.STATE_DIR.name)),

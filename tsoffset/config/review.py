@@ -17,8 +17,17 @@ _SECURITY_REFUSED = (
     " setting that asks for more is never ignored"
 )
 _PROVIDER_PARAMETER = re.compile(r"config\.providers\..+\.param\.")
+_TRANSFORMATION = re.compile(r"(?:transforms|predicates)(?:\.|$)")
+_UNTRANSFORMED = (
+    "has no effect: tsoffset applies no transformations. Where the replicator's rename topics, let"
+    " replication.policy.class say so; where they change keys or values, translation.match"
+)
 # Settings of policies and filters of users' own begin so.
-_CLASS_FAMILIES = ("replication.policy.", "group.filter.", "topic.filter.")
+POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
+    "replication.policy.",
+    "group.filter.",
+    "topic.filter.",
+)
 # How alike two keys must be for one to be taken for a slip where unknown keys are fine.
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
@@ -66,6 +75,8 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
         findings.problem(setting.entry, slip)
         return False
     key, advice = _known(place, dedicated)
+    if key is None and setting.value and _TRANSFORMATION.match(place.name):
+        advice = _UNTRANSFORMED
     if advice is not None:
         findings.warning(setting.entry, advice)
     if key is None:
@@ -145,11 +156,18 @@ def _known_of_flow(name: str, flow: str) -> tuple[Key[Any] | None, str | None]:
     return None, _unless_of_a_class(name, _nearest(name, {*_FLOW, *_ACCEPTED}, f"{flow}."))
 
 
+def may_be_of_a_class(name: str) -> bool:
+    """True for a key that a user's own policy or filter may have, and that is no slip."""
+    return (
+        name.startswith(CLASS_FAMILIES)
+        and name not in _FLOW
+        and not difflib.get_close_matches(name, _FLOW, n=1, cutoff=_SLIP)
+    )
+
+
 def _unless_of_a_class(name: str, advice: str) -> str | None:
-    """The advice, but for a setting that a user's own class may have, and that is no slip."""
-    if not name.startswith(_CLASS_FAMILIES):
-        return advice
-    return advice if difflib.get_close_matches(name, _FLOW, n=1, cutoff=_SLIP) else None
+    """The advice, but for what only the class itself can tell (`flows.review_of_classes`)."""
+    return None if may_be_of_a_class(name) else advice
 
 
 def _is_accepted(name: str) -> bool:
@@ -181,11 +199,10 @@ def _client_setting(rest: str, prefix: re.Match[str]) -> tuple[Key[Any] | None, 
         return ISOLATION, None
     if rest in _CLIENT:
         return None, None
-    # Clients have more settings than we know: only what looks like a slip is worth a word.
-    close = difflib.get_close_matches(rest, _CLIENT, n=1, cutoff=_SLIP)
+    close = difflib.get_close_matches(rest, sorted(_CLIENT), n=1, cutoff=_SLIP)
     if close:
         return None, f"is no known key; did you mean {prefix.group()}{close[0]}?"
-    return None, None
+    return None, f"is no known key of Kafka's {prefix['client']} clients; it has no effect here"
 
 
 def _alias_before(name: str) -> str | None:

@@ -133,8 +133,8 @@ def _headers(flow: FlowSettings, samples: Sequence[SampledTopic]) -> Iterator[Fi
             flow.name,
             flow.target.alias,
             "headers",
-            f"differ in {counted(number, 'sampled record')} ({names(topics)}): no match hangs on "
-            "them",
+            f"differ in {counted(number, 'sampled record')} ({names(topics)}): they decide no "
+            "match",
         )
 
 

@@ -91,7 +91,7 @@ def target_topics(
         else:
             kept += 1
     if kept or unseen:
-        words = f"copies that keep the source's timestamps: {kept} of {len(synced)}"
+        words = f"copies that the target does not stamp itself: {kept} of {len(synced)}"
         if unseen:
             words += f"; {unseen} hold no record to see it by"
         yield Finding(Severity.OK, flow.name, alias, "timestamps", words)

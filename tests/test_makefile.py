@@ -1,0 +1,63 @@
+"""The Makefile finds Java as the program does, and says so where it will not do."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.invoking import ROOT
+
+
+def java_that_says(folder: Path, version: str | None) -> Path:
+    """A Java home whose java names that version; None makes one without any."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    if version is not None:
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2026-01-20' >&2\n")
+        java.chmod(0o755)
+    return folder
+
+
+def make_java(home: Path | None, on_path: Path) -> subprocess.CompletedProcess[str]:
+    others = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return subprocess.run(
+        ["make", "--no-print-directory", "java"],
+        cwd=ROOT,
+        env={
+            **others,
+            **({} if home is None else {"JAVA_HOME": str(home)}),
+            "PATH": f"{on_path / 'bin'}:{os.environ['PATH']}",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "major"), [("17", 17), ("17.0.9", 17), ("21-ea", 21), ("25.0.1", 25)]
+)
+def test_a_java_that_will_do(tmp_path: Path, version: str, major: int) -> None:
+    """17 and later, however the version goes on."""
+    made = make_java(None, java_that_says(tmp_path, version))
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.rstrip().endswith(f"Java {major}")
+
+
+@pytest.mark.parametrize(("version", "major"), [("11.0.2", "11"), ("1.8.0_392", "8"), ("16", "16")])
+def test_a_java_that_is_too_old(tmp_path: Path, version: str, major: str) -> None:
+    """It is named with its version, and what to do; nothing is set up with it."""
+    made = make_java(None, java_that_says(tmp_path, version))
+    assert made.returncode != 0
+    assert f"is {major}; set JAVA_HOME" in made.stderr
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    """A newer Java in JAVA_HOME will do though the PATH's is too old, and the other way round
+    it will not; a JAVA_HOME that leads to none counts as absent."""
+    old, new = (java_that_says(tmp_path / name, name) for name in ("11", "21"))
+    none = java_that_says(tmp_path / "none", None)
+    assert make_java(new, old).returncode == 0
+    assert make_java(old, new).returncode != 0
+    assert make_java(none, new).returncode == 0
