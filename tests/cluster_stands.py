@@ -25,12 +25,19 @@ from tsoffset.embedded import EmbeddedBroker
 from tsoffset.embedded.process import JavaProcess
 from tsoffset.kafka import KafkaCluster
 from tsoffset.memory_cluster import Clock, MemoryCluster, Message
-from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
+from tsoffset.model import (
+    CommittedOffset,
+    GroupType,
+    OffsetHeader,
+    TimestampType,
+    TopicPartition,
+)
 from tsoffset.settings import ClusterSettings
 
 # A little ago, so that what a broker stamps itself is always later.
 NOW_MS = int(time.time() * 1000) - 60_000
 PATIENCE_SECONDS = 60
+ORIGIN = OffsetHeader("origin")
 
 
 class OpenRecords(Protocol):
@@ -140,7 +147,7 @@ class MemoryStand:
     """Fills a cluster in memory."""
 
     def __init__(self, unique: Callable[[str], str]) -> None:
-        self.cluster = MemoryCluster("M", clock=Clock(NOW_MS + 60_000))
+        self.cluster = MemoryCluster("M", clock=Clock(NOW_MS + 60_000), offset_header=ORIGIN)
         self.unique = unique
 
     def create_topic(
@@ -402,7 +409,7 @@ class BrokerStand:
         )
 
     def another_cluster(self) -> Cluster:
-        return KafkaCluster(ClusterSettings("R", (self._broker.bootstrap,)))
+        return KafkaCluster(ClusterSettings("R", (self._broker.bootstrap,), offset_header=ORIGIN))
 
     def _create_topic(self, partitions: int, name: str | None, configs: Mapping[str, str]) -> str:
         return self.contents.create_topic(name or self.unique("topic"), partitions, configs=configs)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster_stands import NOW_MS, BrokerStand, MemoryStand, Stand
+from tests.cluster_stands import NOW_MS, ORIGIN, BrokerStand, MemoryStand, Stand
 from tsoffset.cluster import Cluster
 from tsoffset.digests import content_digest, header_digests
 from tsoffset.embedded import EmbeddedBroker
@@ -353,6 +353,28 @@ def test_records_keep_their_time_and_are_known_by_digests(stand: Stand, cluster:
     assert second.value is None is third.key
     assert fourth.value is not None
     assert not first.headers <= third.headers
+
+
+def test_a_header_tells_where_a_record_came_from(stand: Stand, cluster: Cluster) -> None:
+    """The offset that the header named in the settings holds, if it holds one; the last counts."""
+    partition = stand.partition()
+    values: list[tuple[bytes | None, ...]] = [
+        ((7).to_bytes(8, "big"),),
+        (),
+        (None,),
+        (b"7",),
+        ((1).to_bytes(8, "big"), (2**40).to_bytes(8, "big")),
+    ]
+    stand.append(
+        partition,
+        [
+            Message(NOW_MS, b"k", b"v", tuple((ORIGIN.name, value) for value in each))
+            for each in values
+        ],
+    )
+    answer = read(cluster, partition, 0)
+    assert isinstance(answer, Stretch)
+    assert [record.source_offset for record in answer.records] == [7, None, None, None, 2**40]
 
 
 @pytest.mark.parametrize("isolation", BOTH)

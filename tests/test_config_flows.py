@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.configured import resolved, two_clusters
 from tsoffset.config import Format
 from tsoffset.errors import UsageError
-from tsoffset.model import Isolation
+from tsoffset.model import Isolation, OffsetHeader
 from tsoffset.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
@@ -459,7 +459,9 @@ def test_spark_and_directories_are_the_files():
     assert settings.status_remote_urls == ("http://other:8080",)
     (flow,) = settings.flows
     assert flow.source_fetch_max_bytes_per_second == 5_000_000_000
-    assert flow.translation.offset_header == "mm-offset"
+    assert flow.translation.offset_header == OffsetHeader("mm-offset")
+    assert flow.target.offset_header == OffsetHeader("mm-offset")
+    assert flow.source.offset_header is None
     assert flow.translation.expect == "same-offsets"
 
 

@@ -100,6 +100,8 @@ class Ends:
         copy = yield from self.ask.previous_data(TARGET, target.end)
         if not (isinstance(copy, Record) and self.equals.equal(last, copy)):
             return None
+        if not self.evidence.check_headers(last, copy):
+            return None
         if not (yield from self.twins.unmistakable(last, copy)):
             return None
         return Pair(last.offset, copy.offset, (yield from self.twins.earliest_equal(last, copy)))

@@ -49,6 +49,10 @@ class Equals:
     def original_of(self, copy: Record) -> Search:
         """The lowest source record that equals a target record; LOG_END where the source has
         none (or it cannot be looked up), UNKNOWN where it was not found within the budget."""
+        if self.evidence.by_header:
+            named = yield from self._named_by(copy)
+            if not isinstance(named, Record) or self.evidence.check_headers(named, copy):
+                return named
         if copy.timestamp_ms is None:
             return Edge.LOG_END
         first = yield from self.ask.first_at_time(Side.SOURCE, copy.timestamp_ms)
@@ -56,6 +60,14 @@ class Equals:
             return Edge.LOG_END
         identity = self.evidence.target.identity(copy)
         return (yield from self.lowest_from(Side.SOURCE, identity, first.offset, scan=True))
+
+    def _named_by(self, copy: Record) -> Search:
+        offset, source = copy.source_offset, self.evidence.source
+        if offset is None or not source.start <= offset < source.end:
+            return Edge.LOG_END
+        if not (yield from self.ask.read(Side.SOURCE, offset)):
+            return Edge.UNKNOWN
+        return source.at(offset) or Edge.LOG_END
 
     def reach(self, side: Side, offset: int) -> Generator[Question, Answer, bool]:
         """Have the record at `offset` of `side` known, if it is in the log; one fetch at most."""

@@ -179,9 +179,10 @@ class Evidence:
         self.known = 0
         self.runs: dict[int, Run] = {}
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
+        by_header = settings.offset_header is not None
         self._views = {
-            Side.SOURCE: LogView(source, settings.match),
-            Side.TARGET: LogView(target, settings.match),
+            side: LogView(partition, settings.match, side if by_header else None)
+            for side, partition in ((Side.SOURCE, source), (Side.TARGET, target))
         }
         self._copies = Copies(self.source, self.target)
 
@@ -209,6 +210,24 @@ class Evidence:
         for record in self._views[side].add(stretch):
             self.known += 1
             self._copies.note(record)
+
+    @property
+    def by_header(self) -> bool:
+        """True while a header of the target's records says what each is a copy of."""
+        return self.target.header is not None
+
+    def check_headers(self, record: Record, copy: Record) -> bool:
+        """Hold a pair that a header tells against its content. Where that is not equal, headers
+        are not believed from then on. True where the pair holds."""
+        if not self.by_header or self.source.content(record) == self.target.content(copy):
+            return True
+        for view in self._views.values():
+            view.compare_contents()
+        self.repeat_at_end = None
+        self._copies = Copies(self.source, self.target)
+        for known in self.source.known(self.source.start, self.source.end):
+            self._copies.note(known)
+        return False
 
     def contradicted(self, source_offset: int, target_offset: int) -> bool:
         """True where a later source record is known whose copies seen all lie below

@@ -3,16 +3,31 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
-from tsoffset.model import LogRange, Record, Stretch, TimedOffset, TimestampType, TopicPartition
+from tsoffset.model import (
+    LogRange,
+    Record,
+    Side,
+    Stretch,
+    TimedOffset,
+    TimestampType,
+    TopicPartition,
+)
 
 Identity = tuple[int | bytes | None, ...]
 
 
 class LogView:
-    """The known parts of one log: which offsets were read, and the data records there."""
+    """The known parts of one log: which offsets were read, and the data records there.
 
-    def __init__(self, partition: TopicPartition, match: frozenset[str]) -> None:
+    With `header` a source offset that the replicator kept in a header of its copies tells what
+    is equal: the side whose log this is.
+    """
+
+    def __init__(
+        self, partition: TopicPartition, match: frozenset[str], header: Side | None = None
+    ) -> None:
         self.partition = partition
+        self.header = header
         self.range: LogRange | None = None
         self.own_range: LogRange | None = None
         self.times: dict[int, TimedOffset | None] = {}
@@ -38,6 +53,16 @@ class LogView:
 
     def identity(self, record: Record) -> Identity:
         """What must be equal for another record to be an image of this one."""
+        if self.header is None:
+            return self.content(record)
+        if self.header is Side.SOURCE:
+            return (record.offset,)
+        return (
+            (record.source_offset,) if record.source_offset is not None else (None, record.offset)
+        )
+
+    def content(self, record: Record) -> Identity:
+        """What of its content must be equal."""
         match = self._match
         return (
             record.timestamp_ms if "timestamp" in match else None,
@@ -63,6 +88,13 @@ class LogView:
                 self._offsets = sorted(self._records)
         self._cover(stretch.start, stretch.end)
         return fresh
+
+    def compare_contents(self) -> None:
+        """From now on records are equal by content, whatever a header says."""
+        self.header = None
+        self._equals = {}
+        for offset in self._offsets:
+            self._equals.setdefault(self.content(self._records[offset]), []).append(offset)
 
     def _cover(self, start: int, end: int) -> None:
         first = bisect_left(self._ends, start)

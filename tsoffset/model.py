@@ -5,7 +5,7 @@ as -1 is None here. A *source* value belongs to the cluster that is mirrored, a 
 value to the one that holds the copies.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -218,12 +218,35 @@ class LogRange:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetHeader:
+    """A header in which a replicator keeps the offset of the original: as decimal text, or
+    as 8 bytes, big end first."""
+
+    name: str
+    text: bool = False
+
+    def read(self, value: bytes | None) -> int | None:
+        """The offset that a header's value holds; None where it holds none."""
+        if value is None:
+            return None
+        if not self.text:
+            return int.from_bytes(value, "big", signed=True) if len(value) == 8 else None
+        return int(value) if value.isdigit() else None
+
+    def of(self, headers: Iterable[tuple[str, bytes | None]]) -> int | None:
+        """The offset that the last of a record's headers of that name holds."""
+        found = [self.read(value) for name, value in headers if name == self.name]
+        return found[-1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A data record reduced to what proofs need.
 
     `key` and `value` are 128-bit digests, None for null; `headers` holds one digest for
     each (name, value). `timestamp_ms` is None where the record carries none (or a negative
-    one): such a record cannot be looked up by time.
+    one): such a record cannot be looked up by time. `source_offset` is what an OffsetHeader
+    says of it.
     """
 
     offset: int
@@ -231,6 +254,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: frozenset[bytes] = frozenset()
+    source_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

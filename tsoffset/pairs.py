@@ -155,6 +155,8 @@ class Pairs:
     def _proven(
         self, record: Record, copy: Record, first: TimedOffset | None
     ) -> Generator[Question, Answer, Pair | None]:
+        if not self.evidence.check_headers(record, copy):
+            return None
         if not (yield from self.twins.unmistakable(record, copy)):
             return None
         if not (yield from self.twins.in_place(record, copy, first)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsoffset.errors import UsageError
-from tsoffset.model import Isolation
+from tsoffset.model import Isolation, OffsetHeader
 from tsoffset.policy import GroupFilter, ReplicationPolicy, TopicFilter
 
 
@@ -19,7 +19,8 @@ class ClusterSettings:
     `bootstrap_servers` are `host:port`; `client` holds further client settings of Kafka
     (`client.id`, `request.timeout.ms`, ...) as text, resolved. `admin_timeout_ms` is the
     total deadline of one call with its retries; `poll_timeout_ms` how long one fetch may
-    wait for a log that has more than it answered.
+    wait for a log that has more than it answered. `offset_header` is the header in which this
+    cluster's records carry the offsets of their originals, if any.
     """
 
     alias: str
@@ -27,6 +28,7 @@ class ClusterSettings:
     client: Mapping[str, str] = field(default_factory=dict)
     admin_timeout_ms: int = 60_000
     poll_timeout_ms: int = 1_000
+    offset_header: OffsetHeader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class TranslationSettings:
     budget: int = 8
     scan_bytes: int = 8_000_000
     floor: str = "none"
-    offset_header: str | None = None
+    offset_header: OffsetHeader | None = None
     expect: str | None = None
 
 

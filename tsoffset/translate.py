@@ -208,7 +208,7 @@ class _Position:
         What is left of a trimmed log may begin with repeats, so there only counting tells.
         """
         source, target = self.evidence.source, self.evidence.target
-        if self.offset - source.start > LONGEST_WALK:
+        if self.evidence.by_header or self.offset - source.start > LONGEST_WALK:
             return None
         beginning = Pair(source.start - 1, target.start - 1, source.start - 1)
         if target.start > 0:

@@ -36,6 +36,8 @@ class Twins:
         have a twin far away: it counts only if a direct neighbour is equal on both sides.
         `among` are known equal records that will do as well.
         """
+        if self.evidence.by_header:
+            return True
         if record.timestamp_ms is None or (yield from self._run_end(record)) is None:
             return False
         source, target = self.evidence.source, self.evidence.target
@@ -85,6 +87,8 @@ class Twins:
         the nearest record before the stretch that is equal on both sides, and the answer of
         the time lookup (`first`) where that is younger.
         """
+        if self.evidence.by_header:
+            return True
         target = self.evidence.target
         if first is not None and first.offset < copy.offset:
             passed = yield from self.ask.next_data(TARGET, first.offset)
@@ -94,18 +98,18 @@ class Twins:
                 and (yield from self._is_of_earlier(passed, record)) is False
             ):
                 return False
-        before = yield from self.ask.previous_data(SOURCE, record.offset)
-        copy_before = yield from self.ask.previous_data(TARGET, copy.offset)
+        before: Record | Edge = yield from self.ask.previous_data(SOURCE, record.offset)
+        copy_before: Record | Edge = yield from self.ask.previous_data(TARGET, copy.offset)
         for _ in range(LONGEST_STRETCH):
             if not self.equals.equal(before, copy_before):
                 break
             assert isinstance(before, Record)
             assert isinstance(copy_before, Record)
             before = self.evidence.source.previous_known(before.offset) or Edge.UNKNOWN
-            nearer = target.previous_known(copy_before.offset)
-            if nearer is None:
+            known = target.previous_known(copy_before.offset)
+            if known is None:
                 return True
-            copy_before = nearer
+            copy_before = known
         for _ in range(NEIGHBOURS):
             if not isinstance(copy_before, Record):
                 return copy_before is Edge.LOG_START
@@ -133,6 +137,8 @@ class Twins:
 
     def earliest_equal(self, record: Record, copy: Record) -> Generator[Question, Answer, int]:
         """The lowest source offset whose image the copy may be instead of the record's."""
+        if self.evidence.by_header:
+            return record.offset
         source, target = self.evidence.source, self.evidence.target
         identity = source.identity(record)
         equals = source.equals(identity)

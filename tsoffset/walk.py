@@ -91,7 +91,7 @@ class _Walk:
                 # no copy was met between: so nothing that was passed on the way is the first
                 # image of a record from C on.
                 self.reached = Reached(at, max(self.reached.source_offset, original))
-                self.highest = self.source.equals(self.target.identity(copy))[-1]
+                self.highest = max([original, *self.source.equals(self.target.identity(copy))[-1:]])
                 unclear = False
                 continue
             unclear = unclear or match is _Match.UNCLEAR
@@ -100,6 +100,8 @@ class _Walk:
 
     def _match(self, copy: Record) -> Generator[Question, Answer, tuple[_Match, int]]:
         """On which side of C the record stands that `copy` is an image of."""
+        if self.pairs.evidence.by_header:
+            return self._named(copy.source_offset)
         known = self.source.covered_to(self.known_from) >= self.offset
         # What is read on the way adds to what is equal.
         equals = tuple(self.source.equals(self.target.identity(copy)))
@@ -127,6 +129,11 @@ class _Walk:
             earliest = yield from self.pairs.twins.earliest_equal(original, copy)
             known = earliest >= self.offset
         return (_Match.FROM_COMMIT if known else _Match.UNCLEAR), -1
+
+    def _named(self, original: int | None) -> tuple[_Match, int]:
+        if original is None or original <= self.highest:
+            return _Match.NONE, -1
+        return (_Match.BELOW, original) if original < self.offset else (_Match.FROM_COMMIT, -1)
 
     def aligned(self) -> Generator[Question, Answer, Reached]:
         """Count from the pair to the next unmistakable one behind C."""

@@ -5,7 +5,7 @@ from typing import Any
 from tsoffset import policy
 from tsoffset.config import values
 from tsoffset.config.keys import Key, Use
-from tsoffset.model import Isolation
+from tsoffset.model import Isolation, OffsetHeader
 from tsoffset.settings import ClusterSettings, TranslationSettings
 
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."
@@ -205,13 +205,13 @@ FLOOR = Key(
     "`log_start`: commit the target's log start where nothing is proven and the group has no"
     " commit there.",
 )
-OFFSET_HEADER: Key[str | None] = Key(
+OFFSET_HEADER: Key[OffsetHeader | None] = Key(
     "translation.offset.header",
     None,
-    values.optional(values.text),
+    values.optional(values.offset_header),
     "none",
-    "A header in which the replicator kept the source offset.",
-    use=Use.LATER,
+    "`NAME`, `NAME:binary` or `NAME:text`: the header in which the replicator kept the source"
+    " offset, as 8 bytes (big end first) or as decimal text.",
 )
 EXPECT: Key[str | None] = Key(
     "translation.expect",

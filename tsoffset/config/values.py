@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from tsoffset.model import Isolation
+from tsoffset.model import Isolation, OffsetHeader
 from tsoffset.patterns import split_list
 
 T = TypeVar("T")
@@ -103,6 +103,16 @@ def match(value: str) -> frozenset[str]:
     if "timestamp" in words and words & {"key", "value"} and words <= {"timestamp", "key", "value"}:
         return words
     raise ValueError("must be timestamp, key, value; or timestamp, key; or timestamp, value")
+
+
+def offset_header(value: str) -> OffsetHeader:
+    """`NAME`, `NAME:binary` or `NAME:text`; a name may hold colons itself."""
+    name, colon, form = text(value).rpartition(":")
+    if not colon or form not in ("binary", "text"):
+        name, form = text(value), "binary"
+    if not name:
+        raise ValueError("must be NAME, NAME:binary or NAME:text")
+    return OffsetHeader(name, text=form == "text")
 
 
 def optional(read: Callable[[str], T]) -> Callable[[str], T | None]:

@@ -52,7 +52,11 @@ class KafkaCluster:
         self._topology = Topology(self._connections)
         self._log_offsets = LogOffsets(self._connections, self._topology)
         self._reads = Reads(
-            self._connections, self._topology, self._log_offsets, settings.poll_timeout_ms
+            self._connections,
+            self._topology,
+            self._log_offsets,
+            settings.poll_timeout_ms,
+            settings.offset_header,
         )
         self._groups = Groups(self._connections, self._topology)
         self._committed = CommittedOffsets(self._connections, self._groups)

@@ -30,6 +30,7 @@ from tsoffset.model import (
     Failed,
     Isolation,
     LogRange,
+    OffsetHeader,
     RawStretch,
     ReadFrom,
     Stretch,
@@ -50,18 +51,21 @@ class Reads:
         topology: Topology,
         log_offsets: LogOffsets,
         poll_timeout_ms: int,
+        offset_header: OffsetHeader | None = None,
     ) -> None:
         self.connections = connections
         self.topology = topology
         self.log_offsets = log_offsets
         self.poll_timeout_ms = poll_timeout_ms
+        self.offset_header = offset_header
         self.bytes_read = 0
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
     ) -> dict[ReadFrom, Stretch | Failed]:
         """The stretch of log from each offset on, as `Cluster.read` says."""
-        return _Reading(self, isolation, deadline, Stretch, stretch).answers(requests)
+        decode = partial(stretch, header=self.offset_header)
+        return _Reading(self, isolation, deadline, Stretch, decode).answers(requests)
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline

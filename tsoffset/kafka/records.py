@@ -10,8 +10,14 @@ from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32c
 
-from tsoffset.digests import DIGEST_BYTES, content_digest, header_digest
-from tsoffset.model import Isolation, Record, Stretch, TimestampType
+from tsoffset.digests import DIGEST_BYTES, content_digest, header_digests
+from tsoffset.model import (
+    Isolation,
+    OffsetHeader,
+    Record,
+    Stretch,
+    TimestampType,
+)
 
 # Base offset, length, leader epoch, magic: in the same places in all formats.
 _PREFIX = struct.Struct(">qiib")
@@ -64,13 +70,15 @@ def stretch(
     readable_end: int,
     isolation: Isolation,
     aborted: Aborted = (),
+    header: OffsetHeader | None = None,
 ) -> Stretch | None:
     """What a Fetch from `offset` on answered, as a stretch; None if no whole batch in it goes
     past `offset`.
 
     A batch that is cut off at the end is left out, and so is everything at or past
     `readable_end`. `aborted` are (producer id, first offset) of the aborted transactions;
-    they count where read with READ_COMMITTED.
+    they count where read with READ_COMMITTED. `header` is where the records carry the offsets
+    of their originals.
 
     Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
     later one ends the stretch before it.
@@ -83,7 +91,7 @@ def stretch(
     ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
     aborting: set[int] = set()
     try:
-        for batch in _batches(view):
+        for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
@@ -122,7 +130,7 @@ def stretch(
     )
 
 
-def _batches(view: memoryview) -> Iterator[_Batch]:
+def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[_Batch]:
     position = 0
     while len(view) - position >= _PREFIX.size:
         base_offset, length, _, magic = _PREFIX.unpack_from(view, position)
@@ -132,7 +140,7 @@ def _batches(view: memoryview) -> Iterator[_Batch]:
         if length <= _PREFIX.size - _LENGTH_ENDS:
             raise CorruptRecordError(f"the batch at offset {base_offset} has no content")
         if magic == 2:
-            yield _batch(view[position:end], base_offset)
+            yield _batch(view[position:end], base_offset, header)
         elif magic in (0, 1):
             yield _legacy_batch(view[position:end], base_offset, magic)
         else:
@@ -140,7 +148,7 @@ def _batches(view: memoryview) -> Iterator[_Batch]:
         position = end
 
 
-def _batch(view: memoryview, base_offset: int) -> _Batch:
+def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _Batch:
     if len(view) < _RECORDS_FROM:
         raise CorruptRecordError(f"the batch at offset {base_offset} is too short")
     crc, attributes, last_delta, base_timestamp, max_timestamp, producer_id, _, _, count = (
@@ -161,6 +169,7 @@ def _batch(view: memoryview, base_offset: int) -> _Batch:
                 base_offset,
                 base_timestamp,
                 max_timestamp if append_time else None,
+                header,
             )
         except (IndexError, ValueError, UnicodeError) as error:
             raise _malformed(base_offset) from error
@@ -205,6 +214,7 @@ def _records(
     base_offset: int,
     base_timestamp: int,
     append_timestamp: int | None,
+    header: OffsetHeader | None,
 ) -> list[Record]:
     """The records of a batch of format 2, already unpacked.
 
@@ -265,21 +275,28 @@ def _records(
 
         byte = view[position]
         position += 1
+        source_offset = None
         if byte == 0:
             headers = _NO_HEADERS
         else:
-            headers, position = _headers(view, position, byte)
+            found, position = _headers(view, position, byte)
+            headers = header_digests(found)
+            if header is not None:
+                source_offset = header.of(found)
         if position != record_end:
             raise ValueError("a record does not end where its length says")
-        records.append(Record(offset, timestamp if timestamp >= 0 else None, key, value, headers))
+        stamp = timestamp if timestamp >= 0 else None
+        records.append(Record(offset, stamp, key, value, headers, source_offset))
     if position != len(view):
         raise ValueError("bytes are left after the last record")
     return records
 
 
-def _headers(view: memoryview, position: int, byte: int) -> tuple[frozenset[bytes], int]:
+def _headers(
+    view: memoryview, position: int, byte: int
+) -> tuple[list[tuple[str, bytes | None]], int]:
     count, position = _varint_from(view, position, byte)
-    found = set()
+    found = []
     for _ in range(count):
         size, position = _varint(view, position)
         name = bytes(view[position : position + size])
@@ -290,8 +307,8 @@ def _headers(view: memoryview, position: int, byte: int) -> tuple[frozenset[byte
             value = bytes(view[position : position + size])
             position += size
         # A name that is no UTF-8 is told apart from others all the same.
-        found.add(header_digest(name.decode("utf-8", "backslashreplace"), value))
-    return frozenset(found), position
+        found.append((name.decode("utf-8", "backslashreplace"), value))
+    return found, position
 
 
 def _varint(view: memoryview, position: int) -> tuple[int, int]:

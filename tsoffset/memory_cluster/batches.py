@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.model import Isolation, Record, Stretch, TimestampType
+from tsoffset.model import (
+    Isolation,
+    OffsetHeader,
+    Record,
+    Stretch,
+    TimestampType,
+)
 
 _BATCH_HEADER_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 8
@@ -39,6 +45,7 @@ class Batch:
     control: bool = False
     producer: int | None = None
     aborted: bool = False
+    offset_header: OffsetHeader | None = None
     size: int = field(init=False)
     max_timestamp_ms: int = field(init=False)
     _stretches: dict[Isolation, Stretch] = field(init=False, default_factory=dict)
@@ -81,6 +88,7 @@ class Batch:
                 content_digest(message.key),
                 content_digest(message.value),
                 header_digests(message.headers),
+                None if self.offset_header is None else self.offset_header.of(message.headers),
             )
             for (offset, message), (_, timestamp) in zip(
                 self.messages, self.timestamps(), strict=True

@@ -24,6 +24,7 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
+    OffsetHeader,
     PartitionDescription,
     RawStretch,
     ReadFrom,
@@ -54,8 +55,10 @@ class MemoryCluster(Cluster):
         brokers: int = 1,
         max_metadata_length: int = 4096,
         clock: Clock | None = None,
+        offset_header: OffsetHeader | None = None,
     ) -> None:
         self._alias = alias
+        self._offset_header = offset_header
         self._brokers = brokers
         self._max_metadata_length = max_metadata_length
         self._topics: dict[str, MemoryTopic] = {}
@@ -87,7 +90,12 @@ class MemoryCluster(Cluster):
             str(uuid5(NAMESPACE_OID, name)),
             [
                 MemoryPartition(
-                    PartitionLog(timestamp_type, first_offset=first_offset, clock=self.clock),
+                    PartitionLog(
+                        timestamp_type,
+                        first_offset=first_offset,
+                        clock=self.clock,
+                        offset_header=self._offset_header,
+                    ),
                     leader=number % self._brokers,
                 )
                 for number in range(partitions)

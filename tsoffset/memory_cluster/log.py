@@ -9,6 +9,7 @@ from tsoffset.memory_cluster.batches import NO_TIMESTAMP, Batch, Message
 from tsoffset.model import (
     Failed,
     Isolation,
+    OffsetHeader,
     RawRecord,
     RawStretch,
     Stretch,
@@ -51,8 +52,10 @@ class PartitionLog:
         *,
         first_offset: int = 0,
         clock: Clock | None = None,
+        offset_header: OffsetHeader | None = None,
     ) -> None:
         self.timestamp_type = timestamp_type
+        self.offset_header = offset_header
         self.clock = clock or Clock()
         self._start = first_offset
         self._end = first_offset
@@ -278,6 +281,7 @@ class PartitionLog:
                     self.timestamp_type,
                     self.clock.now_ms,
                     producer=producer,
+                    offset_header=self.offset_header,
                 )
             )
         if producer is not None and messages:

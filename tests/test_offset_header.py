@@ -1,0 +1,99 @@
+"""A header in which the replicator kept the source offset (`translation.offset.header`)."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.replication_model import NOW_MS, SOURCE, TARGET
+from tests.translating import flow
+from tsoffset.memory_cluster import MemoryCluster, Message
+from tsoffset.model import OffsetHeader, Outcome, Precision, Translated
+from tsoffset.settings import TranslationSettings
+from tsoffset.sync import PartitionWork, translate_partitions
+
+BINARY, TEXT = OffsetHeader("origin"), OffsetHeader("origin", text=True)
+
+
+def written(header: OffsetHeader, offset: int) -> bytes:
+    return b"%d" % offset if header.text else offset.to_bytes(8, "big")
+
+
+class Mirror:
+    """Records that nothing tells apart but the header that the replicator adds."""
+
+    def __init__(self, header: OffsetHeader, *, records: int = 60) -> None:
+        self.header = header
+        self.source_cluster = MemoryCluster("A")
+        self.target_cluster = MemoryCluster("B", offset_header=header)
+        self.source_cluster.create_topic(SOURCE.topic)
+        self.target_cluster.create_topic(TARGET.topic)
+        self.source = self.source_cluster.log(SOURCE.topic)
+        self.target = self.target_cluster.log(TARGET.topic)
+        self.source.append([Message(NOW_MS, b"k", b"v")] * records, batch_size=5)
+
+    def copy(self, start: int, end: int, *, says: int = 0) -> "Mirror":
+        """Copy a stretch; the header is off by `says`."""
+        for offset in range(start, end):
+            value = written(self.header, offset + says)
+            self.target.append([Message(NOW_MS, b"k", b"v", (("origin", value),))])
+        return self
+
+    def outcome(self, committed: int, header: OffsetHeader | None) -> Outcome:
+        settings = replace(flow(), translation=TranslationSettings(offset_header=header))
+        work = PartitionWork(SOURCE, TARGET, (committed,), remote_name=True)
+        [position] = translate_partitions(
+            settings, self.source_cluster, self.target_cluster, [work]
+        )
+        return position.translation.outcome
+
+
+@pytest.mark.parametrize("header", [BINARY, TEXT])
+@pytest.mark.parametrize("committed", [0, 1, 29, 30, 58])
+def test_a_header_tells_records_apart_that_nothing_else_does(
+    header: OffsetHeader, committed: int
+) -> None:
+    """Sixty records of one timestamp, key and value, of which every third was left out: each
+    position resumes at the first copy of what the group has yet to read."""
+    mirror = Mirror(header)
+    for start in range(0, 60, 3):
+        mirror.copy(start, start + 2)
+    outcome = mirror.outcome(committed, header)
+    assert isinstance(outcome, Translated), outcome
+    assert outcome.precision is Precision.EXACT
+    copied = [offset for offset in range(60) if offset % 3 < 2]
+    assert outcome.same_from <= sum(offset < committed for offset in copied) <= outcome.same_to
+
+
+def test_the_first_copy_of_a_repeat_counts_by_its_header() -> None:
+    """0..49 and 20..24 again: behind the second copy of 22 the records 25..49 would not come."""
+    mirror = Mirror(BINARY).copy(0, 50).copy(20, 25)
+    outcome = mirror.outcome(22, BINARY)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset == 22
+
+
+def test_a_header_of_another_hop_is_not_believed() -> None:
+    """Where the record that the header names has another content, content decides."""
+    mirror = Mirror(BINARY, records=0)
+    mirror.source.append([Message(NOW_MS + n, b"k", b"%d" % n) for n in range(40)], batch_size=5)
+    mirror.target.append(
+        [
+            Message(NOW_MS + n, b"k", b"%d" % n, (("origin", written(BINARY, n + 7)),))
+            for n in range(40)
+        ],
+        batch_size=5,
+    )
+    for committed in range(0, 41, 4):
+        outcome = mirror.outcome(committed, BINARY)
+        assert isinstance(outcome, Translated), (committed, outcome)
+        assert outcome.target_offset == committed
+
+
+def test_records_without_the_header_are_nobodys_copies() -> None:
+    """Records of others lie between the copies; they are passed over."""
+    mirror = Mirror(BINARY).copy(0, 20)
+    mirror.target.append([Message(NOW_MS, b"k", b"v")] * 7)
+    mirror.copy(20, 60)
+    outcome = mirror.outcome(33, BINARY)
+    assert isinstance(outcome, Translated)
+    assert (outcome.target_offset, outcome.precision) == (40, Precision.EXACT)
