@@ -19,7 +19,13 @@ from tsoffset.commands.check import Checked, Finding, Severity, check
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
 from tsoffset.embedded import EmbeddedBroker
 from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
-from tsoffset.model import CommittedOffset, LogRange, TimestampType, TopicPartition
+from tsoffset.model import (
+    CommittedOffset,
+    LogRange,
+    OffsetHeader,
+    TimestampType,
+    TopicPartition,
+)
 from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
@@ -110,7 +116,7 @@ def of_copies(result: Checked) -> dict[str, Finding]:
     return {
         finding.subject: finding
         for finding in result.findings
-        if finding.subject.startswith(("topic ", "samples", "headers"))
+        if finding.subject.startswith(("topic ", "samples", "header"))
     }
 
 
@@ -379,6 +385,40 @@ def test_no_content_is_told() -> None:
     for content in ("key 1", "value 1", "schema", "eu-", "trace", "copied-by", "\\x"):
         assert content not in text
     assert source.asked(Verb.READ_RAW) == target.asked(Verb.READ_RAW) == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "severity", "words"),
+    [
+        (lambda offset: b"%d" % offset, OK, "the source's offset in 4 of 4 sampled copies"),
+        (
+            lambda offset: b"%d" % (offset + 1),
+            WARNING,
+            "0 of 4 sampled copies, another number in 4",
+        ),
+        (lambda offset: offset.to_bytes(8, "big"), WARNING, "0 of 4 sampled copies"),
+    ],
+)
+def test_the_header_of_the_source_offset_is_looked_at(
+    written: Callable[[int], bytes], severity: Severity, words: str
+) -> None:
+    """With translation.offset.header: whether copies have it, and in the form that is configured;
+    where not, the remedy names the key."""
+    header = OffsetHeader("origin", text=True)
+    source, target = MemoryCluster("A"), MemoryCluster("B", offset_header=header)
+    source.create_topic("orders")
+    target.create_topic("A.orders")
+    source.log("orders").append(records(100), batch_size=10)
+    target.log("A.orders").append(
+        replace(message, headers=(("origin", written(offset)),))
+        for offset, message in source.log("orders").messages()
+    )
+    source.group("billing").offsets[TopicPartition("orders", 0)] = CommittedOffset(50)
+    settings = flow(translation=TranslationSettings(offset_header=header))
+    finding = of_copies(checked(source, target, settings))["header origin"]
+    assert finding.severity is severity
+    assert words in finding.finding
+    assert ("translation.offset.header" in (finding.remedy or "")) == (severity is WARNING)
 
 
 # --- real brokers ---------------------------------------------------------------------------

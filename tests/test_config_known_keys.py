@@ -1,14 +1,17 @@
 """The table of keys: real files make no noise, and the documentation says what holds."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.configured import resolved
+from tests.configured import resolved, two_clusters
 from tsoffset.config import Configuration
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.flow_keys import FLOW_KEYS
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key
+from tsoffset.config.review import is_security
+from tsoffset.embedded.process import JavaProcess
 
 ROOT = Path(__file__).parent.parent
 
@@ -205,3 +208,29 @@ def test_no_key_is_listed_twice():
     """One key, one meaning."""
     names = [key.name for key in (*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS, *ACCEPTED_KEYS)]
     assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("client", "class_name"),
+    [
+        ("consumer", "consumer.ConsumerConfig"),
+        ("producer", "producer.ProducerConfig"),
+        ("admin", "admin.AdminClientConfig"),
+    ],
+)
+def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
+    """What Kafka's clients themselves list as their settings draws no warning after a cluster's
+    alias, nor after that of a client."""
+    listing = JavaProcess("listing", [f"org.apache.kafka.clients.{class_name}"], directory=tmp_path)
+    assert listing.run(timeout_seconds=60) == 0
+    page = listing.log_path.read_text(encoding="utf-8")
+    # Those that are read, so that a value would have to be right, are known for certain.
+    read = {"isolation.level", *(key.name for key in CLUSTER_KEYS)}
+    names = {
+        name
+        for name in re.findall(r'href="#[a-z]+configs_([^"]+)"', page)
+        if name not in read and not is_security(name, value=None)
+    }
+    assert len(names) > 10
+    assert two_clusters(*(f"B.{client}.{name} = 1" for name in sorted(names))).warnings == ()

@@ -37,6 +37,7 @@ def sampled_copies(
         else:
             yield from _of_topic(flow, sampled, torn=torn)
     yield from _headers(flow, samples)
+    yield from _offset_header(flow, samples)
     yield from _summary(flow, samples, topics)
 
 
@@ -136,6 +137,28 @@ def _headers(flow: FlowSettings, samples: Sequence[SampledTopic]) -> Iterator[Fi
             f"differ in {counted(number, 'sampled record')} ({names(topics)}): they decide no "
             "match",
         )
+
+
+def _offset_header(flow: FlowSettings, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
+    """Whether copies hold their originals' offsets where the configuration says so."""
+    header = flow.translation.offset_header
+    copies = [copy for sampled in samples for copy in sampled.copies]
+    if header is None or not copies:
+        return
+    right = sum(copy.header_agrees is True for copy in copies)
+    wrong = sum(copy.header_agrees is False for copy in copies)
+    severity, remedy = Severity.OK, None
+    words = f"the source's offset in {right} of {len(copies)} sampled copies"
+    if wrong:
+        words += f", another number in {wrong}"
+    if right < len(copies):
+        severity = Severity.WARNING
+        remedy = (
+            f"correct {flow.name}.translation.offset.header (name, and binary or text), or leave "
+            "it out: content proves translations without it, too"
+        )
+    name = f"header {header.name}"
+    yield Finding(severity, flow.name, flow.target.alias, name, words, remedy)
 
 
 def _summary(flow: FlowSettings, samples: Sequence[SampledTopic], topics: int) -> Iterator[Finding]:

@@ -41,13 +41,15 @@ class Part(StrEnum):
 class Copy:
     """What was found of one sampled record: in which parts its copy differs from it.
 
-    `keyless` and `empty` say that the record has no key, no value.
+    `keyless` and `empty` say that the record has no key, no value. `header_agrees` is whether
+    the configured header holds the record's offset; None where the copy has no such header.
     """
 
     differs: frozenset[Part]
     headers_differ: bool
     keyless: bool = False
     empty: bool = False
+    header_agrees: bool | None = None
 
 
 @dataclass(slots=True)
@@ -133,6 +135,7 @@ def copy_of(original: Record, copy: Record) -> Copy:
         original.headers != copy.headers,
         original.key is None,
         original.value is None,
+        None if copy.source_offset is None else copy.source_offset == original.offset,
     )
 
 
