@@ -131,7 +131,7 @@ class Application:
         if self._chance.random() < 0.04:
             self._begin_again()
         polled = self._consumer.poll(
-            timeout_ms=100, max_records=self._chance.choice((1, 10, 60, 300))
+            timeout_ms=30, max_records=self._chance.choice((1, 10, 60, 300))
         )
         for place, records in polled.items():
             for record in records:

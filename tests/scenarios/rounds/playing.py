@@ -155,8 +155,9 @@ def _until_the_moment(
         match chance.choices(("write", "process", "rest"), (5, 7, 1))[0]:
             case "write":
                 writer.write()
-            case "process" if running:
-                chance.choice(running).step()
+            case "process":
+                for one in running:
+                    one.step()
             case "rest" if syncing.going_on:
                 syncing.another()
 
