@@ -327,7 +327,7 @@ class _Position:
         if (
             target.next_known(target.start) == copy
             and equals[0] >= self.offset
-            and (yield from self.pairs.twins.unmistakable(original, copy, among=equals))
+            and (yield from self.pairs.twins.earliest_equal(original, copy)) >= self.offset
         ):
             return 0
         # Some of what is left may be copies of records before C.

@@ -59,11 +59,12 @@ class Twins:
         return self.equals.equal(after, copy_after) or (yield from self._same_before(record, copy))
 
     def _begins_later(self, record: Record, copy: Record) -> bool:
-        """True where nothing is left on the target that the copy could be out of order with,
-        while the source has records before its own."""
+        """True where nothing is left on a trimmed target that the copy could be out of order
+        with, while the source has records before its own."""
         source, target = self.evidence.source, self.evidence.target
         return (
-            target.covered_from(copy.offset) <= target.start
+            target.start > 0
+            and target.covered_from(copy.offset) <= target.start
             and target.previous_known(copy.offset) is None
             and not (
                 source.covered_from(record.offset) <= source.start
@@ -141,20 +142,18 @@ class Twins:
             return record.offset
         source, target = self.evidence.source, self.evidence.target
         identity = source.identity(record)
-        equals = source.equals(identity)
-        if equals[0] < record.offset:
-            return equals[0]
-        before = source.previous_known(record.offset)
-        after = source.next_known(record.offset + 1)
-        beside = self.equals.equal(after, target.next_known(copy.offset + 1))
-        if len(target.equals(identity)) > 1 and not beside:
-            beside = yield from self._same_before(record, copy)
-            if not beside:
-                # The copy may be of an equal record that the source no longer has.
-                return source.start
-        at_start = before is None and source.covered_from(record.offset) <= source.start
-        if at_start or self._as_far_as_a_pair(record, copy):
-            return record.offset
+        if source.equals(identity)[0] == record.offset:
+            before = source.previous_known(record.offset)
+            after = source.next_known(record.offset + 1)
+            beside = self.equals.equal(after, target.next_known(copy.offset + 1))
+            if len(target.equals(identity)) > 1 and not beside:
+                beside = yield from self._same_before(record, copy)
+                if not beside:
+                    # The copy may be of an equal record that the source no longer has.
+                    return source.start
+            at_start = before is None and source.covered_from(record.offset) <= source.start
+            if at_start or self._as_far_as_a_pair(record, copy):
+                return record.offset
         # An earlier equal record has the same timestamp: none lies below the time lookup. But
         # that none is answered proves nothing.
         first = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms or 0)
