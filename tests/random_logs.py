@@ -33,7 +33,7 @@ class Kind:
     restarts go back, as a share of the log (0: up to 14 records); `unfinished_repeats` counts
     those under way at the end. `compacted_between`: cleaners and retention run between the
     replicator's runs, too. `begins_late`: the first run starts inside the log, the second at
-    its beginning. `rewrites`: values are changed on the way.
+    its beginning. `rewrites`: `values` or `keys` are changed on the way.
     """
 
     records: int = 60
@@ -51,7 +51,7 @@ class Kind:
     transactions: bool = False
     open_transaction: bool = False
     dropped: float = 0.0
-    rewrites: bool = False
+    rewrites: str = ""
     gap: bool = False
     repeats: int = 0
     rewind: float = 0.0
@@ -66,10 +66,17 @@ class Kind:
     target_trimmed: float = 0.0
     isolation: Isolation = Isolation.READ_UNCOMMITTED
 
+    @property
+    def match(self) -> frozenset[str]:
+        """What the replicator leaves as it was, for `translation.match`."""
+        return frozenset({"timestamp", "key", "value"}) - {self.rewrites.removesuffix("s")}
+
 
 def _messages(kind: Kind, rng: random.Random) -> Iterable[tuple[int, Message]]:
     """Messages, each with the time at which it is written."""
-    at, written, retried = NOW_MS, [], []
+    at = NOW_MS
+    written: list[Message] = []
+    retried: list[Message] = []
     for number in range(kind.records):
         if not retried and len(written) > 1 and rng.random() < kind.couples:
             first = max(0, len(written) - rng.randrange(2, 14))

@@ -7,6 +7,7 @@ by it. `build` makes one from a `Kind` and a seed, the same for the same seed.
 
 import random
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,14 +25,16 @@ TARGET = TopicPartition("A.orders", 0)
 class World:
     """One partition on both sides, with the truth of where each target record came from.
 
-    `runs` are the replicator's lives: what each copied, as (source offset, target offset), in
-    order. `left_out` are source offsets that it never copies; it has read the source up to
-    `reached`. What the truth says is computed once: do not change the logs after asking.
+    `written` is what the source has ever held. `runs` are the replicator's lives: what each
+    copied, as (source offset, target offset), in order. `left_out` are source offsets that it
+    never copies; it has read the source up to `reached`. What the truth says is computed once:
+    do not change the logs after asking.
     """
 
     source_cluster: MemoryCluster
     target_cluster: MemoryCluster
     kind: Kind
+    written: dict[int, Message] = field(default_factory=dict)
     runs: list[list[tuple[int, int]]] = field(default_factory=list)
     reached: int = 0
     left_out: set[int] = field(default_factory=set)
@@ -100,6 +103,23 @@ class World:
         """Judged as if the source died now: copies still to be made do not help."""
         return target_offset <= self.true_position(committed)
 
+    def loses_content(self, committed: int, target_offset: int) -> bool:
+        """True where a record from `committed` on lies only below the target offset, and no equal
+        one was read before `committed` or lies at or after the target offset."""
+        if self.is_safe(committed, target_offset):
+            return False
+        held = {
+            self._identity(self.written[origin])
+            for copy, origin in self.copies
+            if copy >= target_offset
+        }
+        held |= {self._identity(self.written[origin]) for origin in self.data if origin < committed}
+        return any(
+            self._identity(self.written[origin]) not in held
+            for copy, origin in self.copies
+            if origin >= committed and copy < target_offset
+        )
+
     @cached_property
     def _first_images(self) -> list[tuple[int, int]]:
         """(target offset, source offset) of all first images that are there, ascending."""
@@ -133,14 +153,59 @@ class World:
         )
         return again + bisect_left(self._to_come, committed)
 
+    def resumes_differ(self, committed: int, low: int, high: int) -> bool:
+        """True where a consumer that resumes at `low` gets a first image of a record from
+        `committed` on, or one that it has read, which it does not get from `high` on."""
+        ahead = {origin for copy, origin in self.copies if copy >= high}
+        return any(
+            origin not in ahead or origin < committed
+            for copy, origin in self._first_images
+            if low <= copy < high
+        )
+
+    @cached_property
+    def mistakable(self) -> set[int]:
+        """Source offsets of lost records that have an equal one which is still there."""
+        present = {self._identity(self.written[offset]) for offset in self.data}
+        lost = self.written.keys() - set(self.data)
+        return {offset for offset in lost if self._identity(self.written[offset]) in present}
+
+    def _identity(self, message: Message) -> tuple[object, ...]:
+        return tuple(
+            value
+            for name, value in (
+                ("timestamp", message.timestamp_ms),
+                ("key", message.key),
+                ("value", message.value),
+            )
+            if name in self.kind.match
+        )
+
+    def beside_mistakable_copy(self, target_offset: int) -> bool:
+        """True where the target's record at the offset, or the last one before it, is a copy of
+        a record that the source has lost and that equals one which it still has: nobody can
+        tell them apart."""
+        copies = [offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)]
+        at = bisect_left(copies, target_offset)
+        return any(
+            self.origins.get(copy) in self.mistakable for copy in copies[max(0, at - 1) : at + 1]
+        )
+
     def first_images(self, start: int, end: int) -> list[int]:
         """Target offsets in [start, end) that hold the first image of a record that the source
         still has."""
         return [copy for copy, _ in self._first_images if start <= copy < end]
 
 
-def build(kind: Kind, seed: int) -> World:
-    """A random world of this kind; the same for the same seed."""
+Look = Callable[["World"], None]
+
+
+def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
+    """A random world of this kind; the same for the same seed.
+
+    `look` is shown the world whenever a run of the replicator has ended, before cleaners and
+    retention come; it must not ask for the truth yet.
+    """
     rng = random.Random(seed)
     clock = Clock(NOW_MS)
     source, target = MemoryCluster("A", clock=clock), MemoryCluster("B", clock=clock)
@@ -148,9 +213,10 @@ def build(kind: Kind, seed: int) -> World:
     target.create_topic(TARGET.topic, first_offset=rng.choice((0, 0, rng.randrange(50))))
     world = World(source, target, kind)
     write(world.source, kind, rng)
+    world.written = dict(world.source.messages(kind.isolation))
     if kind.source_trimmed and rng.random() < 0.5:
         _trim(world.source, kind.source_trimmed * rng.random())
-    _Replicator(world, rng).work()
+    _Replicator(world, rng, look).work()
     _clean(world, rng)
     if kind.source_trimmed:
         _trim(world.source, kind.source_trimmed * rng.random())
@@ -206,8 +272,9 @@ def _trim(log: PartitionLog, share: float) -> None:
 class _Replicator:
     """Copies in order, and begins again further back when it is restarted."""
 
-    def __init__(self, world: World, rng: random.Random) -> None:
+    def __init__(self, world: World, rng: random.Random, look: Look | None) -> None:
         self.world = world
+        self.look = look
         self.kind = world.kind
         self.rng = rng
         self.source, self.target = world.source, world.target
@@ -231,6 +298,8 @@ class _Replicator:
         for end in [*ends, stop]:
             self._run(at, end)
             world.reached = max(world.reached, end)
+            if self.look is not None:
+                self.look(world)
             at = self._restart(end)
             if kind.begins_late:
                 at, world.reached = start, start
@@ -284,8 +353,10 @@ class _Replicator:
             run.extend((offset, first + n) for n, (offset, _) in enumerate(part))
 
     def _changed(self, message: Message) -> Message:
-        if self.kind.rewrites:
+        if self.kind.rewrites == "values":
             message = replace(message, value=b"schema 7 " + (message.value or b""))
+        if self.kind.rewrites == "keys":
+            message = replace(message, key=b"tenant 7 " + (message.key or b""))
         if self.kind.headers:
             message = replace(message, headers=(*message.headers, ("hop", b"A")))
         return message

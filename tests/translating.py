@@ -1,16 +1,32 @@
 """Translating positions of a random world, as `tsoffset.sync` does."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import structlog
 
 from tests.replication_model import SOURCE, TARGET, World
-from tsoffset.model import Failed, Isolation, Translated
+from tsoffset.cluster import Cluster
+from tsoffset.evidence import Answer, Question
+from tsoffset.model import (
+    Failed,
+    FirstAtTime,
+    Isolation,
+    LogRange,
+    Outcome,
+    ReadFrom,
+    Stretch,
+    TimedOffset,
+    TopicPartition,
+    Translated,
+)
 from tsoffset.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
+from tsoffset.sync import Observe, PartitionWork, translate_partitions, translate_remembering
 
 
 def flow(
@@ -28,30 +44,134 @@ def flow(
     )
 
 
-def translations(
+@dataclass(frozen=True)
+class Way:
+    """How positions are translated: what may change cost and precision, never safety.
+
+    `slices` says which are asked together: `all` of them, each `alone`, or `some` in random
+    order. `cut` is how many offsets a batch holds at most, on both sides (None: as written).
+    `name` says what the target's name tells: that it is a `replica`, nothing (the `same` name,
+    under Identity), or that it is the `original` (failback).
+    """
+
+    slices: str = "all"
+    settings: TranslationSettings = field(default_factory=TranslationSettings)
+    cut: int | None = None
+    name: str = "replica"
+
+
+def sliced(offsets: Sequence[int], way: Way, rng: random.Random) -> list[list[int]]:
+    """The positions in the slices in which they are asked."""
+    if way.slices == "all":
+        return [list(offsets)]
+    if way.slices == "alone":
+        return [[offset] for offset in offsets]
+    shuffled = rng.sample(list(offsets), len(offsets))
+    size = rng.randrange(2, 10)
+    return [shuffled[at : at + size] for at in range(0, len(shuffled), size)]
+
+
+def outcomes(
     world: World,
     offsets: Sequence[int],
-    settings: TranslationSettings | None = None,
+    way: Way | None = None,
     *,
-    remote_name: bool = True,
-) -> dict[int, Translated]:
-    """The answers for these positions, asked together; a position without one is left out.
+    observe: Observe | None = None,
+) -> dict[int, Outcome]:
+    """What becomes of these positions, asked together.
 
-    Where the world's replicator rewrites values, they do not count for a match.
+    What the world's replicator rewrites does not count for a match.
     """
-    settings = settings or TranslationSettings()
-    if world.kind.rewrites:
-        settings = replace(settings, match=frozenset({"timestamp", "key"}))
-    work = PartitionWork(SOURCE, TARGET, tuple(offsets), remote_name=remote_name)
+    way = way or Way()
+    source: Cluster = world.source_cluster
+    target: Cluster = world.target_cluster
+    if way.cut is not None:
+        source = cast(Cluster, _Recut(source, way.cut))
+        target = cast(Cluster, _Recut(target, way.cut))
+    found = translate_partitions(
+        _flow(world, way), source, target, [_work(offsets, way)], observe=observe
+    )
+    return {position.offset: position.translation.outcome for position in found}
+
+
+def _flow(world: World, way: Way) -> FlowSettings:
+    return flow(world.isolation, replace(way.settings, match=world.kind.match))
+
+
+def _work(offsets: Sequence[int], way: Way, memory: PartitionMemory | None = None) -> PartitionWork:
+    return PartitionWork(
+        SOURCE, TARGET, tuple(offsets), way.name == "replica", way.name == "original", memory
+    )
+
+
+def translations(
+    world: World, offsets: Sequence[int], way: Way | None = None
+) -> dict[int, Translated]:
+    """The answers for these positions, asked together; a position without one is left out."""
     found = {}
-    for position in translate_partitions(
-        flow(world.isolation, settings), world.source_cluster, world.target_cluster, [work]
-    ):
-        outcome = position.translation.outcome
+    for offset, outcome in outcomes(world, offsets, way).items():
         assert not isinstance(outcome, Failed), outcome
         if isinstance(outcome, Translated):
-            found[position.offset] = outcome
+            found[offset] = outcome
     return found
+
+
+def conversation(world: World, committed: int, way: Way) -> list[tuple[Question, Answer]]:
+    """All that this position asks when it is translated alone, with the answers."""
+    said: list[tuple[Question, Answer]] = []
+    outcomes(world, [committed], way, observe=lambda _, *both: said.append(both))
+    return said
+
+
+def remembering(
+    world: World, offsets: Sequence[int], way: Way, memory: PartitionMemory | None
+) -> tuple[dict[int, Translated], PartitionMemory | None, int]:
+    """The answers of a cycle that remembers the one before, what it leaves to the next, and how
+    many positions it recalled."""
+    done = translate_remembering(
+        _flow(world, way),
+        world.source_cluster,
+        world.target_cluster,
+        [_work(offsets, way, memory)],
+    )
+    found = {position.offset: position.translation.outcome for position in done.positions}
+    answers = {offset: it for offset, it in found.items() if isinstance(it, Translated)}
+    return answers, next(iter(done.memories), None), done.cost.recalled
+
+
+class _Recut:
+    """A cluster as if its producers had written smaller batches: what a read answers ends at
+    the next multiple of `cut`, and begins at the one before the offset asked for."""
+
+    def __init__(self, cluster: Cluster, cut: int) -> None:
+        self._cluster = cluster
+        self._cut = cut
+
+    def log_ranges(
+        self, partitions: Collection[TopicPartition], isolation: Isolation
+    ) -> Mapping[TopicPartition, LogRange | Failed]:
+        return self._cluster.log_ranges(partitions, isolation)
+
+    def first_at_times(
+        self, requests: Collection[FirstAtTime], isolation: Isolation
+    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
+        return self._cluster.first_at_times(requests, isolation)
+
+    def read(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, Stretch | Failed]:
+        answers = self._cluster.read(requests, isolation)
+        return {
+            request: stretch if isinstance(stretch, Failed) else self._piece(request, stretch)
+            for request, stretch in answers.items()
+        }
+
+    def _piece(self, request: ReadFrom, stretch: Stretch) -> Stretch:
+        batch = request.offset // self._cut * self._cut
+        start = max(stretch.start, batch)
+        end = min(stretch.end, batch + self._cut)
+        records = tuple(record for record in stretch.records if start <= record.offset < end)
+        return replace(stretch, start=start, end=end, records=records)
 
 
 def silence_logs() -> None:

@@ -59,7 +59,7 @@ KINDS: dict[str, Kind] = {
     "trimmed on both sides": Kind(source_trimmed=0.5, target_trimmed=0.5),
     "a mirror that lags": Kind(lag=0.6),
     "records of others on the target": Kind(foreign=0.3),
-    "a replicator that rewrites values": Kind(rewrites=True),
+    "a replicator that rewrites values": Kind(rewrites="values"),
     "everything at once": EVERYTHING,
     "everything, ending inside a repeat": replace(EVERYTHING, unfinished_repeats=1),
     "everything, with 30 % twins": replace(EVERYTHING, twins=0.3),
