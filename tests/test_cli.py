@@ -17,7 +17,7 @@ from tsoffset.model import OutcomeKind, Reason
 from tsoffset.output import Tally
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
-FLOW_COMMANDS = ("check", *CYCLE_COMMANDS)
+FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "compare")
 
 
 @pytest.fixture
@@ -51,6 +51,14 @@ def test_each_command_explains_itself_with_examples(command: str) -> None:
     assert result.exit_code == 0
     assert f"  tsoffset {command}" in result.output
     assert "Examples:" in result.output
+
+
+@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare"])
+def test_each_exit_status_is_named(command: str) -> None:
+    """Help of a command that ends by itself has all statuses, that of Ctrl-C too."""
+    lines = invoke(command, "--help").output.partition("Exit status:")[2].split("\n")
+    named = [line.split()[0] for line in lines if line.strip()]
+    assert named == ["0", "1", "2", "3", "130"]
 
 
 @pytest.mark.parametrize("command", FLOW_COMMANDS)

@@ -4,14 +4,16 @@ import io
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.invoking import invoke
+from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare import Compared, ComparedPair, Verdict, Whose, compare
@@ -27,7 +29,7 @@ from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.selection import Selection
 from tsoffset.embedded.ports import free_port
-from tsoffset.memory_cluster import Message, Verb
+from tsoffset.memory_cluster import Message, Verb, mirror_partition
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -256,7 +258,7 @@ def test_a_deleted_checkpoint_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"),
+    ("naming", "name"),
     [
         ({"replication.policy.separator": "_"}, "A_checkpoints_internal"),
         (
@@ -268,10 +270,10 @@ def test_a_deleted_checkpoint_is_none() -> None:
         ),
     ],
 )
-def test_the_topics_name_is_the_policys(settings: dict[str, str], name: str) -> None:
+def test_the_topics_name_is_the_policys(naming: dict[str, str], name: str) -> None:
     """The separator is part of it, unless internal topics are left out of that."""
     policy = DefaultReplicationPolicy()
-    policy.configure(settings)
+    policy.configure(naming)
     estate = Estate()
     estate.write("orders")
     estate.mirror("orders", "A_orders")
@@ -371,6 +373,62 @@ def test_past_a_bounded_translation_nothing_is_proven() -> None:
     pair = the_pair(estate)
     assert pair.verdict is Verdict.BEYOND
     assert pair.message is not None
+
+
+@pytest.mark.parametrize("position", [50, 55, 58, 60])
+def test_what_the_replicator_repeated_is_not_skipped(position: int) -> None:
+    """A target `0..60, 50..100`: a checkpoint at the second copy of the next record skips
+    nothing; one record further on it does."""
+    estate = Estate()
+    estate.write("orders", 101)
+    source, target = estate["A"].log("orders"), estate["B"]
+    target.create_topic("A.orders")
+    log = target.log("A.orders")
+    mirror_partition(source, log, end=61, batch_size=7)
+    mirror_partition(source, log, start=50, batch_size=7)
+    estate.commit("billing", "orders", position)
+    second = 61 + position - 50
+    checkpoint(estate, "billing", position, second)
+    pair = the_pair(estate)
+    assert pair.ours == position
+    assert judged(pair) == (Verdict.BEYOND, 0)
+    assert "repeated" in (pair.message or "")
+    checkpoint(estate, "billing", position, second + 1)
+    assert judged(the_pair(estate)) == (Verdict.UNSAFE, second + 1 - position)
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_unsafe_and_safe_checkpoints_are_told_apart(data: st.DataObject) -> None:
+    """On logs with repeats and any checkpoint: `unsafe` only where some unread record has no
+    copy at or behind it; `equal` and `reread` only where each has one; and where all is
+    looked through, `beyond` of an exact translation only where nothing is lost."""
+    estate = Estate()
+    number = data.draw(st.integers(5, 40))
+    estate.write("orders", number)
+    estate["B"].create_topic("A.orders")
+    log = estate["B"].log("A.orders")
+    reached, copies = 0, []
+    while reached < number:
+        start = data.draw(st.integers(0, reached))
+        end = data.draw(st.integers(start + 1, number))
+        mirror_partition(estate["A"].log("orders"), log, start=start, end=end, batch_size=3)
+        copies += range(start, end)
+        reached = max(reached, end) if start <= reached else reached
+        if len(copies) > 120:
+            break
+    position = data.draw(st.integers(0, number))
+    theirs = data.draw(st.integers(0, len(copies)))
+    estate.commit("billing", "orders", position)
+    checkpoint(estate, "billing", position, theirs)
+    pair = the_pair(estate)
+    unread = set(copies) & set(range(position, number))
+    lost = unread - set(copies[theirs:])
+    exact = pair.ours_precision is Precision.EXACT
+    if pair.verdict is Verdict.UNSAFE:
+        assert lost
+    elif exact or pair.verdict is not Verdict.BEYOND:
+        assert not lost
 
 
 def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
@@ -628,8 +686,8 @@ def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not() -> None:
     estate.clusters["C"] = Estate("C")["C"]
     estate["C"].unreachable = True
     other = flow("A", "C")
-    settings = Settings((other, flow()), ("A", "B", "C"))
-    first, second = compare((other, flow()), connecting(estate), settings=settings)
+    both = Settings((other, flow()), ("A", "B", "C"))
+    first, second = compare((other, flow()), connecting(estate), settings=both)
     assert (first.exit_status, second.exit_status) == (3, 0)
     assert len(second.pairs) == 8
 
@@ -655,3 +713,13 @@ def test_a_failed_commit_fails_its_pair_alone() -> None:
     found = comparison(estate)
     assert found.exit_status == 1
     assert {p.group for p in found.pairs if p.verdict is Verdict.FAILED} == {"billing"}
+
+
+def test_the_documentation_has_each_field_and_verdict() -> None:
+    """docs/commands.md names all fields of a pair, all verdicts, and whose a commit may be."""
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("## `compare`")[2].partition("\n## ")[0]
+    for field in fields(ComparedPair):
+        assert f"`{field.name}`" in section, field.name
+    for word in (*Verdict, *Whose):
+        assert f"`{word.value}`" in section, word

@@ -145,8 +145,9 @@ def check(
     """Look at both clusters of each flow and say what stands in the way.
 
     Connections, versions, groups and topics that pass the filters, missing or narrower
-    copies, topics whose target rewrites timestamps, flows that write the same topics. Each
-    finding comes with its remedy. Nothing is written, and Spark is not started.
+    copies, flows that write the same topics; and, of a few sampled records of each topic, what
+    the replicator or the target changes in them and which setting fits that. Each finding
+    comes with its remedy. Nothing is written, and Spark is not started.
     """
 
     def work(notices: Notices) -> int:

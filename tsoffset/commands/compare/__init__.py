@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.checkpoints import Checkpoints, read_checkpoints
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose, compared
+from tsoffset.commands.compare.judgement import (
+    ComparedPair,
+    Verdict,
+    Whose,
+    compared,
+    of_repeats,
+)
+from tsoffset.commands.compare.repeats import Span, come_again
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import (
     CommittedOffset,
@@ -125,7 +132,19 @@ class _Comparison:
             one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
         }
         pairs = [compared(failed_row(flow.name, failure), None, None) for failure in start.failures]
-        pairs += [self._pair(commit, positions, rewriting, current, theirs) for commit in commits]
+        judged = [self._pair(commit, positions, rewriting, current, theirs) for commit in commits]
+        spans = [_span(pair) for pair in judged]
+        repeated = come_again(
+            [span for span in spans if span is not None],
+            source,
+            target,
+            isolation=flow.isolation,
+            match=flow.translation.match,
+        )
+        pairs += [
+            of_repeats(pair) if span in repeated else pair
+            for pair, span in zip(judged, spans, strict=True)
+        ]
         return pairs + self._without_commits(commits, target, theirs)
 
     def _open(self, settings: ClusterSettings) -> Cluster:
@@ -255,6 +274,27 @@ def _current_of(
     if isinstance(offsets, Failed):
         return offsets
     return None if commit.target is None else offsets.get(commit.target)
+
+
+def _span(pair: ComparedPair) -> Span | None:
+    """What lies between ours and a checkpoint that seems to skip it; None for other pairs."""
+    if (
+        pair.verdict is not Verdict.UNSAFE
+        or pair.records is None
+        or pair.theirs is None
+        or pair.source_topic is None
+        or pair.target_topic is None
+        or pair.partition is None
+        or pair.source_offset is None
+    ):
+        return None
+    return Span(
+        TopicPartition(pair.source_topic, pair.partition),
+        pair.source_offset,
+        TopicPartition(pair.target_topic, pair.partition),
+        pair.theirs - pair.records,
+        pair.theirs,
+    )
 
 
 def _translated(row: Row, position: TranslatedPosition | None) -> Translated | None:

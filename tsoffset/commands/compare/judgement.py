@@ -1,6 +1,6 @@
 """What a checkpoint comes to beside our translation of the same group's commit (pure)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tsoffset.commands.compare.checkpoints import Checkpoint
@@ -20,8 +20,9 @@ class Verdict(StrEnum):
     """What a consumer would get that resumed from the checkpoint, judged by our translation.
 
     `unsafe` lies past an exact translation: records that the group has not read lie before
-    it. `beyond` lies past one that is not exact, which proves nothing either way; `unjudged`
-    has nothing to be judged by.
+    it, and were not found to come again. `beyond` lies past ours and is not known to be
+    unsafe: ours is not exact, or the replicator repeated what lies between. `unjudged` has
+    nothing to be judged by.
     """
 
     EQUAL = "equal"
@@ -114,6 +115,17 @@ def compared(
     )
 
 
+def of_repeats(pair: ComparedPair) -> ComparedPair:
+    """The pair of a checkpoint past ours, where all that lies between comes again behind it."""
+    return replace(
+        pair,
+        verdict=Verdict.BEYOND,
+        records=0,
+        message=f"what lies between ours, {pair.ours}, and theirs comes again behind theirs: the "
+        "replicator repeated it, and nothing of it is skipped",
+    )
+
+
 def _judged(
     row: Row,
     answer: Translated | None,
@@ -158,8 +170,8 @@ def _past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
     if answer.precision is Precision.EXACT:
         return (
             f"a consumer that resumed at {theirs} would not get what the target has from "
-            f"{answer.same_to} on, which the group has not read, unless the replicator copied it "
-            "again further on"
+            f"{answer.same_to} on, which the group has not read; no repeat of it was found behind "
+            "theirs"
         )
     return (
         f"ours, {row.target_offset}, is {row.precision}: the group may have read what lies before "

@@ -90,7 +90,7 @@ class Totals:
         words += [
             f"{counts[verdict]} {name}"
             for verdict, name in (
-                (Verdict.BEYOND, "beyond ours, which is not exact"),
+                (Verdict.BEYOND, "beyond ours and not known to be unsafe"),
                 (Verdict.UNJUDGED, "without ours to judge by"),
                 (Verdict.FAILED, "failed"),
             )
