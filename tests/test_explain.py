@@ -115,22 +115,24 @@ def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
     at = "2027-01-15T08:00:00.045Z"
     assert text(the_one(estate)).splitlines() == [
         "flow A->B",
+        "  equal means the same timestamp, key and value; source read as read_uncommitted; "
+        "translation.budget = 8",
         "group billing, orders-0 on A, committed 45; the copy is A.orders-0 on B",
-        "  equal means the same timestamp, key and value; read_uncommitted; at most 8 reads of its "
-        "own on each side",
         "   1  target  log range                                   start 0, end 100",
         "   2  source  log range                                   start 0, end 100",
-        "   3  source  read from 45 (one batch)                    40 .. 49, 10 records, next data "
-        f"record 45 at {at}",
+        "   3  source  read the batch at 45                        40 .. 49, 10 records; 45 at "
+        f"{at}",
         f"   4  target  first at or after {at}  45 at that time",
-        "   5  target  read from 45 (one batch)                    42 .. 48, 7 records, next data "
-        f"record 45 at {at}; 45 equals the next record to read",
-        f"  pair    source 45 = target 45, the next record to read, {at} ({NOW_MS + 45})",
+        "   5  target  read the batch at 45                        42 .. 48, 7 records; 45 equals "
+        "the next record to read",
+        f"   6  source  first at or after {at}  45 at that time",
+        f"  pair    source 45 (step 3) = target 45 (step 5), the next record to read, {at} "
+        f"({NOW_MS + 45})",
         "  answer  45, exact: no record that the group has read comes again, and none is skipped",
-        "  why     the next record to read, source 45, has its first copy at 45: all that follows "
-        "it on the source lies there or after",
+        "  why     the next record to read, source 45, has its first copy at 45 (none there has "
+        "its time before, step 4): all that follows it on the source lies there or after",
         "  commit  would_commit: the target group has no commit there; sync commits 45",
-        "  cost    2 questions to A (261 bytes read), 3 questions to B (201 bytes read)",
+        "  cost    3 questions to A (261 bytes read), 3 questions to B (201 bytes read)",
     ]
 
 
@@ -219,6 +221,29 @@ def test_exact_at_the_start_of_a_trimmed_log() -> None:
     one = the_one(estate)
     assert answer(one) == (Basis.LOG_START, 60, Precision.EXACT, 0)
     assert pairs(one) == [(60, 60, Role.AFTER_COMMIT, True)]
+    said = text(one)
+    assert "comes again, and none that is there is skipped" in said
+    assert "the target does not hold source 45 to 59" in said
+
+
+def test_the_steps_of_a_pair_are_those_that_read_it() -> None:
+    """Each side of a pair names the first step in which its record was read."""
+    estate = mirrored_estate(100, first_offset=7)
+    estate.commit("billing", "orders", 45)
+    one = the_one(estate)
+    (pair,) = one.pairs
+    for side, step, offset in (
+        ("source", pair.source_step, pair.source_offset),
+        ("target", pair.target_step, pair.target_offset),
+    ):
+        reading = [
+            told.step
+            for _, told in one.steps
+            if told.side == side
+            and told.answer == "stretch"
+            and (told.start or 0) <= offset < (told.end or 0)
+        ]
+        assert step == reading[0]
 
 
 def test_frontier_where_the_mirror_ends() -> None:
@@ -353,8 +378,8 @@ def test_equal_records_that_prove_nothing_are_shown_as_such() -> None:
         (14, 14, Role.BEFORE_COMMIT, False),
         (15, 15, Role.NEXT_RECORD, False),
     ]
-    shown = "  equal   source 14 = target 14, before the commit, no time (seen, but proves nothing"
-    assert shown in text(one)
+    shown = "source 14 (step 3) = target 14 (step 4), before the commit, no time (seen, but proves"
+    assert f"  equal   {shown}" in text(one)
 
 
 def test_an_expired_commit_needs_two_questions() -> None:
@@ -889,7 +914,8 @@ def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path: Path) -> 
     file = configuration(tmp_path)
     status, out = printed(estate, file, Format.TABLE)
     assert status == 0
-    assert out.startswith("flow A->B\ngroup billing, orders-0 on A, committed 45; ")
+    assert out.startswith("flow A->B\n  equal means ")
+    assert "\ngroup billing, orders-0 on A, committed 45; " in out
     estate["A"].fail(Failed(FailureKind.TIMEOUT, "read: timed out; try again"), verb=Verb.READ)
     assert printed(estate, file, Format.TABLE)[0] == 1
     estate["B"].unreachable = True

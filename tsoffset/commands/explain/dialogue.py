@@ -74,6 +74,31 @@ class Dialogue:
         ended = self.offset >= source.end or source.covered_to(self.offset) >= source.end
         return ended and self.next_record is None and own_end <= source.end
 
+    def step_reading(self, side: Side, offset: int) -> int:
+        """The first step that read the record at `offset`, which is known."""
+        return next(
+            told.step
+            for _, told in self.steps
+            if told.side is side
+            and told.answer is Form.STRETCH
+            and told.start is not None
+            and told.end is not None
+            and told.start <= offset < told.end
+        )
+
+    def step_answering(self, target_offset: int, timestamp_ms: int | None) -> int | None:
+        """The step in which the target's lookup of a time answered that offset; None without
+        one. No record before it has that time or a later one."""
+        for asked, told in self.steps:
+            if (
+                asked.side is Side.TARGET
+                and asked.ask is Ask.FIRST_AT_TIME
+                and asked.timestamp_ms == timestamp_ms
+                and told.record_offset == target_offset
+            ):
+                return asked.step
+        return None
+
     def hear(self, question: Question, answer: Answer) -> None:
         """Take in one question with its answer."""
         side = question.side

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.statements import Basis, Conclusion, EqualRecords, Role
-from tsoffset.model import Failed, Precision, Record, Row, Skipped, Translated
+from tsoffset.model import Failed, Precision, Record, Row, Side, Skipped, Translated
 from tsoffset.output import counted
 from tsoffset.plan import TranslatedPosition
 
@@ -181,7 +181,8 @@ def _next_record(seen: Dialogue, following: Record | None, answer: Translated) -
     if answer.precision is Precision.EXACT:
         sentence = (
             f"the next record to read, source {wanted.offset}, has its first copy at "
-            f"{following.offset}: all that follows it on the source lies there or after"
+            f"{following.offset}{_first_of_its_time(seen, wanted, following)}: all that follows it "
+            "on the source lies there or after"
         )
     else:
         sentence = (
@@ -189,6 +190,11 @@ def _next_record(seen: Dialogue, following: Record | None, answer: Translated) -
             f"{following.offset}, which may be the copy of an earlier record that equals it"
         )
     return _Why(Basis.NEXT_RECORD, sentence, (_Equal(wanted, following.offset),))
+
+
+def _first_of_its_time(seen: Dialogue, original: Record, copy: Record) -> str:
+    step = seen.step_answering(copy.offset, original.timestamp_ms)
+    return "" if step is None else f" (none there has its time before, step {step})"
 
 
 def _behind_exactly(seen: Dialogue, before: _Equal, following: Record | None) -> _Why:
@@ -237,6 +243,10 @@ def _log_start(seen: Dialogue, following: Record | None, answer: Translated) -> 
             Basis.LOG_START,
             f"nothing lies before the target's log start, so nothing is skipped from there; {rest}",
         )
+    wanted = seen.next_record
+    if wanted is not None and wanted.offset < first.source.offset:
+        last = first.source.offset - 1
+        rest += f"; the target does not hold source {wanted.offset} to {last}"
     return _Why(
         Basis.LOG_START,
         f"what the target has left begins at {first.target_offset} with an equal of source "
@@ -304,7 +314,9 @@ def _statement(seen: Dialogue, equal: _Equal, *, proves: bool) -> EqualRecords:
     return EqualRecords(
         **seen.about,
         source_offset=offset,
+        source_step=seen.step_reading(Side.SOURCE, offset),
         target_offset=equal.target_offset,
+        target_step=seen.step_reading(Side.TARGET, equal.target_offset),
         timestamp_ms=equal.source.timestamp_ms,
         role=role,
         proves=proves,

@@ -10,6 +10,7 @@ from rich.text import Text
 from tsoffset.commands.explain.statements import (
     Ask,
     Asked,
+    Basis,
     Conclusion,
     EqualRecords,
     Explanation,
@@ -36,10 +37,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def explanation_lines(explanations: Sequence[Explanation], width: int | None) -> Iterator[Text]:
     """All explanations under their flows, and below several a line that counts them."""
-    for place, (flow, members) in enumerate(groupby(explanations, key=lambda one: one.row.flow)):
+    for place, (flow, some) in enumerate(groupby(explanations, key=lambda one: one.row.flow)):
         if place:
             yield Text()
+        members = list(some)
         yield Text(printable(f"flow {flow}"), "bold")
+        openings = [one.opening for one in members if one.opening is not None]
+        for opening in openings[:1]:
+            yield from _dim(wrapped(_rule(opening), width))
         for number, one in enumerate(members):
             if number:
                 yield Text()
@@ -97,13 +102,16 @@ def _heading(opening: Opening, width: int | None) -> Iterator[Text]:
     ):
         line.stylize("bold")
         yield line
-    rule = (
-        f"translation.proof = timestamps, {opening.isolation}"
-        if opening.proof == "timestamps"
-        else f"equal means the same {_enumerated(opening.match.split(','))}; "
-        f"{opening.isolation}; at most {counted(opening.budget, 'read')} of its own on each side"
+
+
+def _rule(opening: Opening) -> str:
+    """What the flow's settings make of the rule; it is the same for all its positions."""
+    if opening.proof == "timestamps":
+        return f"translation.proof = timestamps; source read as {opening.isolation}"
+    return (
+        f"equal means the same {_enumerated(opening.match.split(','))}; source read as "
+        f"{opening.isolation}; translation.budget = {opening.budget}"
     )
-    yield from _dim(wrapped(rule, width))
 
 
 # --- the steps ----------------------------------------------------------------------------
@@ -144,8 +152,9 @@ def _question(asked: Asked) -> str:
             return "log range with open transactions"
         case Ask.READ:
             assert asked.max_bytes is not None
-            much = "one batch" if asked.max_bytes == 1 else f"up to {_size(asked.max_bytes)}"
-            return f"read from {asked.offset} ({much})"
+            if asked.max_bytes == 1:
+                return f"read the batch at {asked.offset}"
+            return f"read up to {_size(asked.max_bytes)} from {asked.offset}"
         case Ask.FIRST_AT_TIME:
             return f"first at or after {_iso(asked.timestamp_ms)}"
 
@@ -157,7 +166,7 @@ def _answered(asked: Asked, told: Told) -> str:
         case Form.RECORD if told.record_timestamp_ms == asked.timestamp_ms:
             return f"{told.record_offset} at that time"
         case Form.RECORD:
-            return f"{told.record_offset} at {_iso(told.record_timestamp_ms)}"
+            return f"{told.record_offset} {_at(told.record_timestamp_ms)}"
         case Form.NONE:
             return "none (this proves nothing)"
         case Form.FAILED:
@@ -175,26 +184,32 @@ def _stretch(asked: Asked, told: Told) -> str:
     if not told.records:
         return text + "no data record"
     text += counted(told.records, "record")
+    if told.equal_offset is not None:
+        return f"{text}; {told.equal_offset} equals the next record to read{_stamped(told)}"
     if told.record_offset is None:
         text += f", none from {asked.offset} on"
+    elif told.record_offset == asked.offset:
+        text += f"; {told.record_offset} {_at(told.record_timestamp_ms)}"
     else:
-        text += f", next data record {told.record_offset} at {_iso(told.record_timestamp_ms)}"
-    if told.equal_offset is not None:
-        text += f"; {told.equal_offset} equals the next record to read"
-    elif told.equal_records is not None:
+        text += f"; from {asked.offset} on the first is {told.record_offset}"
+        text += f" {_at(told.record_timestamp_ms)}"
+    if told.equal_records is not None:
         other = Side.TARGET if told.side is Side.SOURCE else Side.SOURCE
         text += f"; {told.equal_records or 'none'} equal to what was read on the {other}"
-    if told.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        text += "; stamped by the broker (LogAppendTime)"
-    return text
+    return text + _stamped(told)
+
+
+def _stamped(told: Told) -> str:
+    by_broker = told.timestamp_type is TimestampType.LOG_APPEND_TIME
+    return "; stamped by the broker (LogAppendTime)" if by_broker else ""
 
 
 # --- what comes of them -------------------------------------------------------------------
 
 
 def _pair(pair: EqualRecords) -> str:
-    text = f"source {pair.source_offset} = target {pair.target_offset}, {_ROLES[pair.role]}"
-    text += f", {_time(pair.timestamp_ms)}"
+    text = f"source {pair.source_offset} (step {pair.source_step}) = target {pair.target_offset} "
+    text += f"(step {pair.target_step}), {_ROLES[pair.role]}, {_time(pair.timestamp_ms)}"
     return text if pair.proves else f"{text} (seen, but proves nothing by itself)"
 
 
@@ -212,18 +227,18 @@ def _answer(conclusion: Conclusion, width: int | None) -> Iterator[Text]:
 def _precision(conclusion: Conclusion) -> str:
     bound = conclusion.reread_bound
     again = f"at most {counted(bound or 0, 'record')} that the group has read may come again"
+    never_again = "no record that the group has read comes again"
+    # What the target has lost, nobody can read there.
+    lost = conclusion.basis in (Basis.LOG_START, Basis.FLOOR)
+    and_none = "and none that is there is skipped" if lost else "and none is skipped"
     match conclusion.precision:
         case Precision.EXACT:
-            return "exact: no record that the group has read comes again, and none is skipped"
+            return f"exact: {never_again}, {and_none}"
         case Precision.BOUNDED:
-            return f"bounded: {again}, and none is skipped"
-        case Precision.FRONTIER if bound == 0:
-            return (
-                "frontier: the mirror has come no further; no record that the group has read "
-                "comes again, and none is skipped"
-            )
+            return f"bounded: {again}, {and_none}"
         case Precision.FRONTIER:
-            return f"frontier: the mirror has come no further; {again}, and none is skipped"
+            repeated = never_again if bound == 0 else again
+            return f"frontier: the mirror has come no further; {repeated}, {and_none}"
         case _:
             return "unproven: records may come again, without a bound, and may be skipped"
 
@@ -297,6 +312,10 @@ def _iso(timestamp_ms: int | None) -> str:
     except OverflowError:
         return f"{timestamp_ms} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _at(timestamp_ms: int | None) -> str:
+    return "without a time" if timestamp_ms is None else f"at {_iso(timestamp_ms)}"
 
 
 def _time(timestamp_ms: int | None) -> str:

@@ -130,12 +130,15 @@ class Told(Statement):
 class EqualRecords(Statement):
     """A record of the source and an equal one of the target.
 
-    `proves` is true where the translation rests on it; else it is only what came nearest.
+    `source_step` and `target_step` are the steps that read them at first. `proves` is true
+    where the translation rests on it; else it is only what came nearest.
     """
 
     kind: str = "pair"
     source_offset: int
+    source_step: int
     target_offset: int
+    target_step: int
     timestamp_ms: int | None
     role: Role
     proves: bool
