@@ -1,0 +1,87 @@
+"""The models of other rules, for docs/accuracy.md, answer as their originals do."""
+
+import pytest
+
+from benchmarks.accuracy.report import BEGIN, END, MarksMissing, placed
+from benchmarks.accuracy.rivals import (
+    KipRule,
+    OffsetSyncRule,
+    PrototypeRule,
+    Sync,
+    SyncStore,
+    SyncWriter,
+)
+from tests.random_logs import Kind
+from tests.replication_model import build
+
+
+def test_syncs_of_a_million_records_lie_ever_further_apart() -> None:
+    """What OffsetSyncStore of Kafka 4.3.1 holds after a million records of one run."""
+    store, writer = SyncStore(), SyncWriter()
+    for offset in range(1_000_001):
+        sync = writer.copied(offset, offset)
+        if sync is not None:
+            store.add(sync)
+    last = writer.ended()
+    assert last is not None
+    store.add(last)
+    assert sorted({sync.upstream for sync in store.syncs}, reverse=True) == [
+        *(1_000_000, 999_900, 999_698, 999_496, 998_688, 997_072, 995_456, 988_992),
+        *(982_528, 956_672, 930_816, 827_392, 620_544, 413_696, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("committed", "translated"),
+    [(99, None), (100, 40), (101, 41), (149, 41), (150, 90), (10_000, 91)],
+)
+def test_commit_is_translated_to_its_sync_or_one_past_it(
+    committed: int, translated: int | None
+) -> None:
+    """OffsetSyncStore.translateDownstream: older than all syncs gives none."""
+    store = SyncStore()
+    for sync in (Sync(100, 40), Sync(150, 90)):
+        store.add(sync)
+    assert store.translate(committed) == translated
+
+
+def test_sync_that_goes_back_forgets_the_others() -> None:
+    """A replicator that begins again further back makes all syncs invalid."""
+    store = SyncStore()
+    for sync in (Sync(100, 40), Sync(150, 90), Sync(120, 95)):
+        store.add(sync)
+    assert store.translate(110) is None
+    assert store.translate(160) == 96
+
+
+def test_sync_is_written_after_a_gap_on_the_source() -> None:
+    """OffsetSyncWriter: at the first record, where an offset was passed over, and after
+    `offset.lag.max` copies."""
+    writer = SyncWriter(offset_lag_max=3)
+    pairs = ((5, 0), (6, 1), (8, 2), (9, 3), (10, 4), (11, 5), (12, 6))
+    written = [writer.copied(upstream, downstream) for upstream, downstream in pairs]
+    assert [sync.upstream for sync in written if sync is not None] == [5, 8, 12]
+
+
+def test_rules_answer_a_plain_log_as_published() -> None:
+    """On distinct rising timestamps KIP-1292 finds each record but none for a caught-up group,
+    its prototype adds one to the record before, MM2 knows its last sync."""
+    world = build(Kind(records=50), seed=3)
+    first, end = world.target.start, world.source.end
+    kip, prototype, mm2 = KipRule(world), PrototypeRule(world), OffsetSyncRule(world)
+    assert [kip.translate(at) for at in (0, 20, end)] == [first, first + 20, None]
+    assert [prototype.translate(at) for at in (0, 20, end)] == [0, first + 20, first + 50]
+    assert [mm2.translate(at) for at in (0, 20, end - 1, end)] == [
+        first,
+        first + 1,
+        first + 49,
+        first + 50,
+    ]
+
+
+def test_tables_replace_those_between_the_marks() -> None:
+    """What stands around the marks stays; a page without them is refused."""
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert placed(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
+    with pytest.raises(MarksMissing):
+        placed("no marks", "new")
