@@ -1,0 +1,41 @@
+"""Batches of a megabyte in each codec."""
+
+import pytest
+
+from tests.producing import CODECS
+from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
+from tests.scenarios.corner_cases.corners import LARGE_BATCHES, Corners
+from tests.scenarios.corner_cases.holdings import MEGABYTE, megabytes
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import Isolation, ReadFrom, Stretch, TopicPartition
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_batches_of_a_megabyte(corners: Corners, codec: str) -> None:
+    """Batches of a megabyte on both sides, some of three when unpacked: every position is
+    exact, in each codec."""
+    topic = megabytes(codec)
+    for alias, name in (("big", topic), ("wide", corners.remote(LARGE_BATCHES, topic))):
+        assert largest_batch(corners, alias, name) > 0.9 * MEGABYTE
+    logs = logs_of(corners, LARGE_BATCHES, topic)
+    answers = judged(corners, LARGE_BATCHES, topic, every(logs, 7), logs)
+    assert answers.exact == answers.positions
+    fail_over(corners, LARGE_BATCHES, topic, logs)
+
+
+def largest_batch(corners: Corners, alias: str, topic: str) -> int:
+    """How many bytes the largest of the batches has, as it lies in the log."""
+    flow = corners.settings.flow(LARGE_BATCHES)
+    settings = flow.source if alias == flow.source.alias else flow.target
+    partition = TopicPartition(topic, 0)
+    start, end = corners.contents[alias].log_range(topic)
+    largest, offset = 0, start
+    with KafkaCluster(settings) as cluster:
+        while offset < end:
+            request = ReadFrom(partition, offset)
+            found = cluster.read([request], Isolation.READ_UNCOMMITTED)[request]
+            assert isinstance(found, Stretch)
+            largest, offset = max(largest, found.bytes_read), found.end
+    return largest

@@ -1,0 +1,39 @@
+"""Logs far larger than what one scan can read, whose timestamps tell nothing."""
+
+import pytest
+
+from tests.scenarios.corner_cases.answers import judged, logs_of
+from tests.scenarios.corner_cases.corners import PLAIN, Corners
+from tests.scenarios.corner_cases.holdings import (
+    LARGE_FUTURE,
+    LARGE_ONE_TIME,
+    LARGE_RECORDS,
+    LARGE_VALUE,
+    TRIMMED,
+)
+
+pytestmark = pytest.mark.integration
+
+DEPTHS = (0.0, 0.02, 0.3, 0.5, 0.77, 0.98, 0.99999, 1.0)
+# What a batch of ours or of MirrorMaker 2's takes at most, and what one wide read does.
+BATCH_BYTES, WIDE_BYTES = 120_000, 1_100_000
+
+
+@pytest.mark.parametrize("topic", [LARGE_FUTURE, LARGE_ONE_TIME])
+def test_large_log_costs_its_budget_and_gets_a_proven_answer(corners: Corners, topic: str) -> None:
+    """Fifty megabytes with one timestamp, or behind a record of the far future: no more is
+    read than the budget of each position and what a partition's scans may take, nothing is
+    skipped, and what may be read twice is stated."""
+    translation = corners.settings.flow(PLAIN).translation
+    logs = logs_of(corners, PLAIN, topic)
+    assert len(logs.source) * LARGE_VALUE >= 50_000_000
+    positions = {TRIMMED + round(depth * (logs.end - TRIMMED)) for depth in DEPTHS}
+    answers = judged(corners, PLAIN, topic, positions, logs)
+    cost = answers.cost
+    fetches = translation.budget * answers.positions
+    scans = translation.scan_bytes // BATCH_BYTES
+    assert cost.source_fetches <= fetches + scans
+    assert cost.target_fetches <= fetches + scans
+    allowed = 2 * (fetches * WIDE_BYTES + translation.scan_bytes + WIDE_BYTES)
+    assert cost.bytes_read <= min(allowed, LARGE_RECORDS * LARGE_VALUE)
+    print(topic, answers)
