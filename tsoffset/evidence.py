@@ -309,6 +309,10 @@ class Inquiry:
         answer = yield Question(side, ReadFrom(view.partition, offset, max_bytes))
         if isinstance(answer, Failed):
             raise Unanswered(answer)
+        if answer is None:  # somebody else's read has covered it
+            if not scan:
+                self._fetches_left[side] += 1
+            return True
         assert isinstance(answer, Stretch)
         news = view.covered_to(offset) <= offset
         self.evidence.add(side, answer)

@@ -32,6 +32,7 @@ from tsoffset.model import (
 from tsoffset.plan import TranslatedPosition
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import FlowSettings
+from tsoffset.sync.reading import SideReads
 from tsoffset.sync.recall import Identities, Recollection, learned, recollect
 from tsoffset.sync.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.translate import Talk, Translation, translate
@@ -94,7 +95,11 @@ def _usable(part: PartitionWork, blank: PartitionMemory | None) -> PartitionMemo
 
 
 class _Part:
-    """One partition's positions, of which some may be recalled and the others are talked about."""
+    """One partition's positions, of which some may be recalled and the others are talked about.
+
+    The highest one goes first: the pair that it finds predicts the others, which then need no
+    time lookup. Their source batches are read meanwhile.
+    """
 
     def __init__(
         self,
@@ -108,6 +113,10 @@ class _Part:
         self._usable = usable
         self._observe = observe
         self._talks: dict[int, _Talk] = {}
+        self._open: list[_Open] = []
+        self._held: Sequence[int] = ()
+        self._had_all_turns = False
+        self._reads = {side: SideReads() for side in Side}
         self._evidence = Evidence(
             work.source,
             work.target,
@@ -117,31 +126,99 @@ class _Part:
             reverse=work.reverse,
             predictions=() if usable is None else usable.pairs,
         )
+        if usable is None:
+            self._talk_of_the_highest(work.offsets)
+        else:
+            self._open.append(_Recollecting(recollect(work, usable, self._evidence)))
 
-    def begin(self) -> "list[_Open]":
-        """What asks first."""
-        if self._usable is None:
-            return self._talk()
-        recollection = _Recollecting(self, recollect(self.work, self._usable, self._evidence))
-        return recollection.go_on(None)
+    def questions(self) -> set[Question]:
+        """What is to be asked next; empty once nobody asks any more."""
+        self._go_on_where_covered()
+        while not self._open and not self._had_all_turns:
+            if self._held:
+                self._talk_of(self._held)
+                self._held = ()
+            else:
+                self._had_all_turns = True
+                self._open = [talk for talk in self._talks.values() if talk.begin_again()]
+            self._go_on_where_covered()
+        asked: set[Question] = set()
+        wanted: dict[Side, set[int]] = {Side.SOURCE: self._ahead(), Side.TARGET: set()}
+        for one in self._open:
+            question = one.question
+            assert question is not None
+            if isinstance(question.what, ReadFrom) and question.what.max_bytes == 1:
+                wanted[question.side].add(question.what.offset)
+            else:
+                asked.add(question)
+        for side, offsets in wanted.items():
+            asked |= self._reads[side].choose(side, self._evidence.view(side).partition, offsets)
+        return asked
 
-    def go_on_with(self, recalled: Mapping[int, Translation]) -> "list[_Open]":
-        """Begin to talk about what was not recalled."""
-        self.recalled = recalled
-        return self._talk()
+    def _ahead(self) -> set[int]:
+        """Source offsets of the positions that wait, to be read for them already."""
+        source = self._evidence.source
+        if source.range is None:
+            return set()
+        return {
+            offset
+            for offset in self._held
+            if source.start <= offset < source.end
+            and source.covered_to(offset) == offset
+            and offset not in self._reads[Side.SOURCE].failed
+        }
 
-    def _talk(self) -> "list[_Open]":
-        begun: list[_Open] = []
-        for offset in self.work.offsets:
-            if offset not in self.recalled:
-                talk = _Talk(self.work, offset, self._evidence, self._observe)
-                self._talks[offset] = talk
-                begun += talk.go_on(None)
-        return begun
+    def take(self, answers: Mapping[Question, Answer]) -> None:
+        """Hand out the answers to what was asked."""
+        asked_as = {
+            id(one): self._reads[one.question.side].asked_as(one.question)
+            for one in self._open
+            if one.question is not None
+        }
+        own = set(asked_as.values())
+        for reads in self._reads.values():
+            reads.take(self._evidence, answers, own)
+        still_open: list[_Open] = []
+        for one in self._open:
+            asked = asked_as[id(one)]
+            if asked not in answers or one.go_on(answers[asked]):
+                still_open.append(one)
+            elif isinstance(one, _Recollecting):
+                self.recalled = one.recalled
+                left = [offset for offset in self.work.offsets if offset not in self.recalled]
+                self._open = still_open
+                self._talk_of_the_highest(left)
+        self._open = still_open
 
-    def talk_again(self) -> "list[_Open]":
-        """One more turn for what is not exact, with what the others have learned."""
-        return [opened for talk in self._talks.values() for opened in talk.begin_again()]
+    def _go_on_where_covered(self) -> None:
+        """A read that another one has covered is answered by that; it costs nothing."""
+        still_open: list[_Open] = []
+        for one in self._open:
+            is_open = True
+            while is_open and self._covers(one.question):
+                is_open = one.go_on(None)
+            if is_open:
+                still_open.append(one)
+        self._open = still_open
+
+    def _covers(self, question: Question | None) -> bool:
+        assert question is not None
+        what = question.what
+        if not isinstance(what, ReadFrom):
+            return False
+        return self._evidence.view(question.side).covered_to(what.offset) > what.offset
+
+    def _talk_of_the_highest(self, offsets: Sequence[int]) -> None:
+        first = 0 if self._observe is not None else max(0, len(offsets) - 1)
+        self._talk_of(offsets[first:])
+        self._held = offsets[:first]
+
+    def _talk_of(self, offsets: Sequence[int]) -> None:
+        for offset in offsets:
+            talk = _Talk(self.work, offset, self._evidence, self._observe)
+            self._talks[offset] = talk
+            if talk.go_on(None):
+                self._open.append(talk)
 
     def _translations(self) -> dict[int, Translation]:
         found = dict(self.recalled)
@@ -176,18 +253,19 @@ class _Part:
 class _Recollecting:
     """A partition under way to what it recalls."""
 
-    def __init__(self, part: _Part, recollection: Recollection) -> None:
-        self.question: Question | None = None
-        self._part = part
+    def __init__(self, recollection: Recollection) -> None:
+        self.recalled: Mapping[int, Translation] = {}
         self._recollection = recollection
+        self.question: Question | None = next(recollection)
 
-    def go_on(self, answer: Answer) -> "list[_Open]":
-        """Send the answer (None to begin); what is open then."""
+    def go_on(self, answer: Answer) -> bool:
+        """Send the answer; False once it is over."""
         try:
             self.question = self._recollection.send(answer)
         except StopIteration as stop:
-            return self._part.go_on_with(stop.value)
-        return [self]
+            self.recalled = stop.value
+            return False
+        return True
 
 
 class _Talk:
@@ -205,8 +283,8 @@ class _Talk:
         self._observe = observe
         self._known_then = 0
 
-    def go_on(self, answer: Answer) -> "list[_Open]":
-        """Send the answer (None to begin); the conversation itself if another question is open."""
+    def go_on(self, answer: Answer) -> bool:
+        """Send the answer (None to begin); True if another question is open."""
         if self._observe is not None and self.question is not None:
             place = Position(self.work.source.topic, self.work.source.partition, self.offset)
             self._observe(place, self.question, answer)
@@ -234,9 +312,9 @@ class _Talk:
                     "please report it",
                 )
             )
-        return [] if self.translation is not None else [self]
+        return self.translation is None
 
-    def begin_again(self) -> "list[_Open]":
+    def begin_again(self) -> bool:
         """Begin anew where the answer may become better by what has been learned since."""
         assert self.translation is not None
         match self.translation.outcome:
@@ -247,7 +325,7 @@ class _Talk:
                 self.question, self.translation = None, None
                 self._talk = translate(self.offset, self.evidence)
                 return self.go_on(None)
-        return []
+        return False
 
 
 _Open = _Talk | _Recollecting
@@ -264,27 +342,17 @@ class _Run:
         }
         self._fetches = {Side.SOURCE: 0, Side.TARGET: 0}
         self._lookups = 0
+        self.rounds = 0
         self._bytes_read = 0
 
-    def converse(self, parts: Iterable[_Part]) -> None:
+    def converse(self, parts: Sequence[_Part]) -> None:
         """Let all of them ask until nobody does."""
-        parts = list(parts)
-        rounds = self._rounds([opened for part in parts for opened in part.begin()])
-        rounds += self._rounds([opened for part in parts for opened in part.talk_again()])
-        log.debug("partitions_translated", flow=self._flow, rounds=rounds)
-
-    def _rounds(self, waiting: "Sequence[_Open]") -> int:
-        rounds = 0
-        while waiting:
-            rounds += 1
-            answers = self._ask({one.question for one in waiting if one.question is not None})
-            waiting = [
-                opened
-                for one in waiting
-                if one.question is not None
-                for opened in one.go_on(answers[one.question])
-            ]
-        return rounds
+        while asked := [(part, questions) for part in parts if (questions := part.questions())]:
+            self.rounds += 1
+            answers = self._ask({question for _, questions in asked for question in questions})
+            for part, questions in asked:
+                part.take({question: answers[question] for question in questions})
+        log.debug("partitions_translated", flow=self._flow, rounds=self.rounds)
 
     def cost(self, parts: Iterable[_Part]) -> Cost:
         """What it all took."""

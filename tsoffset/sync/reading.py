@@ -1,0 +1,112 @@
+"""Which batches to read next, where many positions of one partition want some.
+
+Different offsets are different questions even where one batch answers them. So a round does
+not ask for all: without knowing how many offsets a batch holds, for every 64th; then for one
+in each stretch as long as a batch; and where nearly every batch is wanted, in wide reads that
+do not overlap. What is still not covered then is asked for in the next round.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from tsoffset.evidence import Answer, Evidence, Question
+from tsoffset.model import ReadFrom, Side, Stretch, TopicPartition
+
+# Of positions whose batches are unknown, one in so many is asked for first.
+SPARSE = 64
+WIDE_READ_BYTES = 262_144
+# A wide read pays where at least this share of its batches is wanted.
+WANTED_SHARE = 0.9
+_FEWEST_BATCHES = 4
+
+
+class SideReads:
+    """The reads of single batches that one partition wants of one side, round by round."""
+
+    def __init__(self) -> None:
+        self.failed: set[int] = set()
+        self._sizes = BatchSizes()
+        self._asked: dict[int, Question] = {}
+
+    def choose(
+        self, side: Side, partition: TopicPartition, wanted: Collection[int]
+    ) -> set[Question]:
+        """What is read in this round, of the offsets that nothing covers yet."""
+        self._asked = {
+            offset: Question(side, ReadFrom(partition, offset, max_bytes))
+            for offset, max_bytes in next_reads(wanted, self._sizes)
+        }
+        return set(self._asked.values())
+
+    def asked_as(self, question: Question) -> Question:
+        """The question by which one for a single batch was asked, if it was."""
+        what = question.what
+        if isinstance(what, ReadFrom) and what.max_bytes == 1:
+            return self._asked.get(what.offset, question)
+        return question
+
+    def take(
+        self, evidence: Evidence, answers: Mapping[Question, Answer], own: Collection[Question]
+    ) -> None:
+        """Take in what was read, but what conversations asked for themselves (`own`)."""
+        for offset, question in self._asked.items():
+            stretch = answers[question]
+            if not isinstance(stretch, Stretch):
+                self.failed.add(offset)
+                continue
+            assert isinstance(question.what, ReadFrom)
+            if question.what.max_bytes == 1:
+                self._sizes.note(stretch.end - stretch.start, stretch.bytes_read)
+            if question not in own:
+                evidence.add(question.side, stretch)
+
+
+class BatchSizes:
+    """How large the batches of one log are, as far as reads of single batches have shown."""
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._offsets = 0
+        self._bytes = 0
+
+    def note(self, offsets: int, read_bytes: int) -> None:
+        """Take notice of a batch that was read: its length in offsets and in bytes."""
+        self._batches += 1
+        self._offsets += offsets
+        self._bytes += read_bytes
+
+    @property
+    def known(self) -> bool:
+        """True once a batch was read."""
+        return self._batches > 0
+
+    @property
+    def offsets(self) -> int:
+        """Offsets in a batch, on average; at least 1."""
+        return max(1, self._offsets // self._batches)
+
+    @property
+    def in_a_wide_read(self) -> int:
+        """Batches that a wide read holds, on average."""
+        return WIDE_READ_BYTES * self._batches // max(1, self._bytes)
+
+
+def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int, int]]:
+    """The reads of this round, as (offset, max_bytes), for offsets that nothing covers yet."""
+    offsets = sorted(wanted)
+    if not sizes.known:
+        yield from ((offset, 1) for offset in offsets[::SPARSE])
+        return
+    chosen: list[int] = []
+    for offset in offsets:
+        if not chosen or offset >= chosen[-1] + sizes.offsets:
+            chosen.append(offset)
+    batches = sizes.in_a_wide_read
+    at = 0
+    while at < len(chosen):
+        reach = chosen[at] + batches * sizes.offsets
+        behind = at
+        while behind < len(chosen) and chosen[behind] < reach:
+            behind += 1
+        wide = batches >= _FEWEST_BATCHES and behind - at >= WANTED_SHARE * batches
+        yield chosen[at], WIDE_READ_BYTES if wide else 1
+        at = behind if wide else at + 1
