@@ -10,7 +10,7 @@ from tests.producing import Stored
 from tests.scenarios.corner_cases.corners import Corners
 from tests.scenarios.estate import read_on
 from tests.scenarios.judging import Resumed
-from tsoffset.model import OutcomeKind, Precision, Translated
+from tsoffset.model import OutcomeKind, Precision, Reason, Skipped, Translated
 from tsoffset.sync import Cost
 
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0)
@@ -23,12 +23,12 @@ class Logs:
         self,
         source: Sequence[Stored],
         target: Sequence[Stored],
-        source_end: int,
+        source_range: tuple[int, int],
         target_range: tuple[int, int],
     ) -> None:
         self.source = source
         self.target = target
-        self.end = source_end
+        self.start, self.end = source_range
         self.target_range = target_range
         self._source_offsets = {_value(record): record.offset for record in source}
         assert len(self._source_offsets) == len(source), "values come twice"
@@ -81,7 +81,7 @@ def logs_of(corners: Corners, flow: str, topic: str) -> Logs:
     logs = Logs(
         source.read(topic, isolation=isolation),
         target.read(remote, isolation="read_committed"),
-        source.log_range(topic)[1],
+        source.log_range(topic),
         target.log_range(remote),
     )
     assert logs.source
@@ -91,21 +91,39 @@ def logs_of(corners: Corners, flow: str, topic: str) -> Logs:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How positions fared: how many, how many exactly, and what they cost together."""
+    """How positions fared: how many, how many exactly, which without a proof, and what they
+    cost together."""
 
     positions: int
     exact: int
+    unproven: tuple[int, ...]
     cost: Cost
 
 
-def judged(corners: Corners, flow: str, topic: str, positions: Iterable[int], logs: Logs) -> Judged:
+def judged(
+    corners: Corners,
+    flow: str,
+    topic: str,
+    positions: Iterable[int],
+    logs: Logs,
+    *,
+    may_lack_proof: bool = False,
+) -> Judged:
     """Translate positions, and hold each to its word: nothing skipped, within the target's
-    log, and no more read twice than stated; none at all where it says `exact`."""
+    log, and no more read twice than stated; none at all where it says `exact`.
+
+    Where a log is too large for the budget, some may have no answer, which commits nothing.
+    """
     work = corners.translate(flow, topic, sorted(positions))
     start, end = logs.target_range
     exact = 0
+    unproven = []
     for position in work.positions:
         found = position.translation.outcome
+        if may_lack_proof and isinstance(found, Skipped):
+            assert found.reason is Reason.NO_PROOF
+            unproven.append(position.offset)
+            continue
         assert isinstance(found, Translated), (topic, position.offset, found)
         assert start <= found.target_offset <= end, (topic, position)
         resumed = logs.resumed(position.offset, found.target_offset)
@@ -115,12 +133,12 @@ def judged(corners: Corners, flow: str, topic: str, positions: Iterable[int], lo
         if found.precision is Precision.EXACT:
             assert found.reread_bound == 0
             exact += 1
-    return Judged(len(work.positions), exact, work.cost)
+    return Judged(len(work.positions), exact, tuple(unproven), work.cost)
 
 
 def every(logs: Logs, step: int = 1) -> Sequence[int]:
     """Every `step`-th position that a group may have committed, and the log's end."""
-    return (*range(logs.source[0].offset, logs.end, step), logs.end)
+    return (*range(logs.start, logs.end, step), logs.end)
 
 
 def fail_over(
@@ -132,9 +150,9 @@ def fail_over(
     For mirrors that hold no record twice.
     """
     source, target = corners.sides(flow)
-    start = logs.source[0].offset
     if positions is None:
-        positions = (start + round(depth * (logs.end - start)) for depth in DEPTHS)
+        length = logs.end - logs.start
+        positions = (logs.start + round(depth * length) for depth in DEPTHS)
     groups = {f"{topic}-{position}": position for position in positions}
     for group, position in groups.items():
         source.commit_offsets(group, {(topic, 0): position})

@@ -39,6 +39,11 @@ class Corners:
         self.settings = settings
         self.mirror_maker = mirror_maker
 
+    def with_contents(self, name: str, contents: Contents) -> "Corners":
+        """The same, but for the client of one of the clusters."""
+        clusters = {CLUSTERS[alias]: one for alias, one in self.contents.items()}
+        return Corners({**clusters, name: contents}, self.settings, self.mirror_maker)
+
     def sides(self, flow: str) -> tuple[Contents, Contents]:
         """Source and target of a flow."""
         source, _, target = flow.partition("->")

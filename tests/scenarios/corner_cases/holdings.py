@@ -36,13 +36,14 @@ RECORDS = 1000
 # What logs have lost at their start before they are mirrored, so that no offset is the same on
 # both sides.
 TRIMMED = 100
-DAY_MS = 24 * 3600 * 1000
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
 CENTURY_MS = 100 * 365 * DAY_MS
 
 LARGE_RECORDS, LARGE_VALUE = 50_000, 1_000
 MEGABYTE = 1_000_000
-# Keys written first, superseded last: together more than a segment may hold when the cleaner
-# merges segments, so that the first one it makes is empty.
+# Keys whose records are together more than a segment may hold: when they are superseded, the
+# first segment that the cleaner merges from others is empty.
 SUPERSEDED, SUPERSEDED_VALUE, OTHERS = 1_300, 1_000, 2_400
 SEGMENT_BYTES = 1 << 20
 EMPTIED_AGE_MS = DAY_MS
@@ -108,29 +109,40 @@ def on_first_node() -> Mapping[int, Sequence[int]]:
 
 
 def fill_emptied(contents: Contents) -> None:
-    """A log that will be compacted so that nothing is left of its first megabyte."""
+    """A log of distinct keys, of which the first megabyte will be superseded."""
     contents.create_topic(EMPTIED, replicas=on_first_node(), configs=_COMPACTION)
     long_ago = int(time.time() * 1000) - EMPTIED_AGE_MS
-    count = 2 * SUPERSEDED + OTHERS
-    keys = [
-        *(b"superseded-%d" % number for number in range(SUPERSEDED)),
-        *(b"other-%d" % number for number in range(OTHERS)),
-        *(b"superseded-%d" % number for number in range(SUPERSEDED)),
-    ]
-    size = [SUPERSEDED_VALUE] * SUPERSEDED + [20] * (OTHERS + SUPERSEDED)
     records = [
-        Written(long_ago + 100 * number, b"%-*d" % (size[number], number), keys[number])
-        for number in range(count)
+        Written(
+            long_ago + 100 * number,
+            b"%-*d" % (SUPERSEDED_VALUE if number < SUPERSEDED else 20, number),
+            b"key-%d" % number,
+        )
+        for number in range(SUPERSEDED + OTHERS)
     ]
     contents.produce(EMPTIED, records, batch=50)
-    close_segment(contents, EMPTIED, b"last")
 
 
-def close_segment(contents: Contents, topic: str, value: bytes) -> None:
-    """Write one record that is later than all before by much, so that all before is closed."""
+def supersede(contents: Contents) -> bytes:
+    """Write all keys of the first megabyte again, in one segment; return the last value."""
+    (_, end) = contents.log_range(EMPTIED)
+    (last,) = contents.read(EMPTIED, start=end - 1)
+    values = [b"again-%d" % number for number in range(SUPERSEDED)]
+    records = [
+        Written(last.timestamp_ms + HOUR_MS, value, b"key-%d" % number)
+        for number, value in enumerate(values)
+    ]
+    contents.produce(EMPTIED, records, batch=SUPERSEDED)
+    return values[-1]
+
+
+def close_segment(contents: Contents, topic: str) -> bytes:
+    """Write a record that is later than all before by much, so that all before is closed;
+    return its value."""
     (_, end) = contents.log_range(topic)
     (last,) = contents.read(topic, start=end - 1)
-    contents.produce(topic, [Written(last.timestamp_ms + 3_600_000, value, value)])
+    contents.produce(topic, [Written(last.timestamp_ms + HOUR_MS, b"closing", b"closing")])
+    return b"closing"
 
 
 def fill_megabytes(contents: Contents, codec: str) -> None:

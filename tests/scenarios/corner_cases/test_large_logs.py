@@ -7,7 +7,6 @@ from tests.scenarios.corner_cases.corners import PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import (
     LARGE_FUTURE,
     LARGE_ONE_TIME,
-    LARGE_RECORDS,
     LARGE_VALUE,
     TRIMMED,
 )
@@ -26,14 +25,17 @@ def test_large_log_costs_its_budget_and_gets_a_proven_answer(corners: Corners, t
     skipped, and what may be read twice is stated."""
     translation = corners.settings.flow(PLAIN).translation
     logs = logs_of(corners, PLAIN, topic)
-    assert len(logs.source) * LARGE_VALUE >= 50_000_000
+    logs_bytes = 2 * len(logs.source) * LARGE_VALUE
+    assert logs_bytes >= 100_000_000
     positions = {TRIMMED + round(depth * (logs.end - TRIMMED)) for depth in DEPTHS}
-    answers = judged(corners, PLAIN, topic, positions, logs)
+    answers = judged(corners, PLAIN, topic, positions, logs, may_lack_proof=True)
+    assert logs.end not in answers.unproven
+    assert answers.exact >= 1
     cost = answers.cost
     fetches = translation.budget * answers.positions
     scans = translation.scan_bytes // BATCH_BYTES
     assert cost.source_fetches <= fetches + scans
     assert cost.target_fetches <= fetches + scans
-    allowed = 2 * (fetches * WIDE_BYTES + translation.scan_bytes + WIDE_BYTES)
-    assert cost.bytes_read <= min(allowed, LARGE_RECORDS * LARGE_VALUE)
-    print(topic, answers)
+    # Each side's scans may go over by the last read; other fetches bring one batch.
+    assert cost.bytes_read <= 2 * (translation.scan_bytes + WIDE_BYTES + fetches * BATCH_BYTES)
+    assert cost.bytes_read < logs_bytes / 2

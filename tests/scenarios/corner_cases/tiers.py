@@ -42,7 +42,7 @@ def storage_jar() -> Path:
         command = [
             *(str(find_java()), "-cp", str(jars._ivy_jar()), "org.apache.ivy.Main"),
             *("-settings", str(work / "settings.xml"), "-ivy", str(work / "wanted.xml")),
-            *("-retrieve", f"{work}/storage.[ext]"),
+            *("-retrieve", f"{work}/[artifact]-[revision](-[classifier]).[ext]"),
         ]
         try:
             ivy = subprocess.run(
@@ -50,9 +50,9 @@ def storage_jar() -> Path:
             )
         except subprocess.TimeoutExpired:
             raise TiersUnavailable(f"not fetched within {FETCH_SECONDS} s") from None
-        if ivy.returncode != 0 or not (work / "storage.jar").exists():
+        if ivy.returncode != 0 or not (work / jar.name).exists():
             raise TiersUnavailable(ivy.stdout[-2000:])
-        (work / "storage.jar").rename(jar)
+        (work / jar.name).rename(jar)
     return jar
 
 
