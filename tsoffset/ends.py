@@ -82,7 +82,11 @@ class Ends:
         clear = yield from self.twins.unmistakable(original, last)
         if not isinstance(following, Record):
             # Nothing is left to be copied: what is on the target ends with it.
-            return Repeat.NONE if clear else Repeat.POSSIBLE
+            if not clear:
+                return Repeat.POSSIBLE
+            earliest = yield from self.twins.earliest_equal(original, last)
+            self.evidence.pairs.add(Pair(original.offset, last.offset, earliest))
+            return Repeat.NONE
         if following.timestamp_ms is None:
             return Repeat.POSSIBLE
         first = yield from self.ask.first_at_time(TARGET, following.timestamp_ms)
@@ -104,4 +108,7 @@ class Ends:
             return None
         if not (yield from self.twins.unmistakable(last, copy)):
             return None
-        return Pair(last.offset, copy.offset, (yield from self.twins.earliest_equal(last, copy)))
+        pair = Pair(last.offset, copy.offset, (yield from self.twins.earliest_equal(last, copy)))
+        # Nothing follows on the source: below it any copy answers.
+        self.evidence.pairs.add(pair)
+        return pair

@@ -27,6 +27,9 @@ from tsoffset.model import (
 from tsoffset.settings import TranslationSettings
 
 # A search for the next data record grows its reads; so does a scan.
+# So many predictions may fail in a partition, beyond those that hold.
+_PREDICTIONS = 3
+
 GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)
 
 
@@ -109,7 +112,9 @@ class KnownPairs:
         return iter(self._pairs)
 
     def add(self, pair: Pair) -> None:
-        """Take a pair in."""
+        """Take a pair in, if it is clear."""
+        if not pair.clear:
+            return
         at = bisect_left(self._offsets, pair.source_offset)
         if at < len(self._pairs):
             above = self._pairs[at]
@@ -155,7 +160,9 @@ class Evidence:
     the target's name can only come from the replication policy; `reverse` where the target
     holds the original and the source the replica. `predictions` are pairs that an earlier
     cycle proved, as (source offset, target offset): they say where to look, no more. `pairs`
-    are those that this cycle has proven; `known` is how many records are known on both sides.
+    are those that this cycle has proven; `known` is how many records are known on both
+    sides, `frontier` the pair of the last record on the target, `scanned` the offsets from
+    which scans have read.
     """
 
     def __init__(
@@ -177,6 +184,8 @@ class Evidence:
         self.pairs = KnownPairs()
         self.repeat_at_end: Repeat | None = None
         self.known = 0
+        self.frontier: Pair | None = None
+        self.scanned: set[tuple[Side, int]] = set()
         self.runs: dict[int, Run] = {}
         self.scan_bytes_left = {Side.SOURCE: settings.scan_bytes, Side.TARGET: settings.scan_bytes}
         by_header = settings.offset_header is not None
@@ -185,6 +194,16 @@ class Evidence:
             for side, partition in ((Side.SOURCE, source), (Side.TARGET, target))
         }
         self._copies = Copies(self.source, self.target)
+        self._predictions_left = _PREDICTIONS
+
+    @property
+    def predictions_hold(self) -> bool:
+        """False once distances to known pairs have misled more often than they have led."""
+        return self._predictions_left > 0
+
+    def note_prediction(self, *, held: bool) -> None:
+        """Take notice of whether the record lay where the distance to a pair had it."""
+        self._predictions_left = min(_PREDICTIONS, self._predictions_left + (1 if held else -1))
 
     @property
     def proven(self) -> Mapping[int, int]:
@@ -207,9 +226,11 @@ class Evidence:
 
     def add(self, side: Side, stretch: Stretch) -> None:
         """Take in what was read on one side."""
-        for record in self._views[side].add(stretch):
-            self.known += 1
-            self._copies.note(record)
+        view = self._views[side]
+        fresh = view.add(stretch)
+        if fresh:
+            self.known += len(fresh)
+            self._copies.note(fresh, view)
 
     @property
     def by_header(self) -> bool:
@@ -225,8 +246,7 @@ class Evidence:
             view.compare_contents()
         self.repeat_at_end = None
         self._copies = Copies(self.source, self.target)
-        for known in self.source.known(self.source.start, self.source.end):
-            self._copies.note(known)
+        self._copies.note(self.source.known(self.source.start, self.source.end), self.source)
         return False
 
     def contradicted(self, source_offset: int, target_offset: int) -> bool:
@@ -314,9 +334,9 @@ class Inquiry:
                 self._fetches_left[side] += 1
             return True
         assert isinstance(answer, Stretch)
-        news = view.covered_to(offset) <= offset
         self.evidence.add(side, answer)
-        if scan and news:
+        if scan and (side, offset) not in self.evidence.scanned:
+            self.evidence.scanned.add((side, offset))
             self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)
         return view.covered_to(offset) > offset
 

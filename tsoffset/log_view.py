@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
+from itertools import accumulate
 
 from tsoffset.model import (
     LogRange,
@@ -37,7 +38,8 @@ class LogView:
         self._ends: list[int] = []
         self._offsets: list[int] = []
         self._records: dict[int, Record] = {}
-        self._equals: dict[Identity, list[int]] = {}
+        # Most records have no equal: then the offset itself.
+        self._equals: dict[Identity, int | list[int]] = {}
 
     @property
     def start(self) -> int:
@@ -76,25 +78,37 @@ class LogView:
             self.rewrites_timestamps = True
         if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
             return ()
-        fresh = [r for r in stretch.records if r.offset not in self._records]
+        records = self._records
+        fresh = [record for record in stretch.records if record.offset not in records]
         if fresh:
+            offsets = [record.offset for record in fresh]
+            records.update(zip(offsets, fresh, strict=True))
             for record in fresh:
-                self._records[record.offset] = record
-                insort(self._equals.setdefault(self.identity(record), []), record.offset)
-            at = bisect_left(self._offsets, fresh[0].offset)
-            if at == len(self._offsets) or self._offsets[at] > fresh[-1].offset:
-                self._offsets[at:at] = [r.offset for r in fresh]
+                self._index(record)
+            at = bisect_left(self._offsets, offsets[0])
+            if at == len(self._offsets) or self._offsets[at] > offsets[-1]:
+                self._offsets[at:at] = offsets
             else:
-                self._offsets = sorted(self._records)
+                self._offsets = sorted(records)
         self._cover(stretch.start, stretch.end)
         return fresh
+
+    def _index(self, record: Record) -> None:
+        identity, offset = self.identity(record), record.offset
+        known = self._equals.setdefault(identity, offset)
+        if known == offset:
+            return
+        if isinstance(known, int):
+            self._equals[identity] = [min(known, offset), max(known, offset)]
+        else:
+            insort(known, offset)
 
     def compare_contents(self) -> None:
         """From now on records are equal by content, whatever a header says."""
         self.header = None
         self._equals = {}
-        for offset in self._offsets:
-            self._equals.setdefault(self.content(self._records[offset]), []).append(offset)
+        for record in self._records.values():
+            self._index(record)
 
     def _cover(self, start: int, end: int) -> None:
         first = bisect_left(self._ends, start)
@@ -142,71 +156,57 @@ class LogView:
         at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
         return [self._records[offset] for offset in self._offsets[at]]
 
-    def equals(self, identity: Identity) -> list[int]:
+    def equals(self, identity: Identity) -> Sequence[int]:
         """Offsets of the known records of this identity, ascending."""
-        return self._equals.get(identity, [])
+        known = self._equals.get(identity)
+        if known is None:
+            return ()
+        return (known,) if isinstance(known, int) else known
 
 
 class Copies:
     """The highest copy seen of each source record, to notice a repeat that was not finished.
 
-    Of equal source records only the lowest is taken: what is seen may be its copy alone.
-    As long as higher source records have higher copies, one look answers; a log with repeats
-    costs a pass over what is known, once per news.
+    Of equal source records only the lowest is taken: what is seen may be its copy alone. What
+    became known is taken in when somebody asks, once for all that came since.
     """
 
     def __init__(self, source: LogView, target: LogView) -> None:
         self._source = source
         self._target = target
-        self._offsets: list[int] = []
+        self._news: dict[Identity, None] = {}
         self._highest: dict[int, int] = {}
-        self._inversions = 0
-        self._lowest_after: list[int] | None = None
+        self._offsets: list[int] = []
+        self._lowest_after: list[int] = []
 
-    def note(self, record: Record) -> None:
-        """Take notice of a record that became known on either side."""
-        identity = self._source.identity(record)
-        originals, copies = self._source.equals(identity), self._target.equals(identity)
-        if not originals or not copies:
-            return
-        for offset in originals[1:2]:
-            self._forget(offset)
-        self._forget(originals[0])
-        self._keep(originals[0], copies[-1])
+    def note(self, records: Sequence[Record], view: LogView) -> None:
+        """Take notice of records of one side that became known."""
+        self._news.update((view.identity(record), None) for record in records)
 
     def all_below(self, source_offset: int, target_offset: int) -> bool:
         """True where a later source record is known whose copies all lie below."""
+        if self._news:
+            self._take_in()
         at = bisect_right(self._offsets, source_offset)
-        if at == len(self._offsets):
-            return False
-        if not self._inversions:
-            return self._highest[self._offsets[at]] < target_offset
-        if self._lowest_after is None:
-            lowest = [self._highest[offset] for offset in self._offsets]
-            for place in range(len(lowest) - 2, -1, -1):
-                lowest[place] = min(lowest[place], lowest[place + 1])
-            self._lowest_after = lowest
-        return self._lowest_after[at] < target_offset
+        return at < len(self._offsets) and self._lowest_after[at] < target_offset
 
-    def _keep(self, offset: int, highest: int) -> None:
-        at = bisect_left(self._offsets, offset)
-        self._inversions -= self._inverted(at - 1, at)
-        self._offsets.insert(at, offset)
-        self._highest[offset] = highest
-        self._inversions += self._inverted(at - 1, at) + self._inverted(at, at + 1)
-        self._lowest_after = None
-
-    def _forget(self, offset: int) -> None:
-        if offset not in self._highest:
+    def _take_in(self) -> None:
+        changed = False
+        for identity in self._news:
+            copies = self._target.equals(identity)
+            if not copies:
+                continue
+            originals = self._source.equals(identity)
+            if not originals:
+                continue
+            for offset in originals[1:]:
+                self._highest.pop(offset, None)
+            self._highest[originals[0]] = copies[-1]
+            changed = True
+        self._news = {}
+        if not changed:
             return
-        at = bisect_left(self._offsets, offset)
-        self._inversions -= self._inverted(at - 1, at) + self._inverted(at, at + 1)
-        del self._offsets[at]
-        del self._highest[offset]
-        self._inversions += self._inverted(at - 1, at)
-        self._lowest_after = None
-
-    def _inverted(self, left: int, right: int) -> bool:
-        if left < 0 or right >= len(self._offsets):
-            return False
-        return self._highest[self._offsets[left]] > self._highest[self._offsets[right]]
+        self._offsets = sorted(self._highest)
+        lowest = [self._highest[offset] for offset in reversed(self._offsets)]
+        self._lowest_after = list(accumulate(lowest, min))
+        self._lowest_after.reverse()

@@ -56,7 +56,12 @@ class Pairs:
         if copy is None:
             yield from self._look_at_a_distance(record, first)
             copy = self._known_copy(record, start, self.evidence.target.end)
-        if copy is None and scan:
+        unseen = copy is not None and self.evidence.target.covered_to(start) <= copy.offset
+        if unseen and (yield from self.ends.repeat()) is Repeat.NONE:
+            # Records before it were not seen; the replicator walked on from it to the end.
+            assert copy is not None
+            return (yield from self._proven(record, copy, first))
+        if (copy is None or unseen) and scan:
             copy = yield from self._lowest_copy(record, start, scan=True)
         if copy is None or not (yield from self._first(copy, record, first)):
             return None
@@ -72,7 +77,10 @@ class Pairs:
         original = yield from self.equals.original_of(last)
         if not isinstance(original, Record):
             return None
-        return (yield from self.pair_of(original, scan=True))
+        pair = yield from self.pair_of(original, scan=True)
+        if pair is not None and pair.target_offset == last.offset:
+            self.evidence.frontier = pair
+        return pair
 
     # --- where to look ------------------------------------------------------------------
 
@@ -81,13 +89,19 @@ class Pairs:
     ) -> Generator[Question, Answer, Pair | None]:
         """Step 3: below a pair any copy answers, for the replicator walked on from it in order."""
         below = self.evidence.pairs.below(record.offset)
-        start = 0 if below is None else below.target_offset + 1
+        start = self.evidence.target.start if below is None else below.target_offset + 1
         for near in self._nearest_first(record.offset, above, below):
             guess = near.target_offset + record.offset - near.source_offset
             if not start <= guess < above.target_offset:
                 continue
-            yield from self.equals.reach(TARGET, guess)
+            known = self.evidence.target.covered_to(guess) > guess
+            if not known:
+                if not self.evidence.predictions_hold:
+                    continue
+                yield from self.ask.read(TARGET, guess, scan=True)
             copy = self._known_copy(record, start, above.target_offset)
+            if not known:
+                self.evidence.note_prediction(held=copy is not None)
             if copy is not None:
                 return (yield from self._proven(record, copy, None))
         return None
@@ -136,15 +150,11 @@ class Pairs:
     def _first(
         self, copy: Record, record: Record, first: TimedOffset | None
     ) -> Generator[Question, Answer, bool]:
-        """True where the copy is the first image, or as good.
-
-        That is: it is the lowest one, and neither retention nor compaction took an earlier one
-        and left this one of a repeat that is not finished. Where records before it were not
-        seen, it answers if the replicator walked on from any copy in order to the end.
-        """
+        """True where the copy is the lowest one, and neither retention nor compaction took an
+        earlier one and left this one of a repeat that is not finished."""
         target = self.evidence.target
         if target.covered_to(self._scan_from(record, first)) <= copy.offset:
-            return (yield from self.ends.repeat()) is Repeat.NONE
+            return False
         if target.start > 0 and not (yield from self.ends.begins_before(record)):
             return False
         # Where the lookup names the copy itself, compaction cannot have taken one before it.
@@ -165,6 +175,5 @@ class Pairs:
             return None
         earliest = yield from self.twins.earliest_equal(record, copy)
         pair = Pair(record.offset, copy.offset, earliest)
-        if pair.clear:
-            self.evidence.pairs.add(pair)
+        self.evidence.pairs.add(pair)
         return pair

@@ -126,6 +126,15 @@ class _Position:
             if reread_bound is not None:
                 return self._translated(self.evidence.target.start, reread_bound)
 
+        # So far the mirror has come, as another position has found.
+        frontier = self.evidence.frontier
+        if (
+            frontier is not None
+            and frontier.source_offset < self.offset
+            and (best := (yield from self._try_behind(frontier)))
+        ):
+            return best
+
         # Steps 4 and 5: first where the lookup points, then by a scan. The record before
         # is tried in between, for it costs two questions and a scan may cost megabytes.
         previous: Record | Edge = Edge.UNKNOWN

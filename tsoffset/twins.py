@@ -202,7 +202,7 @@ class Twins:
     def stands_alone(self, record: Record) -> bool:
         """True where no other known source record equals it, and its time can be looked up."""
         source = self.evidence.source
-        alone = source.equals(source.identity(record)) == [record.offset]
+        alone = len(source.equals(source.identity(record))) == 1
         return alone and record.timestamp_ms is not None
 
 

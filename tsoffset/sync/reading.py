@@ -44,10 +44,8 @@ class SideReads:
             return self._asked.get(what.offset, question)
         return question
 
-    def take(
-        self, evidence: Evidence, answers: Mapping[Question, Answer], own: Collection[Question]
-    ) -> None:
-        """Take in what was read, but what conversations asked for themselves (`own`)."""
+    def take(self, evidence: Evidence, answers: Mapping[Question, Answer]) -> None:
+        """Take in all that was read, before any conversation goes on."""
         for offset, question in self._asked.items():
             stretch = answers[question]
             if not isinstance(stretch, Stretch):
@@ -56,8 +54,7 @@ class SideReads:
             assert isinstance(question.what, ReadFrom)
             if question.what.max_bytes == 1:
                 self._sizes.note(stretch.end - stretch.start, stretch.bytes_read)
-            if question not in own:
-                evidence.add(question.side, stretch)
+            evidence.add(question.side, stretch)
 
 
 class BatchSizes:

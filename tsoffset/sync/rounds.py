@@ -175,9 +175,8 @@ class _Part:
             for one in self._open
             if one.question is not None
         }
-        own = set(asked_as.values())
         for reads in self._reads.values():
-            reads.take(self._evidence, answers, own)
+            reads.take(self._evidence, answers)
         still_open: list[_Open] = []
         for one in self._open:
             asked = asked_as[id(one)]
