@@ -2,8 +2,10 @@
 it processed there and what it gets on the target hold every record.
 
 Each round writes, mirrors, processes and syncs at the same time, on real brokers and with a
-real MirrorMaker 2, and ends at a random moment (`tests.scenarios.rounds`). A round is repeated
-by `TSOFFSET_ROUNDS_SEED=SEED make test`; its steps are the same then, their pace is not.
+real MirrorMaker 2, and ends at a random moment (`tests.scenarios.rounds`). The seed is told at
+the end and with every failure; `TSOFFSET_ROUNDS_SEED` takes it, and pytest a single round as
+`tests/scenarios/test_end_to_end.py::test_nothing_is_skipped[round-7]`. The steps of a round are
+the same then, their pace is not.
 """
 
 import sys
