@@ -103,21 +103,20 @@ class World:
         """Judged as if the source died now: copies still to be made do not help."""
         return target_offset <= self.true_position(committed)
 
-    def loses_content(self, committed: int, target_offset: int) -> bool:
-        """True where a record from `committed` on lies only below the target offset, and no equal
-        one was read before `committed` or lies at or after the target offset."""
-        if self.is_safe(committed, target_offset):
-            return False
-        held = {
+    def passes_stand_ins_alone(self, committed: int, target_offset: int) -> bool:
+        """True where each record that an unsafe answer passes equals one that the group has read
+        and that has no copy of its own on the target: the passed one stands in for it there."""
+        on_target = {origin for _, origin in self.copies}
+        ahead = {origin for copy, origin in self.copies if copy >= target_offset}
+        without_copy = {
             self._identity(self.written[origin])
-            for copy, origin in self.copies
-            if copy >= target_offset
+            for origin in self.data
+            if origin < committed and origin not in on_target
         }
-        held |= {self._identity(self.written[origin]) for origin in self.data if origin < committed}
-        return any(
-            self._identity(self.written[origin]) not in held
-            for copy, origin in self.copies
-            if origin >= committed and copy < target_offset
+        return all(
+            self._identity(self.written[origin]) in without_copy
+            for origin in on_target - ahead
+            if origin >= committed
         )
 
     @cached_property
@@ -165,9 +164,10 @@ class World:
 
     @cached_property
     def mistakable(self) -> set[int]:
-        """Source offsets of lost records that have an equal one which is still there."""
+        """Source offsets of records that were copied and then lost, and have an equal one that is
+        still there."""
         present = {self._identity(self.written[offset]) for offset in self.data}
-        lost = self.written.keys() - set(self.data)
+        lost = set(self.origins.values()) - set(self.data)
         return {offset for offset in lost if self._identity(self.written[offset]) in present}
 
     def _identity(self, message: Message) -> tuple[object, ...]:
@@ -213,7 +213,7 @@ def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
     target.create_topic(TARGET.topic, first_offset=rng.choice((0, 0, rng.randrange(50))))
     world = World(source, target, kind)
     write(world.source, kind, rng)
-    world.written = dict(world.source.messages(kind.isolation))
+    world.written = dict(world.source.messages())
     if kind.source_trimmed and rng.random() < 0.5:
         _trim(world.source, kind.source_trimmed * rng.random())
     _Replicator(world, rng, look).work()

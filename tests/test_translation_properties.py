@@ -88,7 +88,9 @@ ways = st.builds(
 )
 seeds = st.integers(0, 2**32)
 retried = st.builds(
-    lambda kind, share: replace(kind, couples=share), kinds, st.sampled_from((0.05, 0.2))
+    lambda kind, couples: replace(kind, couples=couples, target_compacted=False),
+    kinds,
+    st.sampled_from((0.05, 0.2)),
 )
 
 
@@ -120,37 +122,49 @@ def asked(world: World, seed: int) -> list[int]:
 def assert_holds(world: World, committed: int, found: Translated) -> None:
     """Safe, inside the log, no more re-reads than stated, none where it says exact.
 
-    Beside a copy of a record that the source has lost, and that equals one which it still has, a
-    bound can be too low: what is gone cannot be told from what is there. Nothing else excuses.
+    Two excuses, both for what nobody can tell from content. A record that is passed may equal
+    one that the group has read and whose own copy the target never had or has lost: it stands
+    in for that one. And beside a copy of a record that the source has lost, and that equals one
+    which it still has, a bound can be too low.
     """
     place = (committed, found)
-    assert world.target.start <= found.target_offset <= world.target_end, place
-    assert world.is_safe(committed, found.target_offset), ("unsafe", place)
+    target_offset = found.target_offset
+    assert world.target.start <= target_offset <= world.target_end, place
+    assert world.is_safe(committed, target_offset) or world.passes_stand_ins_alone(
+        committed, target_offset
+    ), ("unsafe", place)
     assert found.reread_bound is not None
     assert (found.precision is Precision.EXACT) <= (found.reread_bound == 0), place
-    rereads = world.rereads(committed, found.target_offset)
-    assert rereads <= found.reread_bound or world.beside_mistakable_copy(found.target_offset), (
-        "bound",
-        rereads,
-        place,
+    rereads = world.rereads(committed, target_offset)
+    # Stretches that were written again are equal record by record, so the lost one may lie
+    # further away.
+    mistaken = (
+        bool(world.mistakable)
+        if world.kind.couples
+        else world.beside_mistakable_copy(target_offset)
     )
+    assert rereads <= found.reread_bound or mistaken, ("bound", rereads, place)
 
 
-def judged_positions(positions: int) -> int:
+def judged_positions(positions: int, of: st.SearchStrategy[Kind] = kinds) -> int:
     """Judge random translations of random worlds; how many positions were asked for."""
     judged = Counter[str]()
 
     @each_example(positions // POSITIONS_PER_EXAMPLE)
-    @given(kinds, seeds, ways)
+    @given(of, seeds, ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
         world = build(kind, seed)
         offsets = asked(world, seed)
         for part in sliced(offsets, way, random.Random(seed)):
             for committed, found in translations(world, part, way).items():
                 assert_holds(world, committed, found)
+                judged["answers"] += 1
+                judged["unsafe"] += not world.is_safe(committed, found.target_offset)
         judged["positions"] += len(offsets)
 
     holds()
+    # The excuse of the stand-in is for very few.
+    assert judged["unsafe"] * 1_000 <= judged["answers"], judged
     return judged["positions"]
 
 
@@ -168,25 +182,10 @@ def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
     assert judged_positions(POSITIONS_LONG) >= POSITIONS_LONG
 
 
-def test_no_content_is_lost_where_producers_wrote_stretches_again() -> None:
-    """A producer that writes several records anew, in order and with their old timestamps, makes
-    stretches that cannot be told apart once the target has lost the first one. Then, very
-    rarely, a copy is passed whose equal the group has read or will read: nothing else."""
-    judged = Counter[str]()
-
-    @each_example(300)
-    @given(retried, seeds, ways)
-    def holds(kind: Kind, seed: int, way: Way) -> None:
-        world = build(kind, seed)
-        for part in sliced(asked(world, seed), way, random.Random(seed)):
-            for committed, found in translations(world, part, way).items():
-                assert world.target.start <= found.target_offset <= world.target_end
-                assert not world.loses_content(committed, found.target_offset), (committed, found)
-                judged["unsafe"] += not world.is_safe(committed, found.target_offset)
-                judged["all"] += 1
-
-    holds()
-    assert judged["unsafe"] * 500 <= judged["all"], judged
+def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
+    """A producer that retries writes several records anew, in order and with their old times.
+    (What compaction of the target leaves of such logs: docs/accuracy.md.)"""
+    assert judged_positions(10_000, retried) >= 10_000
 
 
 @each_example(150)
