@@ -330,7 +330,6 @@ def test_sparks_own_security_is_sparks():
         ("listeners = http://localhost:1", "no effect yet"),
         ("status.remote.urls = http://localhost:1", "no effect yet"),
         ("A->B.source.fetch.max.bytes.per.second = 1", "no effect yet"),
-        ("translation.offset.header = x", "no effect yet"),
         ("translation.expect = x", "no effect yet"),
         ("groups =", "syncs nothing"),
         ("A->B.topics =", "syncs nothing"),
