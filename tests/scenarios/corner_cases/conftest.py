@@ -68,6 +68,8 @@ _OVERRIDES = {
     "all->half.predicates.marked.name": DROPPED,
     "wide.producer.batch.size": "1000000",
     "wide.producer.linger.ms": "100",
+    # A batch that is later begins a new segment there: many small ones.
+    "tiers.producer.batch.size": "2000",
     # Their targets have settings of their own.
     "deep->tiers.sync.topic.configs.enabled": "false",
     "heartbeats.replication.enabled": "false",

@@ -209,6 +209,7 @@ def fill_tiered(corners: Corners) -> None:
     source.create_topic(TIERED, replicas=on_first_node(), configs=TIERING)
     source.produce(TIERED, numbered(TRIMMED))
     source.produce(TIERED, records, batch=25)
+    source.delete_records(TIERED, TRIMMED)
     target.create_topic(
         corners.remote("deep->tiers", TIERED), replicas=on_first_node(), configs=TIERING
     )

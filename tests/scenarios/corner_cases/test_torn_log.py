@@ -1,6 +1,6 @@
 """A log that lost its end: an unclean leader election on the source."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 # What both replicas have, and how far the one that is lost came.
 SHARED, LOST = TRIMMED + RECORDS, 200
-LEADER, FOLLOWER = 2, 3
+LEADER, FOLLOWER, NOBODY = 2, 3, -1
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +43,20 @@ def replicas(
         yield nodes
 
 
-@pytest.fixture(scope="module")
-def grown(
-    corners: Corners, deep_broker: EmbeddedBroker, replicas: dict[int, EmbeddedBroker]
-) -> Iterator[Corners]:
-    """The same, with a client that knows these nodes."""
-    with closing(Contents(deep_broker.bootstrap)) as deep:
-        yield corners.with_contents("deep", deep)
+@pytest.fixture
+def anew(corners: Corners, deep_broker: EmbeddedBroker) -> Iterator[Callable[[], Corners]]:
+    """A function that gives the same with a new client, which knows the nodes there are now."""
+    with ExitStack() as opened:
+
+        def make() -> Corners:
+            contents = opened.enter_context(closing(Contents(deep_broker.bootstrap)))
+            return corners.with_contents("deep", contents)
+
+        yield make
 
 
 def test_source_log_shorter_than_the_commit(
-    grown: Corners, replicas: dict[int, EmbeddedBroker]
+    anew: Callable[[], Corners], replicas: dict[int, EmbeddedBroker]
 ) -> None:
     """A replica that was behind becomes the leader when the others are lost: the source's log is
     shorter than what a group has read and the mirror has copied. The group is past the log's
@@ -61,7 +64,7 @@ def test_source_log_shorter_than_the_commit(
     offsets that were lost. No group skips any, and those that stand before the tear are exact
     where their records were first copied."""
     group = "past-the-tear"
-    corners = grown
+    corners = anew()
     source, target = corners.sides(TORN)
     remote = corners.remote(TORN, TORN_LOG)
     source.create_topic(TORN_LOG, replicas={0: [LEADER, FOLLOWER]})
@@ -75,10 +78,12 @@ def test_source_log_shorter_than_the_commit(
     assert copied == RECORDS + LOST
     source.commit_offsets(group, {(TORN_LOG, 0): SHARED + LOST - 50})
     replicas[LEADER].kill()
-    wait_until(lambda: state(source)[0] is None, "the leader is gone")
+    wait_until(lambda: leader(source) == NOBODY, "the leader is gone")
     replicas[FOLLOWER].start()
-    wait_until(lambda: state(source)[0] == FOLLOWER, "the other replica leads")
-    wait_until(lambda: end_of(source) == SHARED, "the log is shorter")
+    wait_until(lambda: leader(source) == FOLLOWER, "the other replica leads")
+    corners = anew()
+    source, _ = corners.sides(TORN)
+    assert source.log_range(TORN_LOG) == (TRIMMED, SHARED)
 
     row = corners.sync(TORN, group).of(group, TORN_LOG)
     assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.PAST_LOG_END)
@@ -102,21 +107,18 @@ def test_source_log_shorter_than_the_commit(
     fail_over(corners, TORN, TORN_LOG, logs, [SHARED + 1, SHARED + LOST, logs.end])
 
 
-def state(contents: Contents) -> tuple[int | None, set[int]]:
-    """Who leads the partition, and which replicas are in sync."""
+def state(contents: Contents) -> tuple[int, set[int]] | None:
+    """Who leads the partition (-1: nobody), and which replicas are in sync; None where the
+    client asked a dead node."""
     try:
         (described,) = contents.admin.describe_topics([TORN_LOG])
     except KafkaError:
-        # The client may ask a dead node first.
-        return 0, set()
-    (partition,) = described["partitions"]
-    leader = partition["leader_id"]
-    return (None if leader < 0 else leader), {*partition["isr_nodes"]}
-
-
-def end_of(contents: Contents) -> int | None:
-    """Where the log ends; None while its leader does not answer."""
-    try:
-        return contents.log_range(TORN_LOG)[1]
-    except KafkaError:
         return None
+    (partition,) = described["partitions"]
+    return partition["leader_id"], {*partition["isr_nodes"]}
+
+
+def leader(contents: Contents) -> int | None:
+    """Who leads the partition; None where the client asked a dead node."""
+    found = state(contents)
+    return None if found is None else found[0]
