@@ -230,7 +230,7 @@ class Evidence:
         fresh = view.add(stretch)
         if fresh:
             self.known += len(fresh)
-            self._copies.note(fresh, view)
+            self._copies.note(fresh)
 
     @property
     def by_header(self) -> bool:
@@ -246,7 +246,8 @@ class Evidence:
             view.compare_contents()
         self.repeat_at_end = None
         self._copies = Copies(self.source, self.target)
-        self._copies.note(self.source.known(self.source.start, self.source.end), self.source)
+        known = self.source.known(self.source.start, self.source.end)
+        self._copies.note([self.source.identity(one) for one in known])
         return False
 
     def contradicted(self, source_offset: int, target_offset: int) -> bool:

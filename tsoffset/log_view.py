@@ -72,29 +72,30 @@ class LogView:
             record.value if "value" in match else None,
         )
 
-    def add(self, stretch: Stretch) -> Sequence[Record]:
-        """Take in what was read; returns the records that were not known yet."""
+    def add(self, stretch: Stretch) -> Sequence[Identity]:
+        """Take in what was read; returns the identities of the records that were not known yet."""
         if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
             self.rewrites_timestamps = True
         if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
             return ()
         records = self._records
+        identities: list[Identity] = []
         fresh = [record for record in stretch.records if record.offset not in records]
         if fresh:
             offsets = [record.offset for record in fresh]
             records.update(zip(offsets, fresh, strict=True))
-            for record in fresh:
-                self._index(record)
+            identities = [self.identity(record) for record in fresh]
+            for identity, offset in zip(identities, offsets, strict=True):
+                self._index(identity, offset)
             at = bisect_left(self._offsets, offsets[0])
             if at == len(self._offsets) or self._offsets[at] > offsets[-1]:
                 self._offsets[at:at] = offsets
             else:
                 self._offsets = sorted(records)
         self._cover(stretch.start, stretch.end)
-        return fresh
+        return identities
 
-    def _index(self, record: Record) -> None:
-        identity, offset = self.identity(record), record.offset
+    def _index(self, identity: Identity, offset: int) -> None:
         known = self._equals.setdefault(identity, offset)
         if known == offset:
             return
@@ -108,7 +109,7 @@ class LogView:
         self.header = None
         self._equals = {}
         for record in self._records.values():
-            self._index(record)
+            self._index(self.content(record), record.offset)
 
     def _cover(self, start: int, end: int) -> None:
         first = bisect_left(self._ends, start)
@@ -179,9 +180,9 @@ class Copies:
         self._offsets: list[int] = []
         self._lowest_after: list[int] = []
 
-    def note(self, records: Sequence[Record], view: LogView) -> None:
-        """Take notice of records of one side that became known."""
-        self._news.update((view.identity(record), None) for record in records)
+    def note(self, identities: Sequence[Identity]) -> None:
+        """Take notice of records that became known on either side."""
+        self._news.update(dict.fromkeys(identities))
 
     def all_below(self, source_offset: int, target_offset: int) -> bool:
         """True where a later source record is known whose copies all lie below."""

@@ -106,6 +106,9 @@ class Twins:
                 break
             assert isinstance(before, Record)
             assert isinstance(copy_before, Record)
+            known_pair = self.evidence.pairs.at(before.offset)
+            if known_pair is not None and known_pair.target_offset == copy_before.offset:
+                return True
             before = self.evidence.source.previous_known(before.offset) or Edge.UNKNOWN
             known = target.previous_known(copy_before.offset)
             if known is None:
