@@ -449,6 +449,7 @@ def test_spark_and_directories_are_the_files():
         "listeners = http://localhost:8080, http://localhost:8081",
         "status.remote.urls = http://other:8080",
         "source.fetch.max.bytes.per.second = 5000000000",
+        "source.fetch.max.requests.in.flight = 8",
         "translation.offset.header = mm-offset",
         "translation.expect = same-offsets",
     )
@@ -458,7 +459,10 @@ def test_spark_and_directories_are_the_files():
     assert settings.listeners == ("http://localhost:8080", "http://localhost:8081")
     assert settings.status_remote_urls == ("http://other:8080",)
     (flow,) = settings.flows
-    assert flow.source_fetch_max_bytes_per_second == 5_000_000_000
+    assert flow.source.fetch_max_bytes_per_second == 5_000_000_000
+    assert flow.source.fetch_max_in_flight == 8
+    assert flow.target.fetch_max_bytes_per_second is None
+    assert flow.target.fetch_max_in_flight == 64
     assert flow.translation.offset_header == OffsetHeader("mm-offset")
     assert flow.target.offset_header == OffsetHeader("mm-offset")
     assert flow.source.offset_header is None

@@ -5,7 +5,8 @@ as -1 is None here. A *source* value belongs to the cluster that is mirrored, a 
 value to the one that holds the copies.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -257,20 +258,36 @@ class Record:
     source_offset: int | None = None
 
 
+class UnreadableRecords(Exception):
+    """A batch turned out to be malformed when its records were looked at, though its checksum
+    holds: brokers verify what they are sent, so it was written past them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A piece of a log read without a gap.
 
     Every data record with start <= offset < end is in `records`, in order. Control records,
     records below the log's start and, read with READ_COMMITTED, aborted ones do not exist.
-    At the readable end a stretch is empty: start == end.
+    At the readable end a stretch is empty: start == end. What a real cluster's records hold is
+    digested where they are looked at, so look at no more than is needed; that raises
+    UnreadableRecords where a batch is malformed.
     """
 
     start: int
     end: int
-    records: tuple[Record, ...] = ()
+    records: Sequence[Record] = ()
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     bytes_read: int = 0
+
+    def at_or_after(self, offset: int) -> Record | None:
+        """The first data record at or after `offset`; None if the stretch has none."""
+        records = self.records
+        # Where nothing is missing, offsets count the records.
+        number = offset - self.start
+        if not 0 <= number < len(records) or records[number].offset != offset:
+            number = bisect_left(records, offset, key=lambda record: record.offset)
+        return records[number] if number < len(records) else None
 
 
 @dataclass(frozen=True, slots=True)

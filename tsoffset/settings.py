@@ -5,7 +5,7 @@ the program sees nothing of files, aliases or inheritance. Units are in the name
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tsoffset.errors import UsageError
 from tsoffset.model import Isolation, OffsetHeader
@@ -21,6 +21,8 @@ class ClusterSettings:
     total deadline of one call with its retries; `poll_timeout_ms` how long one fetch may
     wait for a log that has more than it answered. `offset_header` is the header in which this
     cluster's records carry the offsets of their originals, if any.
+    `fetch_max_bytes_per_second` limits what fetches bring to one client (None: no limit),
+    `fetch_max_in_flight` how many of them are under way at once on one connection.
     """
 
     alias: str
@@ -29,6 +31,16 @@ class ClusterSettings:
     admin_timeout_ms: int = 60_000
     poll_timeout_ms: int = 1_000
     offset_header: OffsetHeader | None = None
+    fetch_max_bytes_per_second: int | None = None
+    fetch_max_in_flight: int = 64
+
+    def shared_by(self, clients: int) -> "ClusterSettings":
+        """The same for one of so many clients that read at once: each has its part of the
+        limit."""
+        whole = self.fetch_max_bytes_per_second
+        if whole is None or clients <= 1:
+            return self
+        return replace(self, fetch_max_bytes_per_second=max(1, whole // clients))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,6 @@ class FlowSettings:
     `sync_enabled` is None where `sync.group.offsets.enabled` is absent (we commit);
     `tasks_max` is None where `tasks.max` is absent (chosen from the work).
     `isolation` is what the replicator reads the source with.
-    `source_fetch_max_bytes_per_second` is None where reading is not throttled.
     """
 
     source: ClusterSettings
@@ -74,7 +85,6 @@ class FlowSettings:
     sync_interval_seconds: int = 60
     tasks_max: int | None = None
     translation: TranslationSettings = field(default_factory=TranslationSettings)
-    source_fetch_max_bytes_per_second: int | None = None
 
     @property
     def name(self) -> str:

@@ -226,8 +226,14 @@ FETCH_RATE: Key[int | None] = Key(
     None,
     values.optional(values.integer(1, 2**63 - 1)),
     "none",
-    "Limit on what is read from the source.",
-    use=Use.LATER,
+    "Most bytes that fetches bring from the source in a second, over all tasks of the flow.",
+)
+FETCHES_IN_FLIGHT: Key[int] = Key(
+    "source.fetch.max.requests.in.flight",
+    64,
+    values.integer(1, 10_000),
+    "64",
+    "Most fetches under way at once on one connection to the source.",
 )
 
 FLOW_KEYS: tuple[Key[Any], ...] = (
@@ -261,4 +267,5 @@ FLOW_KEYS: tuple[Key[Any], ...] = (
     OFFSET_HEADER,
     EXPECT,
     FETCH_RATE,
+    FETCHES_IN_FLIGHT,
 )

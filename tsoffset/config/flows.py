@@ -74,7 +74,11 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
     _check_aliases(origin, findings)
     policy = _policy(origin, findings)
     return FlowSettings(
-        source=_cluster(origin, "source", origin.source, enabled, findings),
+        source=replace(
+            _cluster(origin, "source", origin.source, enabled, findings),
+            fetch_max_bytes_per_second=origin.value(flow_keys.FETCH_RATE),
+            fetch_max_in_flight=origin.value(flow_keys.FETCHES_IN_FLIGHT),
+        ),
         target=replace(
             _cluster(origin, "target", origin.target, enabled, findings),
             offset_header=origin.value(flow_keys.OFFSET_HEADER),
@@ -98,7 +102,6 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
             offset_header=origin.value(flow_keys.OFFSET_HEADER),
             expect=origin.value(flow_keys.EXPECT),
         ),
-        source_fetch_max_bytes_per_second=origin.value(flow_keys.FETCH_RATE),
     )
 
 

@@ -25,6 +25,9 @@ from kafka.net.selector import NetworkSelector
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.fetch_codec import FetchAnswer
+from tsoffset.kafka.fetch_stream import FetchStream
+from tsoffset.kafka.pace import Rate, Window
 from tsoffset.settings import ClusterSettings
 
 # Without a handler the library's warnings would go to the terminal past the application.
@@ -65,6 +68,8 @@ class Connections:
         self.alias = settings.alias
         self.client = client_settings(settings)
         self.requests: Counter[str] = Counter()
+        self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
+        self.fetch_window = settings.fetch_max_in_flight
         self._loop: NetworkSelector | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
@@ -223,27 +228,94 @@ class Connections:
         build: Callable[[Q, int], Any],
         take: Callable[[Q, Any], None],
         deadline: Deadline,
-        window: int = WINDOW,
     ) -> None:
         """Send one request per question to a node without waiting for each response.
 
         `take` gets every question exactly once, with its response or the KafkaError that
         came instead. Responses come in the order of the requests, so the oldest is awaited
-        whenever `window` of them are under way.
+        whenever as many are under way as may be.
         """
+
+        def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
+            return self._pipeline(node, api, some, build, take, deadline, at_once)
+
+        await self._each_its_own(questions, take, ask, WINDOW)
+
+    async def stream(
+        self,
+        node: Node,
+        api: Api,
+        questions: Sequence[Q],
+        encode: Callable[[Q, int], bytes],
+        take: Callable[[Q, FetchAnswer | KafkaError], None],
+        deadline: Deadline,
+        window: int | None = None,
+    ) -> None:
+        """The same for fetches, which take `FetchStream`; `encode` makes a request's frame."""
+        window = self.fetch_window if window is None else window
+
+        def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
+            return self._stream(node, api, some, encode, take, deadline, at_once)
+
+        await self._each_its_own(questions, take, ask, window)
+
+    async def _each_its_own(
+        self,
+        questions: Iterable[Q],
+        take: Callable[[Q, Any], None],
+        ask: Callable[[Iterable[Q], Callable[[Q, Any], None], int], Awaitable[None]],
+        window: int,
+    ) -> None:
+        """Ask all; what cannot be decoded ends the connection, with all that is under way on it,
+        and these are asked once more, one by one: only that question fails whose answer is at
+        fault."""
         lost: list[Q] = []
 
         def take_if_known(question: Q, answer: Any) -> None:
-            # What cannot be decoded ends the connection, with all that is under way on it.
             if isinstance(answer, KafkaProtocolError):
                 lost.append(question)
             else:
                 take(question, answer)
 
-        await self._pipeline(node, api, questions, build, take_if_known, deadline, window)
-        # One by one, so that only the question fails whose answer is at fault.
+        await ask(questions, take_if_known, window)
         for question in lost:
-            await self._pipeline(node, api, (question,), build, take, deadline, 1)
+            await ask((question,), take, 1)
+
+    async def _stream(
+        self,
+        node: Node,
+        api: Api,
+        questions: Iterable[Q],
+        encode: Callable[[Q, int], bytes],
+        take: Callable[[Q, Any], None],
+        deadline: Deadline,
+        window: int,
+    ) -> None:
+        try:
+            connection = await self.open(node, deadline)
+            api.version(connection)
+        except KafkaError as error:
+            for question in questions:
+                take(question, error)
+            return
+
+        def sent(count: int) -> None:
+            self.requests[api.name] += count
+
+        assert self._loop is not None
+        await FetchStream(
+            self._loop,
+            connection,
+            questions,
+            encode,
+            take,
+            sent,
+            window=Window(window, self.fetch_rate),
+            rate=self.fetch_rate,
+            deadline=deadline,
+            request_timeout_ms=self.client.request_timeout_ms,
+            frame_limit=self.client.library["receive_message_max_bytes"],
+        ).run()
 
     async def _pipeline(
         self,

@@ -1,21 +1,34 @@
 """How much time a call has left."""
 
 import time
-from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
-    """A point in time that a whole call, retries included, may take."""
+    """A point in time that a whole call, retries included, may take.
 
-    started: float
-    ends: float
+    It moves by the time in which the call was told to wait: by a broker that throttles, or
+    by a limit of the configuration. That is not the time of somebody who does not answer.
+    """
+
+    __slots__ = ("_rests_until", "ends", "started")
+
+    def __init__(self, started: float, ends: float) -> None:
+        self.started = started
+        self.ends = ends
+        self._rests_until = started
 
     @classmethod
     def after(cls, milliseconds: int) -> "Deadline":
         """The deadline of a call that begins now."""
         now = time.monotonic()
         return cls(now, now + milliseconds / 1000)
+
+    def rest_until(self, moment: float) -> None:
+        """Leave out the time from now to `moment`; what was left out before counts once."""
+        begins = max(time.monotonic(), self._rests_until)
+        if moment > begins:
+            self.ends += moment - begins
+            self._rests_until = moment
 
     @property
     def seconds_left(self) -> float:

@@ -1,14 +1,13 @@
 """Fetch of one partition, version 11, encoded and decoded by hand.
 
 Reading is nearly all that a cycle does, one small request for each place it looks at, and
-the library's general encoder and decoder take most of that time. Its connections accept
-any request with the few members that are defined here. Version 11 (KIP-392; brokers since
-2.3) is the last before the flexible encoding and before topic ids, and has all we need.
+the library's general encoder and decoder take most of that time. Version 11 (KIP-392;
+brokers since 2.3) is the last before the flexible encoding and before topic ids, and has
+all we need. `tsoffset.kafka.fetch_stream` sends it.
 """
 
-from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import NamedTuple
 
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import FetchRequest
@@ -20,13 +19,13 @@ API_KEY: int = FetchRequest.API_KEY
 # replica, max wait, min bytes, max bytes, isolation, session id, session epoch; one topic
 # with one partition (index, leader epoch, offset, log start, max bytes); no forgotten
 # topics, no rack.
-_HEAD = Struct(">ihhih")
-_BODY = Struct(">iiiibiiih")
-_PARTITION = Struct(">iiiqqiih")
+_HEAD = Struct(">ihh")
+_STRING = Struct(">h")
+_BODY = Struct(">iiiibiii")
 
 _INT32 = Struct(">i")
-_RESPONSE = Struct(">ihii")
-_STRING = Struct(">h")
+# Correlation id, throttle time, error, session id, number of topics; the topic's name.
+_RESPONSE = Struct(">iihii")
 _PARTITION_ANSWER = Struct(">iihqqqi")
 _ABORTED = Struct(">qq")
 _RECORDS = Struct(">ii")
@@ -40,8 +39,7 @@ _LOG_START_UNKNOWN = -1
 _NOTHING = memoryview(b"")
 
 
-@dataclass(frozen=True, slots=True)
-class FetchAnswer:
+class FetchAnswer(NamedTuple):
     """What a broker answers for the one partition.
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with
@@ -58,118 +56,102 @@ class FetchAnswer:
     aborted: tuple[tuple[int, int], ...] = ()
     records: memoryview = _NOTHING
 
-    @classmethod
-    def parse_header(cls, frame: Any) -> "_ResponseHeader":
-        """The correlation id, as the library's connection asks for it."""
-        return _ResponseHeader(_INT32.unpack_from(frame)[0])
 
-    @classmethod
-    def decode(cls, frame: Any) -> "FetchAnswer":
-        """A response after its header. Raises struct.error if it is cut off."""
-        view = memoryview(frame)
-        throttle_time_ms, error_code, _, topics = _RESPONSE.unpack_from(view, _INT32.size)
-        position = _INT32.size + _RESPONSE.size
-        if topics == 0 or error_code:
-            return cls(throttle_time_ms, error_code)
-        position += _STRING.size + _STRING.unpack_from(view, position)[0]
-        (partitions, _, error_code, high_watermark, last_stable_offset, log_start, count) = (
-            _PARTITION_ANSWER.unpack_from(view, position)
+class FetchFrames:
+    """Request frames of one client and isolation level; what repeats is packed once a topic."""
+
+    def __init__(self, client_id: str, isolation_level: int) -> None:
+        client = client_id.encode()
+        self._client = _STRING.pack(len(client)) + client
+        self._isolation_level = isolation_level
+        self._templates: dict[tuple[str, int], tuple[Struct, bytes, bytes]] = {}
+
+    def frame(
+        self,
+        correlation_id: int,
+        topic: str,
+        partition: int,
+        leader_epoch: int,
+        offset: int,
+        max_bytes: int,
+        max_wait_ms: int = 0,
+    ) -> bytes:
+        """The whole frame of a request for one partition from `offset` on."""
+        template = self._templates.get((topic, max_wait_ms))
+        if template is None:
+            template = self._templates[topic, max_wait_ms] = self._template(topic, max_wait_ms)
+        layout, head, body = template
+        return layout.pack(
+            head,
+            correlation_id,
+            body,
+            1,
+            partition,
+            leader_epoch,
+            offset,
+            _LOG_START_UNKNOWN,
+            max_bytes,
+            0,
+            0,
         )
-        if topics != 1 or partitions != 1:
-            raise KafkaProtocolError("a Fetch answer for partitions that were not asked for")
-        position += _PARTITION_ANSWER.size
-        aborted = tuple(
-            _ABORTED.unpack_from(view, position + index * _ABORTED.size) for index in range(count)
-        )
-        position += max(0, count) * _ABORTED.size
-        _, size = _RECORDS.unpack_from(view, position)
-        position += _RECORDS.size
-        if position + size > len(view):
-            raise KafkaProtocolError("a Fetch answer that ends before its records do")
-        return cls(
-            throttle_time_ms,
-            error_code,
-            True,
-            high_watermark,
-            last_stable_offset,
-            log_start,
-            aborted,
-            view[position : position + max(0, size)],
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class _ResponseHeader:
-    correlation_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class _RequestHeader:
-    correlation_id: int
-    client_id: bytes
-    api_key: int = API_KEY
-    api_version: int = VERSION
-
-    def get_response_class(self) -> type[FetchAnswer]:
-        return FetchAnswer
-
-
-@dataclass(slots=True)
-class FetchOne:
-    """A request for one partition from `offset` on, with the members of the library's own."""
-
-    topic: str
-    partition: int
-    leader_epoch: int
-    offset: int
-    max_bytes: int
-    max_wait_ms: int
-    isolation_level: int
-    header: _RequestHeader | None = None
-
-    API_KEY = API_KEY
-    API_VERSION = VERSION
-
-    def with_header(self, correlation_id: int, client_id: str) -> None:
-        """Called by the connection just before `encode`."""
-        self.header = _RequestHeader(correlation_id, client_id.encode())
-
-    def expect_response(self) -> bool:
-        """There is always one."""
-        return True
-
-    def encode(self, *, framed: bool, header: bool) -> bytes:
-        """The whole frame; the connection never asks for less."""
-        if self.header is None or not (framed and header):
-            raise ValueError("a Fetch request is sent with its frame and header")
-        topic = self.topic.encode()
-        client = self.header.client_id
-        size = _HEAD.size - 4 + len(client) + _BODY.size + len(topic) + _PARTITION.size
-        return b"".join(
+    def _template(self, topic: str, max_wait_ms: int) -> tuple[Struct, bytes, bytes]:
+        name = topic.encode()
+        body = b"".join(
             (
-                _HEAD.pack(size, API_KEY, VERSION, self.header.correlation_id, len(client)),
-                client,
+                self._client,
                 _BODY.pack(
                     _NO_REPLICA,
-                    self.max_wait_ms,
+                    max_wait_ms,
                     _MIN_BYTES,
                     _MAX_BYTES,
-                    self.isolation_level,
+                    self._isolation_level,
                     _NO_SESSION,
                     _FINAL_EPOCH,
                     1,
-                    len(topic),
                 ),
-                topic,
-                _PARTITION.pack(
-                    1,
-                    self.partition,
-                    self.leader_epoch,
-                    self.offset,
-                    _LOG_START_UNKNOWN,
-                    self.max_bytes,
-                    0,
-                    0,
-                ),
+                _STRING.pack(len(name)),
+                name,
             )
         )
+        layout = Struct(f">{_HEAD.size}si{len(body)}siiiqqiih")
+        return layout, _HEAD.pack(layout.size - _INT32.size, API_KEY, VERSION), body
+
+
+def fetch_answer(frame: memoryview) -> FetchAnswer:
+    """What the frame of a response holds, its size left away.
+
+    Raises KafkaProtocolError or struct.error where it is not such a response.
+    """
+    _, throttle_time_ms, error_code, _, topics = _RESPONSE.unpack_from(frame)
+    position = _RESPONSE.size
+    if topics == 0 or error_code:
+        return FetchAnswer(throttle_time_ms, error_code)
+    position += _STRING.size + _STRING.unpack_from(frame, position)[0]
+    (partitions, _, error_code, high_watermark, last_stable_offset, log_start, count) = (
+        _PARTITION_ANSWER.unpack_from(frame, position)
+    )
+    if topics != 1 or partitions != 1:
+        raise KafkaProtocolError("a Fetch answer for partitions that were not asked for")
+    position += _PARTITION_ANSWER.size
+    aborted: tuple[tuple[int, int], ...] = ()
+    if count > 0:
+        end = position + count * _ABORTED.size
+        if end > len(frame):
+            raise KafkaProtocolError("a Fetch answer that ends within its transactions")
+        aborted = tuple(_ABORTED.iter_unpack(frame[position:end]))
+        position = end
+    _, size = _RECORDS.unpack_from(frame, position)
+    position += _RECORDS.size
+    if position + size > len(frame):
+        raise KafkaProtocolError("a Fetch answer that ends before its records do")
+    return FetchAnswer(
+        throttle_time_ms,
+        error_code,
+        True,
+        high_watermark,
+        last_stable_offset,
+        log_start,
+        aborted,
+        frame[position : position + size] if size > 0 else _NOTHING,
+    )

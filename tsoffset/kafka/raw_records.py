@@ -24,9 +24,9 @@ def raw_stretch(
     found = stretch(view, offset, log_start, readable_end, isolation, aborted)
     if found is None:
         return None
-    times = {record.offset: record.timestamp_ms for record in found.records}
     records: list[RawRecord] = []
     try:
+        times = {record.offset: record.timestamp_ms for record in found.records}
         for batch in MemoryRecords(view):
             if batch.base_offset >= found.end:
                 break

@@ -20,7 +20,7 @@ from tsoffset.kafka import fetch_codec
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
-from tsoffset.kafka.fetch_codec import FetchAnswer, FetchOne
+from tsoffset.kafka.fetch_codec import FetchAnswer, FetchFrames
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
 from tsoffset.kafka.raw_records import raw_stretch
 from tsoffset.kafka.records import Aborted, stretch
@@ -97,10 +97,17 @@ class _Reading(Generic[S]):
         self._deadline = deadline
         self._patient: set[ReadFrom] = set()
         self._outside: set[ReadFrom] = set()
+        client = reads.connections.client
+        self._frames = FetchFrames(client.library["client_id"], ISOLATION_LEVELS[isolation])
+        self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
         answers: dict[ReadFrom, S | Failed] = in_rounds(
-            self._reads.connections, sorted(set(requests)), self._round, "read", self._deadline
+            self._reads.connections,
+            sorted(set(requests), key=_place),
+            self._round,
+            "read",
+            self._deadline,
         )
         logs = self._logs_outside()
         for request in self._outside:
@@ -139,14 +146,17 @@ class _Reading(Generic[S]):
             answers[request] = self._answer(request, response)
 
         async def ask(node: Node, theirs: list[tuple[ReadFrom, int]]) -> None:
-            pipeline = self._reads.connections.pipeline
-            patient = [each for each in theirs if each[0] in self._patient]
-            if hasty := [each for each in theirs if each[0] not in self._patient]:
-                await pipeline(node, FETCH, hasty, self._build, take, self._deadline)
+            stream = self._reads.connections.stream
+            hasty, patient = theirs, []
+            if self._patient:
+                patient = [each for each in theirs if each[0] in self._patient]
+                hasty = [each for each in theirs if each[0] not in self._patient]
+            if hasty:
+                await stream(node, FETCH, hasty, self._encode, take, self._deadline)
             # The broker answers a connection's requests one after the other: those that it
             # holds back would use up the time of the ones behind them.
             if patient:
-                await pipeline(node, FETCH, patient, self._build, take, self._deadline, window=1)
+                await stream(node, FETCH, patient, self._encode, take, self._deadline, window=1)
 
         await self._reads.connections.gather(
             [partial(ask, node, theirs) for node, theirs in by_node.items()]
@@ -158,20 +168,20 @@ class _Reading(Generic[S]):
         )
         return answers
 
-    def _build(self, question: tuple[ReadFrom, int], _: int) -> FetchOne:
+    def _encode(self, question: tuple[ReadFrom, int], correlation_id: int) -> bytes:
         request, epoch = question
+        partition = request.partition
         wait_ms = 0
-        if request in self._patient:
-            longest = self._reads.connections.client.broker_wait_ms
-            wait_ms = self._deadline.milliseconds(min(self._reads.poll_timeout_ms, longest))
-        return FetchOne(
-            request.partition.topic,
-            request.partition.partition,
+        if self._patient and request in self._patient:
+            wait_ms = self._deadline.milliseconds(self._wait_ms)
+        return self._frames.frame(
+            correlation_id,
+            partition.topic,
+            partition.partition,
             epoch,
             request.offset,
             request.max_bytes,
             wait_ms,
-            ISOLATION_LEVELS[self._isolation],
         )
 
     def _answer(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | Failed | Again:
@@ -188,9 +198,9 @@ class _Reading(Generic[S]):
             readable_end = response.last_stable_offset
         else:
             readable_end = response.high_watermark
+        self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
-        self._reads.bytes_read += len(response.records)
         try:
             found = self._decode(
                 response.records,
@@ -217,6 +227,11 @@ class _Reading(Generic[S]):
             return timed_out
         self._patient.add(request)
         return Again(timed_out)
+
+
+def _place(request: ReadFrom) -> tuple[str, int, int]:
+    """The order in which it is asked: along each log."""
+    return request.partition.topic, request.partition.partition, request.offset
 
 
 def _what(request: ReadFrom) -> str:

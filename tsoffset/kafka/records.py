@@ -3,20 +3,21 @@
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from kafka import codec
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32c
 
-from tsoffset.digests import DIGEST_BYTES, content_digest, header_digests
+from tsoffset.digests import content_digest
+from tsoffset.kafka.batch_records import BatchRecords, StretchRecords, varint
 from tsoffset.model import (
     Isolation,
     OffsetHeader,
     Record,
     Stretch,
     TimestampType,
+    UnreadableRecords,
 )
 
 # Base offset, length, leader epoch, magic: in the same places in all formats.
@@ -46,8 +47,6 @@ _CODECS: dict[int, tuple[str, Callable[[], bool], str]] = {
 Aborted = Sequence[tuple[int, int]]
 """Aborted transactions as a Fetch answers them: (producer id, first offset)."""
 
-_NO_HEADERS: frozenset[bytes] = frozenset()
-
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
@@ -55,7 +54,7 @@ class _Batch:
 
     base_offset: int
     last_offset: int
-    read: Callable[[], list[Record]]
+    read: Callable[[], Sequence[Record]]
     log_append_time: bool
     producer_id: int = -1
     transactional: bool = False
@@ -83,7 +82,7 @@ def stretch(
     Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
     later one ends the stretch before it.
     """
-    records: list[Record] = []
+    found: list[tuple[_Batch, Sequence[Record]]] = []
     start: int | None = None
     end = offset
     append_time = False
@@ -107,7 +106,7 @@ def stretch(
                 elif batch.transactional and batch.producer_id in aborting:
                     dropped = True
             if not dropped:
-                records += batch.read()
+                found.append((batch, batch.read()))
                 append_time |= batch.log_append_time
             if start is None:
                 start = min(offset, batch.base_offset)
@@ -122,12 +121,27 @@ def stretch(
     return Stretch(
         start=start,
         end=end,
-        records=tuple(record for record in records if start <= record.offset < end),
+        records=StretchRecords([_within(batch, records, start, end) for batch, records in found]),
         timestamp_type=(
             TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
         ),
         bytes_read=len(view),
     )
+
+
+def _within(batch: _Batch, records: Sequence[Record], start: int, end: int) -> Sequence[Record]:
+    """The records with start <= offset < end; all of a batch that lies within are looked at
+    later."""
+    if start <= batch.base_offset and batch.last_offset < end:
+        return records
+    return tuple(record for record in _looked_at(records) if start <= record.offset < end)
+
+
+def _looked_at(records: Sequence[Record]) -> Sequence[Record]:
+    try:
+        return tuple(records)
+    except UnreadableRecords as error:
+        raise CorruptRecordError(str(error)) from error
 
 
 def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[_Batch]:
@@ -160,19 +174,16 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
         raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
     append_time = bool(attributes & _LOG_APPEND_TIME)
 
-    def read() -> list[Record]:
-        content = _content(view[_RECORDS_FROM:], attributes, base_offset)
-        try:
-            return _records(
-                content,
-                count,
-                base_offset,
-                base_timestamp,
-                max_timestamp if append_time else None,
-                header,
-            )
-        except (IndexError, ValueError, UnicodeError) as error:
-            raise _malformed(base_offset) from error
+    def read() -> Sequence[Record]:
+        records = BatchRecords(
+            _content(view[_RECORDS_FROM:], attributes, base_offset),
+            count,
+            base_offset,
+            base_timestamp,
+            max_timestamp if append_time else None,
+            header,
+        )
+        return _looked_at(records) if records.are_large else records
 
     control = bool(attributes & _CONTROL)
     return _Batch(
@@ -191,160 +202,32 @@ def _malformed(base_offset: int) -> CorruptRecordError:
     return CorruptRecordError(f"a record of the batch at offset {base_offset} is malformed")
 
 
-def _content(view: memoryview, attributes: int, base_offset: int) -> memoryview:
+def _content(view: memoryview, attributes: int, base_offset: int) -> bytes:
     compression = attributes & _COMPRESSION
     if not compression:
-        return view
+        return view.tobytes()
     if compression not in _CODECS:
         raise UnsupportedCodecError(f"compression {compression} at offset {base_offset}")
     name, available, decode = _CODECS[compression]
     if not available():
         raise UnsupportedCodecError(f"{name} at offset {base_offset}")
     try:
-        return memoryview(getattr(codec, decode)(view.tobytes()))
+        return bytes(getattr(codec, decode)(view.tobytes()))
     except Exception as error:  # each codec has exceptions of its own
         raise CorruptRecordError(
             f"the {name} content of the batch at offset {base_offset} cannot be unpacked"
         ) from error
 
 
-def _records(
-    view: memoryview,
-    count: int,
-    base_offset: int,
-    base_timestamp: int,
-    append_timestamp: int | None,
-    header: OffsetHeader | None,
-) -> list[Record]:
-    """The records of a batch of format 2, already unpacked.
-
-    Written out in one piece: it runs once per record read, and calls are what costs here.
-    Numbers are zigzag varints, nearly all of one byte.
-    """
-    records = []
-    position = 0
-    for _ in range(count):
-        byte = view[position]
-        position += 1
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
-        else:
-            size, position = _long_varint(view, position, byte)
-        record_end = position + size
-
-        position += 1  # attributes, of which none is in use
-        byte = view[position]
-        position += 1
-        if byte < 0x80:
-            timestamp = (byte >> 1) ^ -(byte & 1)
-        else:
-            timestamp, position = _long_varint(view, position, byte)
-        timestamp = base_timestamp + timestamp if append_timestamp is None else append_timestamp
-
-        byte = view[position]
-        position += 1
-        if byte < 0x80:
-            offset = base_offset + ((byte >> 1) ^ -(byte & 1))
-        else:
-            offset, position = _long_varint(view, position, byte)
-            offset += base_offset
-
-        byte = view[position]
-        position += 1
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
-        else:
-            size, position = _long_varint(view, position, byte)
-        if size < 0:
-            key = None
-        else:
-            key = blake2b(view[position : position + size], digest_size=DIGEST_BYTES).digest()
-            position += size
-
-        byte = view[position]
-        position += 1
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
-        else:
-            size, position = _long_varint(view, position, byte)
-        if size < 0:
-            value = None
-        else:
-            value = blake2b(view[position : position + size], digest_size=DIGEST_BYTES).digest()
-            position += size
-
-        byte = view[position]
-        position += 1
-        source_offset = None
-        if byte == 0:
-            headers = _NO_HEADERS
-        else:
-            found, position = _headers(view, position, byte)
-            headers = header_digests(found)
-            if header is not None:
-                source_offset = header.of(found)
-        if position != record_end:
-            raise ValueError("a record does not end where its length says")
-        stamp = timestamp if timestamp >= 0 else None
-        records.append(Record(offset, stamp, key, value, headers, source_offset))
-    if position != len(view):
-        raise ValueError("bytes are left after the last record")
-    return records
-
-
-def _headers(
-    view: memoryview, position: int, byte: int
-) -> tuple[list[tuple[str, bytes | None]], int]:
-    count, position = _varint_from(view, position, byte)
-    found = []
-    for _ in range(count):
-        size, position = _varint(view, position)
-        name = bytes(view[position : position + size])
-        position += size
-        size, position = _varint(view, position)
-        value = None
-        if size >= 0:
-            value = bytes(view[position : position + size])
-            position += size
-        # A name that is no UTF-8 is told apart from others all the same.
-        found.append((name.decode("utf-8", "backslashreplace"), value))
-    return found, position
-
-
-def _varint(view: memoryview, position: int) -> tuple[int, int]:
-    return _varint_from(view, position + 1, view[position])
-
-
-def _varint_from(view: memoryview, position: int, byte: int) -> tuple[int, int]:
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    return _long_varint(view, position, byte)
-
-
-def _long_varint(view: memoryview, position: int, byte: int) -> tuple[int, int]:
-    """A varint whose first byte is read and says that more follow."""
-    result = byte & 0x7F
-    shift = 7
-    while True:
-        byte = view[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (result >> 1) ^ -(result & 1), position
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-
-
 def _is_abort_marker(view: memoryview, base_offset: int) -> bool:
     """Whether the one record of a control batch ends a transaction by aborting it."""
     try:
         position = _RECORDS_FROM
-        _, position = _varint(view, position)
+        _, position = varint(view, position)
         position += 1
         for _ in ("timestamp", "offset"):
-            _, position = _varint(view, position)
-        size, position = _varint(view, position)
+            _, position = varint(view, position)
+        size, position = varint(view, position)
         if size < _MARKER.size:
             return False
         _, kind = _MARKER.unpack_from(view, position)

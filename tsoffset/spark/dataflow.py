@@ -219,6 +219,7 @@ class _Cycle:
             if memory.partitions is not None and memory.partitions.num_rows:
                 translated = translated.union(self._memory(partitions, memory.partitions))
             translated = translated.repartitionById(max(1, len(partitions)), "translate_task")
+            stages = replace(stages, translate_tasks=max(1, len(partitions)))
             settled = _map(translated, stages.translate, schema.SETTLEMENTS)
             settled = settled.repartitionById(len(tasks), "settle_task")
             return self._collect("translate", _map(settled, stages.settle, schema.RESULTS))

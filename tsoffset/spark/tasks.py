@@ -54,7 +54,8 @@ class Stages:
 
     `cycle` is unique: a worker resolves the configuration once for each cycle, so that a
     secret that was changed holds from the next one on. `settle_tasks` is how many tasks
-    settle groups; `log_format` and `log_level` how workers log.
+    settle groups, `translate_tasks` how many translate at once and share the limit on what is
+    read from the source; `log_format` and `log_level` how workers log.
     """
 
     task: FlowTask
@@ -63,6 +64,7 @@ class Stages:
     settle_tasks: int
     log_format: LogFormat
     log_level: LogLevel
+    translate_tasks: int = 1
 
     def all_in_one(self, batches: Batches) -> Batches:
         """WORK -> RESULTS: the whole cycle in this task."""
@@ -160,7 +162,7 @@ class Stages:
         try:
             flow, _ = self._resolve()
             with ExitStack() as leases:
-                source = self._client(leases, flow.source)
+                source = self._client(leases, flow.source.shared_by(self.translate_tasks))
                 target = self._client(leases, flow.target)
                 return translate_remembering(flow, source, target, work)
         except Exception as error:

@@ -1,0 +1,1 @@
+"""How close the adapter comes to what a broker can give."""

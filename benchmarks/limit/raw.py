@@ -1,0 +1,90 @@
+"""The limit: requests encoded beforehand, answers counted and thrown away, one connection."""
+
+import socket
+import struct
+from collections.abc import Sequence
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from tsoffset.kafka.fetch_codec import FetchFrames
+from tsoffset.model import FirstAtTime, ReadFrom
+
+WINDOW = 64
+_SIZE = struct.Struct(">i")
+_RECEIVE_BYTES = 1 << 20
+_CLIENT = "raw"
+
+
+def fetch_frames(requests: Sequence[ReadFrom]) -> list[bytes]:
+    """A one-partition Fetch, version 11, for each request, as it goes over the wire."""
+    frames = FetchFrames(_CLIENT, 0)
+    return [
+        frames.frame(
+            number,
+            request.partition.topic,
+            request.partition.partition,
+            -1,
+            request.offset,
+            request.max_bytes,
+        )
+        for number, request in enumerate(requests)
+    ]
+
+
+def lookup_frames(layers: Sequence[Sequence[FirstAtTime]]) -> list[bytes]:
+    """A ListOffsets, version 6, for each layer: many partitions, each at most once."""
+    frames = []
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    for number, layer in enumerate(layers):
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=0,
+            topics=[
+                topic_class(
+                    name=layer[0].partition.topic,
+                    partitions=[
+                        topic_class.ListOffsetsPartition(
+                            partition_index=each.partition.partition,
+                            current_leader_epoch=-1,
+                            timestamp=each.timestamp_ms,
+                        )
+                        for each in layer
+                    ],
+                )
+            ],
+            version=6,
+        )
+        request.with_header(number, _CLIENT)
+        frames.append(request.encode(framed=True, header=True))
+    return frames
+
+
+def exchange(host: str, port: int, frames: Sequence[bytes], window: int = WINDOW) -> int:
+    """Send all frames, `window` of them under way at once; the bytes of all answers."""
+    with socket.create_connection((host, port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sent = min(window, len(frames))
+        connection.sendall(b"".join(frames[:sent]))
+        received, answered, left_over = 0, 0, b""
+        while answered < len(frames):
+            some = connection.recv(_RECEIVE_BYTES)
+            if not some:
+                raise ConnectionError("the broker ended the connection")
+            received += len(some)
+            whole, left_over = _whole_frames(left_over + some)
+            answered += whole
+            more = frames[sent : sent + whole]
+            if more:
+                sent += len(more)
+                connection.sendall(b"".join(more))
+    return received
+
+
+def _whole_frames(data: bytes) -> tuple[int, bytes]:
+    count, position = 0, 0
+    while len(data) - position >= _SIZE.size:
+        end = position + _SIZE.size + _SIZE.unpack_from(data, position)[0]
+        if end > len(data):
+            break
+        count, position = count + 1, end
+    return count, data[position:]

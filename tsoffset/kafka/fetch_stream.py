@@ -1,0 +1,292 @@
+"""Fetches over a connection of the library, past its handling of single requests.
+
+For each request kafka-python makes a future, a timer in a heap that is searched again when
+the answer is there, a turn of its loop to wake who waits for it, and a system call for the
+bytes of its own. Next to a Fetch of one batch that is most of the time. So while fetches
+are under way, a `FetchStream` stands between a connection and its transport, as asyncio's
+`set_protocol` means it: it writes many requests at once, takes the answers to its own
+correlation ids in the order in which they come, and hands everything else on. Connecting,
+encryption, authentication (again, too, when a session ends) and closing stay the library's.
+"""
+
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from kafka.errors import (
+    CorrelationIdError,
+    InvalidReceiveError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaProtocolError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
+    ThrottlingQuotaExceededError,
+)
+from kafka.future import Future
+from kafka.net.connection import KafkaConnection
+from kafka.net.selector import NetworkSelector
+
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.fetch_codec import FetchAnswer, fetch_answer
+from tsoffset.kafka.pace import Rate, Window
+
+Q = TypeVar("Q")
+
+# The library counts its requests from 1 on; ours lie above what it ever reaches.
+_FIRST_ID = 1 << 30
+_IDS = 1 << 30
+
+_SIZE = struct.Struct(">i")
+_PAUSE_SECONDS = 0.02
+_THROTTLED = "told to by tsoffset"
+
+
+class FetchStream(Generic[Q]):
+    """The fetches of one call over one connection.
+
+    `encode` makes the frame for a question and a correlation id. `take` gets every question
+    exactly once, with its answer or the KafkaError that came instead; `sent` is called for
+    each request.
+    """
+
+    # The transport looks for the library's metrics here.
+    _sensors = None
+
+    def __init__(
+        self,
+        loop: NetworkSelector,
+        connection: KafkaConnection,
+        questions: Iterable[Q],
+        encode: Callable[[Q, int], bytes],
+        take: Callable[[Q, FetchAnswer | KafkaError], None],
+        sent: Callable[[int], None],
+        *,
+        window: Window,
+        rate: Rate,
+        deadline: Deadline,
+        request_timeout_ms: int,
+        frame_limit: int,
+    ) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._left = deque(questions)
+        self._encode = encode
+        self._take = take
+        self._sent = sent
+        self._window = window
+        self._rate = rate
+        self._deadline = deadline
+        self._timeout = request_timeout_ms / 1000
+        self._frame_limit = frame_limit
+        # Questions with the times of their requests, and the id of the first of them.
+        self._under_way: deque[tuple[Q, float]] = deque()
+        self._id = _FIRST_ID
+        self._chunks: list[bytes] = []
+        self._have = 0
+        self._need = _SIZE.size
+        self._rests_until = 0.0
+        self._lost: BaseException | None = None
+        self._broke: Exception | None = None
+        self._turn: Any = None
+
+    # --- the call --------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask and take until every question has its answer."""
+        transport = self._connection.transport
+        if transport is None or not self._connection.connected:
+            self._lost = KafkaConnectionError("the connection has ended")
+        else:
+            transport.set_protocol(self)
+        try:
+            while True:
+                self._ask()
+                if self._broke is not None:
+                    raise self._broke
+                if not self._under_way and not self._left:
+                    return
+                self._turn = Future()
+                timer = self._loop.call_at(self._next_look(), self._wake)
+                await self._turn
+                self._loop.cancel(timer)
+                self._end_what_is_late()
+        finally:
+            if transport is not None and transport.get_protocol() is self:
+                transport.set_protocol(self._connection)
+                if self._under_way:
+                    # Nobody would take the answers.
+                    self._connection.close(KafkaConnectionError("the call was given up"))
+
+    def _ask(self) -> None:
+        """Send what may be sent now."""
+        if self._lost is not None:
+            self._give_up(self._lost)
+            return
+        if self._deadline.over:
+            left, self._left = self._left, deque()
+            throttled = self._rests_until > 0
+            for question in left:
+                self._take(
+                    question,
+                    ThrottlingQuotaExceededError("the call's time is up")
+                    if throttled
+                    else KafkaTimeoutError("the call's time is up"),
+                )
+            return
+        now = time.monotonic()
+        room = self._window.size - len(self._under_way)
+        if room <= 0 or not self._left or self._rests(now):
+            return
+        frames = []
+        for _ in range(min(room, len(self._left))):
+            question = self._left.popleft()
+            place = (self._id - _FIRST_ID + len(self._under_way)) % _IDS
+            frames.append(self._encode(question, _FIRST_ID + place))
+            self._under_way.append((question, now))
+        self._sent(len(frames))
+        self._connection.transport.write(b"".join(frames))
+
+    def _rests(self, now: float) -> bool:
+        """Whether nothing may be sent now: a broker or a limit says so, or the library is
+        about to prove again who we are, and brokers take nothing else meanwhile."""
+        until = max(self._rests_until, self._rate.free_at)
+        if until > now:
+            self._deadline.rest_until(until)
+            return True
+        return bool(self._connection.paused) or self._connection._reauth.is_reauthenticating
+
+    def _next_look(self) -> float:
+        """When there is something to do, whatever comes."""
+        now = time.monotonic()
+        looks = []
+        if self._under_way:
+            looks.append(self._late_at())
+        if self._left and len(self._under_way) < self._window.size:
+            looks.append(max(self._rests_until, self._rate.free_at, now + _PAUSE_SECONDS))
+        if self._left:
+            looks.append(self._deadline.ends)
+        return max(now, min(looks))
+
+    def _late_at(self) -> float:
+        """When the oldest request under way is too old. One that lies behind a throttled one
+        is answered later by as much."""
+        since = max(self._under_way[0][1], self._rests_until)
+        return min(since + self._timeout, max(self._deadline.ends, self._rests_until))
+
+    def _end_what_is_late(self) -> None:
+        if self._under_way and self._lost is None and time.monotonic() >= self._late_at():
+            self._connection.close(RequestTimedOutError(f"no answer in {self._timeout:g} s"))
+
+    def _give_up(self, error: BaseException) -> None:
+        if not isinstance(error, KafkaError):
+            error = KafkaConnectionError(str(error))
+        under_way, left = self._under_way, self._left
+        self._under_way, self._left = deque(), deque()
+        for question, _ in under_way:
+            self._take(question, error)
+        # What was not sent is not at fault if an answer cannot be understood.
+        unsent = error if not isinstance(error, KafkaProtocolError) else KafkaConnectionError()
+        for question in left:
+            self._take(question, unsent)
+
+    def _wake(self) -> None:
+        if self._turn is not None and not self._turn.is_done:
+            self._turn.success(None)
+
+    # --- what the transport calls ----------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what has come, and send more."""
+        self._chunks.append(data)
+        self._have += len(data)
+        if self._have < self._need:
+            return
+        try:
+            self._read_frames()
+            self._ask()
+        except KafkaProtocolError:
+            raise
+        except Exception as error:  # the transport would swallow it, and nobody would wake
+            self._broke = error
+        if self._broke is not None or not (self._under_way or self._left):
+            self._wake()
+        elif not self._under_way:
+            self._wake()  # to look when it may go on
+
+    def _read_frames(self) -> None:
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        view = memoryview(data)
+        position, end = 0, len(data)
+        self._need = _SIZE.size
+        while end - position >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(data, position)
+            if not _SIZE.size <= size <= self._frame_limit:
+                raise InvalidReceiveError(f"a frame of {size} bytes")
+            begin = position + _SIZE.size
+            if end - begin < size:
+                self._need = _SIZE.size + size
+                break
+            self._frame(view[begin : begin + size])
+            position = begin + size
+        self._chunks = [data[position:]] if position < end else []
+        self._have = end - position
+
+    def _frame(self, frame: memoryview) -> None:
+        (correlation_id,) = _SIZE.unpack_from(frame)
+        if correlation_id < _FIRST_ID:
+            self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
+            return
+        if correlation_id != self._id or not self._under_way:
+            raise CorrelationIdError(f"asked {self._id}, answered {correlation_id}")
+        question, _ = self._under_way.popleft()
+        self._id = _FIRST_ID + (correlation_id + 1 - _FIRST_ID) % _IDS
+        size = len(frame)
+        self._window.answered(size)
+        self._rate.spend(size)
+        try:
+            answer = fetch_answer(frame)
+        except KafkaProtocolError as error:
+            self._take(question, error)
+            return
+        except struct.error:
+            self._take(question, KafkaProtocolError("a Fetch answer that is cut off"))
+            return
+        if answer.throttle_time_ms > 0:
+            self._rest(answer.throttle_time_ms / 1000)
+            if not answer.present and not answer.error_code:
+                # The broker has left out what it had: that is no answer.
+                self._left.append(question)
+                return
+        self._take(question, answer)
+
+    def _rest(self, seconds: float) -> None:
+        """A broker has said for how long it is to be left alone (KIP-219), by everybody who
+        uses this connection."""
+        connection = self._connection
+        self._rests_until = max(self._rests_until, time.monotonic() + seconds)
+        self._window.throttled()
+        self._deadline.rest_until(self._rests_until)
+        reason = f"{_THROTTLED} {self._rests_until}"
+        connection.pause(reason)
+        self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        """The connection has ended, and nothing more comes."""
+        self._lost = error or KafkaConnectionError("the connection has ended")
+        self._connection.connection_lost(error)
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """Hand on."""
+        return bool(self._connection.eof_received())
+
+    def pause_writing(self) -> None:
+        """Hand on."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on."""
+        self._connection.resume_writing()
