@@ -94,6 +94,8 @@ def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str
         "target_fetches": result.cost.target_fetches,
         "time_lookups": result.cost.lookups,
         "bytes_read": result.cost.bytes_read,
+        "source_bytes_read": result.cost.source_bytes_read,
+        "rounds": result.cost.rounds,
         **{kind.value: tally.outcomes[kind] for kind in kinds},
         "reread_bound": tally.reread_bound,
         "seconds": round(result.seconds, 3),

@@ -104,6 +104,6 @@ def told(reports: Iterable[bytes]) -> tuple[pa.Table, Cost]:
     tables, cost = [MEMORY.empty_table()], Cost()
     for each in reports:
         one = from_bytes(each)
-        cost += Cost(**json.loads(one.schema.metadata[_COST]))
+        cost = cost.beside(Cost(**json.loads(one.schema.metadata[_COST])))
         tables.append(one.replace_schema_metadata(None))
     return pa.concat_tables(tables), cost

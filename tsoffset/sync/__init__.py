@@ -12,7 +12,8 @@ from tsoffset.plan import Remembered
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import FlowSettings
 from tsoffset.sync.commits import GroupWork, Preflight, Rival, preflight, read_commits
-from tsoffset.sync.rounds import Observe, translate_partitions, translate_remembering
+from tsoffset.sync.partitions import Observe
+from tsoffset.sync.rounds import translate_partitions, translate_remembering
 from tsoffset.sync.settle import Settlement, failed_row, settle_groups, whole_topic
 from tsoffset.sync.work import Cost, PartitionWork, TranslatedWork, partition_work
 

@@ -17,6 +17,7 @@ WIDE_READ_BYTES = 262_144
 # A wide read pays where at least this share of its batches is wanted.
 WANTED_SHARE = 0.9
 _FEWEST_BATCHES = 4
+_USUAL_BATCH = 500
 
 
 class SideReads:
@@ -26,6 +27,11 @@ class SideReads:
         self.failed: set[int] = set()
         self._sizes = BatchSizes()
         self._asked: dict[int, Question] = {}
+
+    @property
+    def batch_offsets(self) -> int:
+        """Offsets in a batch, on average; as long as none was read, a guess."""
+        return self._sizes.offsets if self._sizes.known else _USUAL_BATCH
 
     def choose(
         self, side: Side, partition: TopicPartition, wanted: Collection[int]

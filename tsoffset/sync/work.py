@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from tsoffset.model import TopicPartition
 from tsoffset.plan import SourceCommit, TranslatedPosition
@@ -27,7 +27,8 @@ class Cost:
     """What translating positions took.
 
     `recalled` of the distinct `positions` were answered from memory. Fetches and time lookups
-    are counted as they were asked for; `bytes_read` is what the fetches of both sides brought.
+    are counted as they were asked for; `bytes_read` is what the fetches of both sides brought,
+    `source_bytes_read` those of the source. `rounds` are the network waits one after the other.
     """
 
     positions: int = 0
@@ -36,11 +37,17 @@ class Cost:
     target_fetches: int = 0
     lookups: int = 0
     bytes_read: int = 0
+    source_bytes_read: int = 0
+    rounds: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
             *(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost))
         )
+
+    def beside(self, other: "Cost") -> "Cost":
+        """The cost of two tasks that run side by side: they wait at the same time."""
+        return replace(self + other, rounds=max(self.rounds, other.rounds))
 
 
 @dataclass(frozen=True, slots=True)
