@@ -232,6 +232,15 @@ class Evidence:
             self.known += len(fresh)
             self._copies.note(fresh)
 
+    def forget_records(self) -> None:
+        """Let go of all records, to bound what is held; proven pairs stay."""
+        for view in self._views.values():
+            view.forget()
+        self._copies = Copies(self.source, self.target)
+        self.runs.clear()
+        self.scanned.clear()
+        self.known = 0
+
     @property
     def by_header(self) -> bool:
         """True while a header of the target's records says what each is a copy of."""

@@ -104,6 +104,11 @@ class LogView:
         else:
             insort(known, offset)
 
+    def forget(self) -> None:
+        """Let go of all records; what is known of the log as a whole stays."""
+        self._starts, self._ends, self._offsets = [], [], []
+        self._records, self._equals = {}, {}
+
     def compare_contents(self) -> None:
         """From now on records are equal by content, whatever a header says."""
         self.header = None
