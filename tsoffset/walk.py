@@ -102,14 +102,14 @@ class _Walk:
         """On which side of C the record stands that `copy` is an image of."""
         if self.pairs.evidence.by_header:
             return self._named(copy.source_offset)
-        known = self.source.covered_to(self.known_from) >= self.offset
+        known = yield from self._knows_between()
         # What is read on the way adds to what is equal.
         equals = tuple(self.source.equals(self.target.identity(copy)))
         if not equals:
             # No image of a record before C that the source still has.
             return (_Match.NONE if known else _Match.UNCLEAR), -1
         if equals[-1] <= self.highest:
-            repeated = equals[-1] <= self.reached.source_offset
+            repeated = known and equals[-1] <= self.reached.source_offset
             return (_Match.NONE if repeated else _Match.UNCLEAR), -1
         copies = self.target.equals(self.target.identity(copy))
         if copies[bisect_left(copies, self.reached.target_offset)] < copy.offset:
@@ -129,6 +129,16 @@ class _Walk:
             earliest = yield from self.pairs.twins.earliest_equal(original, copy)
             known = earliest >= self.offset
         return (_Match.FROM_COMMIT if known else _Match.UNCLEAR), -1
+
+    def _knows_between(self) -> Generator[Question, Answer, bool]:
+        """Have the source read from the pair to C, if that is not far: so that no record between
+        is unknown that may be meant."""
+        while (known_to := self.source.covered_to(self.known_from)) < self.offset:
+            if self.offset - self.known_from > LONGEST_WALK:
+                return False
+            if not (yield from self.ask.read(Side.SOURCE, known_to, 65_536, scan=True)):
+                return False
+        return True
 
     def _named(self, original: int | None) -> tuple[_Match, int]:
         if original is None or original <= self.highest:
