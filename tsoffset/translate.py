@@ -203,9 +203,10 @@ class _Position:
         if reached.exact:
             return self._translated(reached.target_offset, 0)
         reread_bound = self._most_data_between(reached.source_offset + 1, self.offset)
-        if reached.log_end and not self.evidence.reverse:
+        end = self.evidence.target.end
+        if reached.log_end and reached.target_offset <= end and not self.evidence.reverse:
             # Nothing lies between there and the end, so the end is as safe.
-            return self._translated(self.evidence.target.end, reread_bound, Precision.FRONTIER)
+            return self._translated(end, reread_bound, Precision.FRONTIER)
         return self._translated(reached.target_offset, reread_bound)
 
     def _try_behind(self, pair: Pair) -> Generator[Question, Answer, Translated | None]:
@@ -264,7 +265,10 @@ class _Position:
         if last is Edge.LOG_START:
             return self._translated(target.end, 0)
         if pair is not None:
-            return self._translated(target.end, pair.source_offset - pair.earliest_equal)
+            # The mirror may have gone on since the end was read: what follows the last record
+            # before C follows its copy.
+            at = max(target.end, pair.target_offset + 1)
+            return self._translated(at, pair.source_offset - pair.earliest_equal)
         frontier = yield from self.pairs.last_on_target()
         lowest = self.evidence.source.start if frontier is None else frontier.earliest_equal + 1
         return self._translated(
