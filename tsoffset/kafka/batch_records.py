@@ -36,6 +36,7 @@ class BatchRecords(Sequence[Record]):
         "_content",
         "_count",
         "_header",
+        "_last_offset",
         "_places",
     )
 
@@ -44,6 +45,7 @@ class BatchRecords(Sequence[Record]):
         content: bytes,
         count: int,
         base_offset: int,
+        last_offset: int,
         base_timestamp: int,
         append_timestamp: int | None,
         header: OffsetHeader | None,
@@ -51,6 +53,7 @@ class BatchRecords(Sequence[Record]):
         self._content = content
         self._count = max(0, count)
         self._base_offset = base_offset
+        self._last_offset = last_offset
         self._base_timestamp = base_timestamp
         self._append_timestamp = append_timestamp
         self._header = header
@@ -95,6 +98,7 @@ class BatchRecords(Sequence[Record]):
         records = []
         content, header, append_timestamp = self._content, self._header, self._append_timestamp
         base_offset, base_timestamp = self._base_offset, self._base_timestamp
+        last_offset, before = self._last_offset, base_offset - 1
         for number in range(first, behind):
             position = places[number]
             byte = content[position]
@@ -121,6 +125,9 @@ class BatchRecords(Sequence[Record]):
             if byte >= 0x80:
                 byte, position = _rest_of_varint(content, position, byte)
             offset = base_offset + ((byte >> 1) ^ -(byte & 1))
+            if not before < offset <= last_offset:
+                raise ValueError("offsets of records are not in order")
+            before = offset
 
             byte = content[position]
             position += 1
@@ -269,6 +276,8 @@ def _places(content: bytes, count: int) -> list[int]:
 
 def _headers(content: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:
     count, position = varint(content, position)
+    if count < 0:
+        raise ValueError("a negative number of headers")
     found = []
     for _ in range(count):
         size, position = varint(content, position)

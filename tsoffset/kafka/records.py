@@ -179,6 +179,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
             _content(view[_RECORDS_FROM:], attributes, base_offset),
             count,
             base_offset,
+            base_offset + last_delta,
             base_timestamp,
             max_timestamp if append_time else None,
             header,

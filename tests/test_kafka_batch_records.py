@@ -1,0 +1,149 @@
+"""Records that are made where they are looked at: what they are, and what is kept of them."""
+
+import pickle
+import struct
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.errors import CorruptRecordError
+from kafka.record.memory_records import MemoryRecords
+
+from tests.test_kafka_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed, sent
+from tsoffset.digests import content_digest, header_digests
+from tsoffset.kafka.batch_records import RECORD_BYTES, BatchRecords
+from tsoffset.kafka.records import stretch
+from tsoffset.model import Record, Stretch, UnreadableRecords
+
+CONTENT = st.none() | st.binary(max_size=300)
+SENT = st.lists(
+    st.tuples(
+        st.integers(-1, 2**40),
+        CONTENT,
+        CONTENT,
+        st.lists(st.tuples(st.text(max_size=5), CONTENT), max_size=2),
+    ),
+    min_size=1,
+    max_size=200,
+)
+
+
+def read(raw: bytes | bytearray, offset: int = 0) -> Stretch:
+    found = stretch(memoryview(bytes(raw)), offset, 0, END, UNCOMMITTED)
+    assert found is not None
+    return found
+
+
+def by_the_library(raw: bytes | bytearray) -> list[Record]:
+    return [
+        Record(
+            record.offset,
+            record.timestamp if record.timestamp >= 0 else None,
+            content_digest(record.key),
+            content_digest(record.value),
+            header_digests(record.headers),
+        )
+        for each in MemoryRecords(bytes(raw))
+        for record in each
+    ]
+
+
+@given(SENT, st.integers(0, 2**39), st.sampled_from(sorted(CODECS)))
+def test_records_are_those_that_the_library_decodes(
+    records: list[Sent], base_offset: int, codec: str
+) -> None:
+    """All at once, one by one from behind, and by their offsets."""
+    raw = batch(records, base_offset, codec)
+    expected = by_the_library(raw)
+    found = read(raw, base_offset)
+    assert len(found.records) == len(expected)
+    assert [found.records[-number] for number in range(1, len(expected) + 1)] == expected[::-1]
+    for record in expected:
+        assert found.at_or_after(record.offset) == record
+    assert tuple(found.records) == tuple(expected)
+    assert found.records[1:3] == tuple(expected[1:3])
+
+
+def compacted(records: Sequence[Sent], left: Sequence[int]) -> bytearray:
+    """A batch of which only some records are left, as the cleaner writes it."""
+    raw = batch(records)
+    kept = b""
+    view = bytes(raw[RECORDS_AT:])
+    position = 0
+    for number in range(len(records)):
+        assert view[position] < 0x80
+        end = position + 1 + view[position] // 2
+        if number in left:
+            kept += view[position:end]
+        position = end
+    made = raw[:RECORDS_AT] + kept
+    struct.pack_into(">i", made, 8, len(made) - 12)
+    struct.pack_into(">i", made, 57, len(left))
+    return sealed(made)
+
+
+@given(st.sets(st.integers(0, 19)), st.integers(0, 20))
+def test_holes_that_compaction_left_are_passed(left: set[int], offset: int) -> None:
+    """The first record at or after an offset, wherever offsets do not count the records."""
+    found = read(compacted(sent(20), sorted(left)))
+    assert (found.start, found.end) == (0, 20)
+    assert [record.offset for record in found.records] == sorted(left)
+    record = found.at_or_after(offset)
+    expected = min((each for each in left if each >= offset), default=None)
+    assert (None if record is None else record.offset) == expected
+
+
+def test_records_of_several_batches_follow_each_other() -> None:
+    """And may be asked for one by one across them."""
+    found = read(batch(sent(3), 0) + batch(sent(2), 3) + batch(sent(4), 5))
+    assert [found.records[number].offset for number in (8, 4, 3, 0, -1)] == [8, 4, 3, 0, 8]
+    assert found.at_or_after(9) is None
+    with pytest.raises(IndexError):
+        found.records[9]
+
+
+def test_nothing_but_digests_leaves_the_process() -> None:
+    """Pickled, as on the way through Spark, or shown, as in a log."""
+    found = read(batch([(1, b"the key", b"the value", [("name", b"a header")])]))
+    assert pickle.loads(pickle.dumps(found)) == found
+    for text in (pickle.dumps(found), repr(found).encode()):
+        for content in (b"the key", b"the value", b"a header"):
+            assert content not in text
+
+
+def test_bytes_are_let_go_once_all_is_looked_at() -> None:
+    """The records stay, and are the same ones from then on."""
+    found = read(batch(sent(3)))
+    assert isinstance(found.records._parts[0], BatchRecords)
+    first = tuple(found.records)
+    assert found.records._parts == (first,)
+    assert found.records[0] is first[0]
+
+
+def test_bytes_of_large_records_are_never_kept() -> None:
+    """Where they take more room than the records made of them."""
+    small = [(1, None, b"v" * (RECORD_BYTES - 20), [])] * 4
+    large = [(1, None, b"v" * (RECORD_BYTES + 20), [])] * 4
+    assert isinstance(read(batch(small)).records._parts[0], BatchRecords)
+    assert isinstance(read(batch(large)).records._parts[0], tuple)
+
+
+@pytest.mark.parametrize("at", [RECORDS_AT, RECORDS_AT + 4, -1])
+def test_a_malformed_batch_is_noticed_where_it_is_looked_at(at: int) -> None:
+    """Its checksum holds, so it was written past the brokers; no record of it is made up."""
+    raw = batch([(1, b"k" * 100, b"v" * 100, [])])
+    raw[at] ^= 0x41
+    found = read(sealed(raw))
+    with pytest.raises(UnreadableRecords, match="the batch at offset 0 is malformed"):
+        tuple(found.records)
+    with pytest.raises(UnreadableRecords):
+        found.at_or_after(0)
+
+
+def test_a_malformed_batch_of_large_records_is_noticed_at_once() -> None:
+    """And named as damaged by whoever reads it."""
+    raw = batch([(1, None, b"v" * 1_000, [])])
+    raw[-1] ^= 0x41
+    with pytest.raises(CorruptRecordError, match="offset 0"):
+        read(sealed(raw))
