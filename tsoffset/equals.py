@@ -56,10 +56,10 @@ class Equals:
         if copy.timestamp_ms is None:
             return Edge.LOG_END
         first = yield from self.ask.first_at_time(Side.SOURCE, copy.timestamp_ms)
-        if first is None:
-            return Edge.LOG_END
+        # That none is answered proves nothing.
+        start = self.evidence.source.start if first is None else first.offset
         identity = self.evidence.target.identity(copy)
-        return (yield from self.lowest_from(Side.SOURCE, identity, first.offset, scan=True))
+        return (yield from self.lowest_from(Side.SOURCE, identity, start, scan=True))
 
     def _named_by(self, copy: Record) -> Search:
         offset, source = copy.source_offset, self.evidence.source
