@@ -3,15 +3,14 @@
 Values are distinct on the source, so a value tells which record a consumer would get.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.producing import Stored
-from tests.scenarios.corner_cases.corners import Corners
+from tests.scenarios.corner_cases.corners import Corners, Translations
 from tests.scenarios.estate import read_on
 from tests.scenarios.judging import Resumed
 from tsoffset.model import OutcomeKind, Precision, Reason, Skipped, Translated
-from tsoffset.sync import Cost
 
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0)
 
@@ -91,13 +90,17 @@ def logs_of(corners: Corners, flow: str, topic: str) -> Logs:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How positions fared: how many, how many exactly, which without a proof, and what they
-    cost together."""
+    """How positions fared: which got an answer that is not exact, which
+    got none, and all of them with what they cost."""
 
-    positions: int
-    exact: int
-    unproven: tuple[int, ...]
-    cost: Cost
+    inexact: Mapping[int, Translated]
+    unproven: Sequence[int]
+    translations: Translations
+
+    @property
+    def exact(self) -> float:
+        """The share of positions that are exact."""
+        return 1 - (len(self.inexact) + len(self.unproven)) / len(self.translations.positions)
 
 
 def judged(
@@ -114,11 +117,11 @@ def judged(
 
     Where a log is too large for the budget, some may have no answer, which commits nothing.
     """
-    work = corners.translate(flow, topic, sorted(positions))
+    translations = corners.translate(flow, topic, positions)
     start, end = logs.target_range
-    exact = 0
-    unproven = []
-    for position in work.positions:
+    inexact: dict[int, Translated] = {}
+    unproven: list[int] = []
+    for position in translations.positions:
         found = position.translation.outcome
         if may_lack_proof and isinstance(found, Skipped):
             assert found.reason is Reason.NO_PROOF
@@ -132,8 +135,9 @@ def judged(
         assert len(resumed.reread) <= found.reread_bound, (topic, position, resumed)
         if found.precision is Precision.EXACT:
             assert found.reread_bound == 0
-            exact += 1
-    return Judged(len(work.positions), exact, tuple(unproven), work.cost)
+        else:
+            inexact[position.offset] = found
+    return Judged(inexact, unproven, translations)
 
 
 def every(logs: Logs, step: int = 1) -> Sequence[int]:

@@ -4,18 +4,19 @@
 or of a third one, for flows that need settings of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tests.producing import Contents
 from tests.scenarios.estate import Rows, one_cycle, wait_until
 from tsoffset.embedded import MirrorMaker
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import TopicPartition
+from tsoffset.plan import TranslatedPosition
 from tsoffset.policy import DefaultGroupFilter
 from tsoffset.settings import FlowSettings, Settings
-from tsoffset.sync import PartitionWork, TranslatedWork, translate_remembering
+from tsoffset.sync import PartitionWork, translate_remembering
 
 # Flows, each a pair of aliases: ordinary ones; by an exactly-once MirrorMaker 2; through a
 # filter; in large batches; on the third cluster, from itself to itself; and from there.
@@ -27,6 +28,16 @@ CLUSTERS = {
     **dict.fromkeys(("deep", "tiers", "torn"), "deep"),
 }
 FLOWS = (PLAIN, EXACTLY_ONCE, FILTERED, LARGE_BATCHES, DEEP, TORN)
+
+
+@dataclass(frozen=True, slots=True)
+class Translations:
+    """Translated positions, and what the clients' counters say of it."""
+
+    positions: Sequence[TranslatedPosition]
+    source_fetches: int
+    target_fetches: int
+    bytes_read: int
 
 
 class Corners:
@@ -62,13 +73,13 @@ class Corners:
         """One cycle of a flow for some groups, by clients that remember nothing."""
         return one_cycle(self.flow(flow, *groups))
 
-    def translate(self, flow: str, topic: str, offsets: Sequence[int]) -> TranslatedWork:
-        """The translations of positions in partition 0, in one go, and what they cost."""
+    def translate(self, flow: str, topic: str, offsets: Iterable[int]) -> Translations:
+        """The translations of positions in partition 0, in one go."""
         settings = self.settings.flow(flow)
         work = PartitionWork(
             TopicPartition(topic, 0),
             TopicPartition(self.remote(flow, topic), 0),
-            tuple(offsets),
+            tuple(sorted(offsets)),
             remote_name=True,
         )
         with ExitStack() as opened:
@@ -76,7 +87,13 @@ class Corners:
                 opened.enter_context(KafkaCluster(one))
                 for one in (settings.source, settings.target)
             )
-            return translate_remembering(settings, source, target, [work])
+            done = translate_remembering(settings, source, target, [work])
+            return Translations(
+                done.positions,
+                source.requests["fetch"],
+                target.requests["fetch"],
+                source.bytes_read + target.bytes_read,
+            )
 
     def wait_until_mirrored(self, flow: str, *topics: str) -> None:
         """Wait until all that the source topics hold now is on the flow's target."""

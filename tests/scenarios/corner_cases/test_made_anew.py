@@ -13,7 +13,7 @@ from tests.scenarios.corner_cases.holdings import (
     fill_trimmed,
 )
 from tests.scenarios.estate import wait_until
-from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.model import OutcomeKind, Precision, Reason, Translated
 
 pytestmark = pytest.mark.integration
 
@@ -43,10 +43,11 @@ def test_source_made_anew(corners: Corners) -> None:
 
     logs = logs_of(corners, PLAIN, SOURCE_ANEW)
     assert logs.not_mirrored == set()
-    work = corners.translate(PLAIN, SOURCE_ANEW, every(logs, 3))
-    assert all(p.translation.outcome.target_offset >= first_end for p in work.positions)
     answers = judged(corners, PLAIN, SOURCE_ANEW, every(logs, 3), logs)
-    assert answers.exact == answers.positions
+    assert answers.exact == 1, answers
+    for position in answers.translations.positions:
+        assert isinstance(position.translation.outcome, Translated)
+        assert position.translation.outcome.target_offset >= first_end, position
     source.commit_offsets(group, {(SOURCE_ANEW, 0): 200})
     row = corners.sync(PLAIN, group).of(group, SOURCE_ANEW)
     assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT)
@@ -76,5 +77,5 @@ def test_target_made_anew(corners: Corners) -> None:
     row = corners.sync(PLAIN, group).of(group, TARGET_ANEW)
     assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 0)
     answers = judged(corners, PLAIN, TARGET_ANEW, every(logs, 3), logs)
-    assert answers.exact == answers.positions
+    assert answers.exact == 1, answers
     fail_over(corners, PLAIN, TARGET_ANEW, logs)
