@@ -4,6 +4,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
+    FirstAtTime,
     Isolation,
     ReadFrom,
     Stretch,
@@ -40,12 +42,18 @@ Edit = Callable[[bytearray], bytearray | None]
 @dataclass
 class Line:
     """A TCP proxy to one broker; `edit` gets the body of each response to requests of kind
-    `api` and returns what is sent instead, or None to break the connection."""
+    `api` and returns what is sent instead, or None to break the connection. What passes is
+    counted: `requests` by kind, the `record_bytes` of fetches, how many of them were under way
+    at once at most.
+    """
 
     broker_port: int
     edit: Edit = field(default=lambda body: body)
     api: int = FETCH
     answers: int = 0
+    requests: Counter[int] = field(default_factory=Counter)
+    record_bytes: int = 0
+    most_under_way: int = 0
     _keys: dict[tuple[int, int], int] = field(default_factory=dict)
     _port: int = 0
 
@@ -80,6 +88,10 @@ class Line:
                 frame = _frame(client)
                 key, _, correlation = struct.unpack_from(">hhi", frame)
                 self._keys[broker.fileno(), correlation] = key
+                self.requests[key] += 1
+                if key == FETCH:
+                    under_way = list(self._keys.values()).count(FETCH)
+                    self.most_under_way = max(self.most_under_way, under_way)
                 broker.sendall(struct.pack(">i", len(frame)) + frame)
         _end(broker)
 
@@ -100,6 +112,8 @@ class Line:
                     body = self.edit(body)
                 if body is None:
                     break
+                if key == FETCH:
+                    self.record_bytes += len(body) - _records_at(body) - 4
                 client.sendall(struct.pack(">ii", len(body) + 4, correlation) + body)
         _end(client)
 
@@ -128,12 +142,16 @@ def _end(one: socket.socket) -> None:
 
 
 def _partition_at(body: bytearray) -> int:
+    if len(body) < HEAD.size:
+        return len(body)
     *_, name_size = HEAD.unpack_from(body)
     return HEAD.size + int(name_size)
 
 
 def _records_at(body: bytearray) -> int:
     at = _partition_at(body)
+    if at == len(body):
+        return at - 4
     *_, aborted = PARTITION.unpack_from(body, at)
     return at + PARTITION.size + 16 * max(0, int(aborted)) + 4
 
@@ -156,6 +174,15 @@ def refused(code: int) -> Edit:
         body = emptied(body)
         struct.pack_into(">h", body, _partition_at(body) + ERROR_AT, code)
         return body
+
+    return edit
+
+
+def throttled(milliseconds: int) -> Edit:
+    """The answer of a broker that throttles: it says for how long, and nothing else."""
+
+    def edit(body: bytearray) -> bytearray:
+        return bytearray(struct.pack(">ihii", milliseconds, 0, 0, 0))
 
     return edit
 
@@ -290,3 +317,91 @@ def test_offsets_are_committed_and_read_over_a_connection_that_breaks(
     assert cluster.commit({group: {tp: CommittedOffset(7, "m")}}) == {group: {tp: None}}
     assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
     assert made.answers > 1
+
+
+# --- politeness -----------------------------------------------------------------------------
+
+
+def all_of(cluster: KafkaCluster, tp: TopicPartition) -> list[int]:
+    """The first offsets of what reads from each of ten offsets bring."""
+    asked = [ReadFrom(tp, offset) for offset in range(10)]
+    answers = cluster.read(asked, Isolation.READ_UNCOMMITTED)
+    found = []
+    for request in asked:
+        answer = answers[request]
+        assert isinstance(answer, Stretch), answer
+        found.append(answer.records[0].offset)
+    return found
+
+
+def test_a_broker_that_throttles_is_left_alone_and_asked_once_more(
+    line: tuple[Line, KafkaCluster], tp: TopicPartition
+) -> None:
+    """What it left out is no answer and no failure; nothing else is asked twice."""
+    made, cluster = line
+    made.edit = first(throttled(30), times=3)
+    assert all_of(cluster, tp) == list(range(10))
+    assert made.answers == 13
+
+
+def test_the_time_of_a_throttle_is_no_time_without_an_answer(
+    source_broker: EmbeddedBroker, tp: TopicPartition
+) -> None:
+    """A broker may hold back for longer than a call or a request may take, and nothing fails."""
+    made = Line(source_broker.port)
+    with made.open() as address:
+        settings = ClusterSettings(
+            "A", (address,), {"request.timeout.ms": "1000"}, admin_timeout_ms=1_500
+        )
+        with KafkaCluster(settings) as cluster:
+            assert isinstance(read(cluster, tp, 0), Stretch)
+            made.edit = first(throttled(800), times=3)
+            assert all_of(cluster, tp) == list(range(10))
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_is_under_way_than_may_be(
+    source_broker: EmbeddedBroker, tp: TopicPartition, limit: int
+) -> None:
+    """`source.fetch.max.requests.in.flight`, on one connection."""
+    made = Line(source_broker.port)
+    with made.open() as address:
+        settings = ClusterSettings("A", (address,), fetch_max_in_flight=limit)
+        with KafkaCluster(settings) as cluster:
+            assert all_of(cluster, tp) == list(range(10))
+    assert 1 <= made.most_under_way <= limit
+
+
+def test_a_limit_on_bytes_makes_a_call_longer_and_nothing_fail(
+    source_broker: EmbeddedBroker, tp: TopicPartition
+) -> None:
+    """With about ten answers a second the call takes longer than it may without a limit."""
+    made = Line(source_broker.port)
+    with made.open() as address:
+        settings = ClusterSettings(
+            "A", (address,), admin_timeout_ms=500, fetch_max_bytes_per_second=1_500
+        )
+        with KafkaCluster(settings) as cluster:
+            assert all_of(cluster, tp) == list(range(10))
+    assert made.answers == 10
+    assert made.most_under_way <= 2
+
+
+def test_what_is_counted_is_what_was_sent_and_came(
+    line: tuple[Line, KafkaCluster], tp: TopicPartition, unique: Callable[[str], str]
+) -> None:
+    """Requests by kind and bytes of batches, those that are asked again included."""
+    made, cluster = line
+    made.edit = first(throttled(10), times=2)
+    all_of(cluster, tp)
+    made.edit = first(emptied)
+    all_of(cluster, tp)
+    cluster.log_ranges([tp], Isolation.READ_UNCOMMITTED)
+    cluster.first_at_times([FirstAtTime(tp, 0)], Isolation.READ_UNCOMMITTED)
+    cluster.commit({unique("group"): {tp: CommittedOffset(7)}})
+    names = {1: "fetch", 2: "list_offsets", 3: "metadata", 8: "offset_commit"}
+    names |= {10: "find_coordinator"}
+    passed = {names[key]: count for key, count in made.requests.items() if key in names}
+    assert {kind: cluster.requests[kind] for kind in passed} == passed
+    assert set(cluster.requests) == set(passed)
+    assert cluster.bytes_read == made.record_bytes

@@ -234,7 +234,8 @@ def test_a_throttled_reader_is_patient(
     connect: Connect, contents: Contents, unique: Callable[[str], str]
 ) -> None:
     """A broker that throttles leaves the data out, which is no answer: it is asked again
-    until everything is read."""
+    until everything is read, at the quota's pace, which is slower here than a call's deadline
+    allows for."""
     topic = contents.create_topic(unique("topic"), replicas={0: [1]})
     contents.produce(topic, [Written(1_000 + n, bytes([n]) * 20_000) for n in range(20)], batch=1)
     client_id = unique("throttled")
@@ -257,7 +258,7 @@ def test_a_throttled_reader_is_patient(
     )
     answer = contents.admin._manager.run(contents._send, quota, None)
     assert [entry.error_code for entry in answer.entries] == [0]
-    cluster = connect({"client.id": client_id})
+    cluster = connect({"client.id": client_id, "request.timeout.ms": "900"}, 1_000)
     tp = TopicPartition(topic, 0)
     asked = [ReadFrom(tp, offset) for offset in range(20)]
     answers = cluster.read(asked, UNCOMMITTED)
@@ -267,6 +268,9 @@ def test_a_throttled_reader_is_patient(
         if isinstance(answer := answers[request], Stretch)
     ] == [content_digest(bytes([n]) * 20_000) for n in range(20)]
     assert cluster.requests["fetch"] > len(asked), "the broker did not throttle"
+    assert cluster.bytes_read == sum(
+        answer.bytes_read for answer in answers.values() if isinstance(answer, Stretch)
+    )
 
 
 def test_a_cluster_that_dies_as_a_whole_is_unreachable_until_it_is_back(

@@ -1,0 +1,102 @@
+"""How much is under way at once, what a limit leaves, and the time that a call has."""
+
+import time
+
+import pytest
+
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.pace import Rate, Window
+from tsoffset.settings import ClusterSettings
+
+
+def test_a_window_opens_to_its_limit() -> None:
+    """It begins carefully, since it is not known how large answers are, and grows with each."""
+    window = Window(64, Rate())
+    assert window.size < 64
+    for _ in range(64):
+        window.answered(10_000)
+    assert window.size == 64
+
+
+def test_a_window_is_no_larger_than_its_limit_from_the_start() -> None:
+    """Where the user allows for few."""
+    window = Window(3, Rate())
+    assert window.size == 3
+    window.answered(1)
+    assert window.size == 3
+
+
+def test_large_answers_narrow_the_window() -> None:
+    """What is under way takes memory: about 16 MB, whatever the size of batches, but one."""
+    window = Window(64, Rate())
+    for _ in range(100):
+        window.answered(1_000_000)
+    assert window.size == 16
+    for _ in range(1_000):
+        window.answered(90_000_000)
+    assert window.size == 1
+
+
+def test_after_a_throttle_one_thing_is_asked_for_at_a_time() -> None:
+    """And with each answer one more, until the broker holds back again."""
+    window = Window(64, Rate())
+    window.throttled()
+    assert window.size == 1
+    window.answered(100)
+    window.answered(100)
+    assert window.size == 3
+    window.throttled()
+    assert window.size == 1
+
+
+def test_with_a_limit_on_bytes_little_is_under_way() -> None:
+    """One, until it is known how large answers are; then what it allows for a quarter second."""
+    window = Window(64, Rate(1_000_000))
+    assert window.size == 1
+    for _ in range(100):
+        window.answered(50_000)
+    assert window.size == 5
+    for _ in range(1_000):
+        window.answered(2_000_000)
+    assert window.size == 1
+
+
+def test_bytes_are_paid_for_one_after_the_other() -> None:
+    """Answers that come together are paid for in turn, so that no second gets more than its
+    share; without a limit nothing is paid."""
+    rate = Rate(1_000)
+    rate.spend(5_000_000)
+    until = rate.free_at
+    assert until > time.monotonic()
+    rate.spend(500)
+    assert rate.free_at - until == pytest.approx(0.5)
+    free = Rate()
+    free.spend(10**12)
+    assert free.free_at == 0
+
+
+def test_rests_of_several_brokers_at_once_count_once() -> None:
+    """What a call was told to wait is no part of its time, and is not given twice."""
+    deadline = Deadline.after(1_000)
+    ends = deadline.ends
+    moment = time.monotonic() + 1_000
+    deadline.rest_until(moment)
+    longer = deadline.ends - ends
+    assert 0 < longer <= 1_000
+    deadline.rest_until(moment)
+    deadline.rest_until(moment - 500)
+    assert deadline.ends - ends == longer
+    deadline.rest_until(moment + 10)
+    assert deadline.ends - ends == pytest.approx(longer + 10)
+
+
+@pytest.mark.parametrize(
+    ("limit", "clients", "share"),
+    [(None, 4, None), (1_000, 1, 1_000), (1_000, 4, 250), (10, 3, 3), (2, 5, 1)],
+)
+def test_a_limit_is_shared_by_those_who_read_at_once(
+    limit: int | None, clients: int, share: int | None
+) -> None:
+    """Together they stay within it, as far as bytes can be parted; nobody gets nothing."""
+    settings = ClusterSettings("A", ("localhost:9092",), fetch_max_bytes_per_second=limit)
+    assert settings.shared_by(clients).fetch_max_bytes_per_second == share
