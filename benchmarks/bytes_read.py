@@ -1,0 +1,105 @@
+"""`python -m benchmarks.bytes_read`: what is read of the source, against what has to be.
+
+A position can be translated by no less than the batch that holds its next record (of a group
+that has read everything, the last record). The bytes of the distinct ones of these batches are
+the measure: read cold, and in a cycle that remembers.
+"""
+
+import argparse
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks import filling
+from benchmarks.cycles import cycle, session
+from benchmarks.estates import Commits, Log, exact_rows, flow_file, settings, two_brokers
+from benchmarks.filling import Batches
+from benchmarks.measures import rounded, spread
+from benchmarks.results import Result, options, run, shown
+from tsoffset.spark import FlowMemory
+
+SHIFT = 1_000
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = options("bytes_read", __doc__)
+    parser.add_argument("--groups", nargs="+", type=int, default=None, help="how many, by estate")
+    parser.add_argument("--partitions", type=int, default=20)
+    parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
+    run("bytes_read", parser, _measure, arguments)
+
+
+def _measure(chosen: argparse.Namespace) -> Result:
+    sizes = chosen.groups or ([5, 50] if chosen.quick else [5, 50, 500])
+    log = Log(chosen.partitions, chosen.records, SHIFT)
+    with (
+        tempfile.TemporaryDirectory(prefix="tsoffset-bytes-") as folder,
+        two_brokers(Path(folder)) as (source, target),
+        session() as spark,
+    ):
+        log.write(source.bootstrap, target.bootstrap)
+        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+        estates = []
+        for groups in sizes:
+            prefix = f"of-{groups}"
+            commits = log.commits(groups, prefix=prefix, seed=groups)
+            filling.commit(settings("A", source.bootstrap), commits)
+            memory = FlowMemory()
+            cold = cycle(spark, configuration, memory=memory, groups=f"{prefix}-.*")
+            assert exact_rows(cold.rows, SHIFT) == len(cold.rows)
+            warm = cycle(spark, configuration, memory=memory, groups=f"{prefix}-.*")
+            needed = _batches(commits, log) * _batch_bytes(log.batches)
+            found = {
+                "groups": groups,
+                "positions": cold.positions,
+                "batches": _batches(commits, log),
+                "needed_bytes": needed,
+                "lookups_a_partition": rounded(cold.cost.lookups / log.partitions),
+                "cold": asdict(cold.cost),
+                "warm": asdict(warm.cost),
+            }
+            estates.append(found)
+            read, fetches = cold.cost.source_bytes_read / needed, cold.cost.source_fetches
+            shown(f"{groups} groups", {"read / needed": rounded(read), "fetches": fetches})
+    return {
+        "partitions": log.partitions,
+        "records": log.records,
+        "estates": estates,
+        "ratios": {
+            "cold": spread(
+                one["cold"]["source_bytes_read"] / one["needed_bytes"] for one in estates
+            ),
+            "warm": spread(
+                one["warm"]["source_bytes_read"] / one["needed_bytes"] for one in estates
+            ),
+            "fetches_a_batch": spread(
+                one["cold"]["source_fetches"] / one["batches"] for one in estates
+            ),
+            "lookups_a_partition": spread(one["lookups_a_partition"] for one in estates),
+        },
+    }
+
+
+def read_over_needed(estate: Result, cycle: str) -> float:
+    """Bytes of the source that a cycle read for each byte of the batches that it needed."""
+    return float(estate[cycle]["source_bytes_read"] / estate["needed_bytes"])
+
+
+def _batches(commits: Commits, log: Log) -> int:
+    """How many batches hold the positions' next records."""
+    return len(
+        {
+            (place, min(offset, log.records - 1) // log.batches.records)
+            for offsets in commits.values()
+            for place, offset in offsets.items()
+        }
+    )
+
+
+def _batch_bytes(batches: Batches) -> int:
+    (batch,) = batches.stamped(1, 0)
+    return len(batch)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Cycles as users run them: a Spark session of this process, and what it holds in memory."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from benchmarks.estates import FLOW
+from benchmarks.measures import forget_peak, peak_mb, processes_below
+from tests.translating import silence_logs
+from tsoffset.config import Configuration
+from tsoffset.narrowing import Narrowing
+from tsoffset.spark import CycleResult, FlowMemory, FlowTask, kafka_cluster, run_cycle
+from tsoffset.spark import spark_session as session_of
+from tsoffset.spark.clients import Connect
+
+_WORKER = re.compile(r"pyspark[./](daemon|worker)")
+
+
+@contextmanager
+def session(master: str = "local[2]", **spark: str) -> Iterator[SparkSession]:
+    """A session; `spark` are further `spark.*` keys, with `_` for a dot."""
+    silence_logs()
+    extra = {f"spark.{name.replace('_', '.')}": value for name, value in spark.items()}
+    with session_of({"spark.master": master, **extra}) as found:
+        yield found
+
+
+@contextmanager
+def standalone(folder: Path, workers: int) -> Iterator[SparkSession]:
+    """A standalone cluster on this machine, each worker a process with one core."""
+    home = folder / "spark"
+    home.mkdir()
+    for part in Path(pyspark.__file__).parent.iterdir():
+        # Workers write beside what is there.
+        (home / part.name).symlink_to(part)
+    before = os.environ.get("SPARK_HOME")
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        with session(f"local-cluster[{workers},1,1024]") as found:
+            yield found
+    finally:
+        if before is None:
+            del os.environ["SPARK_HOME"]
+        else:
+            os.environ["SPARK_HOME"] = before
+
+
+def cycle(
+    spark: SparkSession,
+    configuration: Configuration,
+    *,
+    commit: bool = False,
+    memory: FlowMemory | None = None,
+    groups: str | None = None,
+    topics: str | None = None,
+    connect: Connect = kafka_cluster,
+) -> CycleResult:
+    """One cycle, of all groups and topics or of those that match."""
+    task = FlowTask(configuration, FLOW, Narrowing(groups, topics), connect)
+    result = run_cycle(spark, task, commit=commit, memory=memory)
+    assert not result.unreachable, result.rows[0].message
+    return result
+
+
+def forget_peaks() -> None:
+    """Let the peaks of this process and its workers begin now."""
+    for pid in (os.getpid(), *_workers()):
+        forget_peak(pid)
+
+
+def peaks_mb() -> Mapping[str, float]:
+    """The most that the driver and the largest worker have held since."""
+    return {
+        "driver_mb": round(peak_mb(os.getpid())),
+        "worker_mb": round(max((peak_mb(pid) for pid in _workers()), default=0.0)),
+    }
+
+
+def _workers() -> list[int]:
+    return [pid for pid, line in processes_below(os.getpid()).items() if _WORKER.search(line)]

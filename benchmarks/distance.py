@@ -1,0 +1,92 @@
+"""`python -m benchmarks.distance`: both clusters far away.
+
+A cycle with nothing remembered, over few and many positions, with both brokers behind proxies
+that delay everything. The slope of its time over the round trip is how often it waits for the
+network in sequence; that must not grow with the positions.
+"""
+
+import argparse
+import tempfile
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from benchmarks import filling
+from benchmarks.cycles import cycle, session
+from benchmarks.estates import Log, exact_rows, flow_file, settings
+from benchmarks.measures import in_turns, line, rounded, spread
+from benchmarks.proxy import far_broker
+from benchmarks.results import Result, options, run, shown
+
+SHIFT = 1_000
+ROUND_TRIPS_MS = (0, 1, 20, 50, 100)
+GROUPS = {"few": 10, "many": 200}
+QUICK = {"few": 5, "many": 50}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = options("distance", __doc__)
+    parser.add_argument("--round-trips", nargs="+", type=int, default=None, help="milliseconds")
+    parser.add_argument("--partitions", type=int, default=10)
+    run("distance", parser, _measure, arguments)
+
+
+def _measure(chosen: argparse.Namespace) -> Result:
+    groups = QUICK if chosen.quick else GROUPS
+    round_trips = chosen.round_trips or ((0, 20, 100) if chosen.quick else ROUND_TRIPS_MS)
+    log = Log(chosen.partitions, 20_000, SHIFT)
+    with (
+        tempfile.TemporaryDirectory(prefix="tsoffset-distance-") as folder,
+        far_broker(Path(folder), "source") as source,
+        far_broker(Path(folder), "target") as target,
+        session() as spark,
+    ):
+        log.write(source.bootstrap, target.bootstrap)
+        for name, number in groups.items():
+            filling.commit(settings("A", source.bootstrap), log.commits(number, prefix=name))
+        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+        found: dict[str, list[Result]] = {name: [] for name in groups}
+
+        def one(name: str, round_trip_ms: int) -> float:
+            for far in (source, target):
+                far.move_away(round_trip_ms)
+            try:
+                result = cycle(spark, configuration, groups=f"{name}-.*")
+            finally:
+                for far in (source, target):
+                    far.move_away(0)
+            assert exact_rows(result.rows, SHIFT) == len(result.rows)
+            found[name].append({"positions": result.positions, **asdict(result.cost)})
+            return result.seconds
+
+        for name in groups:
+            one(name, 0)
+        works = {f"{name} {ms}": partial(one, name, ms) for ms in round_trips for name in groups}
+        seconds = in_turns(works, chosen.runs)
+    tables = {}
+    for name in groups:
+        runs = [(ms / 1000, value) for ms in round_trips for value in seconds[f"{name} {ms}"]]
+        slope, at_hand = line([x for x, _ in runs], [y for _, y in runs])
+        tables[name] = {
+            **found[name][-1],
+            "waits": rounded(slope),
+            "seconds_at_hand": rounded(at_hand),
+            "seconds": {str(ms): spread(seconds[f"{name} {ms}"]) for ms in round_trips},
+        }
+        shown(name, {key: tables[name][key] for key in ("positions", "rounds", "waits")})
+    few, many = tables["few"], tables["many"]
+    return {
+        "round_trips_ms": list(round_trips),
+        "estates": tables,
+        "ratios": {
+            "waits": many["waits"],
+            # As many positions more: what the waits grow by, for each position more.
+            "waits_a_position": rounded(
+                (many["waits"] - few["waits"]) / (many["positions"] - few["positions"])
+            ),
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""`python -m benchmarks.executors`: more workers, behind a network that is slow.
+
+On two cores more workers help only where they wait, so both brokers stand behind a delay.
+One Spark session with four workers is limited by `tasks.max` to one, two and all of them;
+then two executors of a standalone cluster on this machine do the same.
+"""
+
+import argparse
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from benchmarks import filling
+from benchmarks.cycles import cycle, session, standalone
+from benchmarks.estates import Log, exact_rows, flow_file, settings
+from benchmarks.measures import in_turns, ratio_spread, spread
+from benchmarks.proxy import FarBroker, far_broker
+from benchmarks.results import Result, options, run, shown
+
+SHIFT = 1_000
+WORKERS = (1, 2, 4)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = options("executors", __doc__)
+    parser.add_argument("--round-trip", type=int, default=50, help="milliseconds")
+    parser.add_argument("--groups", type=int, default=None, help="(default: 400, quick 100)")
+    parser.add_argument("--partitions", type=int, default=20)
+    run("executors", parser, _measure, arguments)
+
+
+def _measure(chosen: argparse.Namespace) -> Result:
+    groups = chosen.groups or (100 if chosen.quick else 400)
+    log = Log(chosen.partitions, 20_000, SHIFT)
+    with (
+        tempfile.TemporaryDirectory(prefix="tsoffset-executors-") as folder,
+        far_broker(Path(folder), "source") as source,
+        far_broker(Path(folder), "target") as target,
+    ):
+        log.write(source.bootstrap, target.bootstrap)
+        filling.commit(settings("A", source.bootstrap), log.commits(groups))
+        flows = {
+            workers: flow_file(
+                Path(folder),
+                source.bootstrap,
+                target.bootstrap,
+                {"tasks.max": str(workers)},
+                name=f"tasks-{workers}",
+            )
+            for workers in WORKERS
+        }
+        positions: set[int] = set()
+
+        def one(spark: object, workers: int, round_trip_ms: int) -> float:
+            return _far_cycle(spark, flows[workers], (source, target), round_trip_ms, positions)
+
+        with session("local[4]") as spark:
+            one(spark, 4, 0)
+            works = {
+                f"{workers} at {ms} ms": partial(one, spark, workers, ms)
+                for ms in (0, chosen.round_trip)
+                for workers in WORKERS
+            }
+            seconds = in_turns(works, chosen.runs)
+        with standalone(Path(folder), 2) as spark:
+            one(spark, 2, 0)
+            name = f"2 executors at {chosen.round_trip} ms"
+            seconds |= in_turns({name: partial(one, spark, 2, chosen.round_trip)}, chosen.runs)
+    far = {workers: seconds[f"{workers} at {chosen.round_trip} ms"] for workers in WORKERS}
+    for name, times in seconds.items():
+        shown(name, {"seconds": spread(times)["median"]})
+    return {
+        "groups": groups,
+        "partitions": chosen.partitions,
+        "positions": max(positions),
+        "round_trip_ms": chosen.round_trip,
+        "seconds": {name: spread(times) for name, times in seconds.items()},
+        "ratios": {
+            "two_over_one": ratio_spread(far[2], far[1]),
+            "four_over_one": ratio_spread(far[4], far[1]),
+            "standalone_over_two": ratio_spread(seconds[name], far[2]),
+        },
+    }
+
+
+def _far_cycle(
+    spark: object,
+    configuration: object,
+    brokers: tuple[FarBroker, FarBroker],
+    round_trip_ms: int,
+    positions: set[int],
+) -> float:
+    for far in brokers:
+        far.move_away(round_trip_ms)
+    try:
+        result = cycle(spark, configuration)
+    finally:
+        for far in brokers:
+            far.move_away(0)
+    assert exact_rows(result.rows, SHIFT) == len(result.rows)
+    positions.add(result.positions)
+    return result.seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Large logs quickly: a batch is built once and sent again and again with other times.
+
+The records of a log follow each other by a millisecond; their keys and values come again
+after ten, so that a log and its copy may be cut into batches of different sizes.
+"""
+
+import random
+import struct
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from crc32c import crc32c
+from kafka import KafkaAdminClient
+from kafka.errors import NoError, for_code
+from kafka.protocol.producer import ProduceRequest
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from tests.producing import Contents
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import CommittedOffset, TopicPartition
+from tsoffset.settings import ClusterSettings
+
+# Where a version 2 batch keeps its checksum, what that covers, and its first and last time.
+_CRC_AT, _CRC_FROM, _TIMES_AT = 17, 21, 27
+_PERIOD = 10
+_UNDER_WAY = 4
+_GROUPS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How a log is cut: `records` (a multiple of ten) a batch, each of `value_bytes`."""
+
+    records: int
+    value_bytes: int = 100
+
+    def stamped(self, count: int, start_ms: int) -> Iterator[bytes]:
+        """`count` batches whose records follow each other by a millisecond."""
+        builder = DefaultRecordBatchBuilder(
+            magic=2,
+            compression_type=0,
+            is_transactional=False,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            batch_size=1 << 30,
+        )
+        filler = random.Random(1292)
+        values = [filler.randbytes(self.value_bytes) for _ in range(_PERIOD)]
+        for number in range(self.records):
+            key = b"key-%d" % (number % _PERIOD)
+            builder.append(number, number, key, values[number % _PERIOD], [])
+        batch = bytearray(builder.build())
+        for number in range(count):
+            first_ms = start_ms + number * self.records
+            struct.pack_into(">qq", batch, _TIMES_AT, first_ms, first_ms + self.records - 1)
+            struct.pack_into(">I", batch, _CRC_AT, crc32c(memoryview(batch)[_CRC_FROM:]))
+            yield bytes(batch)
+
+
+def topic(
+    bootstrap: str,
+    name: str,
+    partitions: int,
+    *,
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """A new topic that is ready to be written to."""
+    with closing(Contents(bootstrap)) as contents:
+        contents.create_topic(name, partitions, configs=configs)
+
+
+def fill(
+    bootstrap: str,
+    name: str,
+    partitions: Sequence[int],
+    batches: Batches,
+    count: int,
+    start_ms: int,
+) -> None:
+    """Write `count` batches to each partition; on a cluster of one node."""
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        (described,) = admin.describe_topics([name])
+        node = described["partitions"][0]["leader_id"]
+
+        async def send(partition: int) -> None:
+            under_way: deque[Any] = deque()
+            for batch in batches.stamped(count, start_ms):
+                if len(under_way) == _UNDER_WAY:
+                    _accepted(await under_way.popleft())
+                under_way.append(
+                    admin._manager.send(_produce(name, partition, batch), node_id=node)
+                )
+            while under_way:
+                _accepted(await under_way.popleft())
+
+        for partition in partitions:
+            admin._manager.run(send, partition)
+
+
+def commit(settings: ClusterSettings, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+    """Commit for many groups at once."""
+    names = list(offsets)
+    with KafkaCluster(settings) as cluster:
+        for start in range(0, len(names), _GROUPS_AT_ONCE):
+            some = names[start : start + _GROUPS_AT_ONCE]
+            answers = cluster.commit(
+                {g: {p: CommittedOffset(o) for p, o in offsets[g].items()} for g in some}
+            )
+            bad = [found for of in answers.values() for found in of.values() if found is not None]
+            assert not bad, bad[0]
+
+
+def committed(
+    settings: ClusterSettings, groups: Iterable[str]
+) -> dict[str, dict[TopicPartition, int]]:
+    """What groups have committed."""
+    names, found = list(groups), {}
+    with KafkaCluster(settings) as cluster:
+        for start in range(0, len(names), _GROUPS_AT_ONCE):
+            some = names[start : start + _GROUPS_AT_ONCE]
+            for group, offsets in cluster.committed(some, require_stable=True).items():
+                assert isinstance(offsets, Mapping), offsets
+                found[group] = {
+                    place: offset.offset
+                    for place, offset in offsets.items()
+                    if isinstance(offset, CommittedOffset)
+                }
+    return found
+
+
+def recent_ms(records: int) -> int:
+    """A time from which on so many records lie in the past."""
+    return int(time.time() * 1000) - records - 60_000
+
+
+def _produce(name: str, partition: int, batch: bytes) -> ProduceRequest:
+    data = ProduceRequest.TopicProduceData
+    part = data.PartitionProduceData(index=partition, records=batch)
+    return ProduceRequest(
+        transactional_id=None,
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[data(name=name, partition_data=[part])],
+        # From version 13 on topics go by their ids.
+        max_version=12,
+    )
+
+
+def _accepted(answer: Any) -> None:
+    error = for_code(answer.responses[0].partition_responses[0].error_code)
+    assert error is NoError, error.__name__

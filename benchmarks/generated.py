@@ -1,0 +1,133 @@
+"""Clusters that make up what they hold: an estate of any size without a broker and almost
+without memory, so that what a cycle itself takes can be seen.
+
+All partitions of the topic share one log (and all their copies another one), and what groups
+have committed follows from their numbers. Commits are accepted and forgotten.
+"""
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from tsoffset.memory_cluster import MemoryCluster, Message, PartitionLog, mirror_partition
+from tsoffset.memory_cluster.faults import Verb
+from tsoffset.memory_cluster.topics import MemoryPartition
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    GroupListing,
+    GroupListings,
+    GroupOffsets,
+    GroupType,
+    Isolation,
+    TopicPartition,
+)
+from tsoffset.settings import ClusterSettings
+
+TOPIC = "orders"
+REMOTE = "A.orders"
+RECORDS = 2_000
+SHIFT = 200
+CAUGHT_UP = 0.5
+# The client setting that tells workers the sizes: text that nobody else reads.
+SIZES = "client.id"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """An estate: groups, partitions, and how many of these each group reads. With `settled`
+    the target's groups stand where they belong."""
+
+    groups: int
+    partitions: int
+    each: int
+    settled: bool
+
+    def text(self) -> str:
+        """For a configuration."""
+        return f"{self.groups} {self.partitions} {self.each} {int(self.settled)}"
+
+    @classmethod
+    def of(cls, text: str) -> "Sizes":
+        """From a configuration."""
+        groups, partitions, each, settled = map(int, text.split())
+        return cls(groups, partitions, each, bool(settled))
+
+    def offsets(self, group: int) -> dict[int, int]:
+        """What a group has committed, by partition."""
+        chance = random.Random(group)
+        first = group * self.each
+        return {
+            (first + number) % self.partitions: RECORDS
+            if chance.random() < CAUGHT_UP
+            else chance.randrange(SHIFT, RECORDS)
+            for number in range(self.each)
+        }
+
+
+class GeneratedCluster(MemoryCluster):
+    """Source or target of such an estate."""
+
+    def __init__(self, alias: str, sizes: Sizes, log: PartitionLog) -> None:
+        super().__init__(alias)
+        self._sizes = sizes
+        self._source = alias == "A"
+        self._name = TOPIC if self._source else REMOTE
+        self.create_topic(self._name, 1)
+        partitions = self._topics[self._name].partitions
+        partitions[:] = [MemoryPartition(log, leader=0)] * sizes.partitions
+
+    def groups(self) -> GroupListings:
+        """All groups."""
+        if not self._source and not self._sizes.settled:
+            return GroupListings({})
+        names = [f"group-{number:06}" for number in range(self._sizes.groups)]
+        return GroupListings({n: GroupListing(n, GroupType.CLASSIC, "Empty", "", 0) for n in names})
+
+    def committed(
+        self, groups: Collection[str], *, require_stable: bool
+    ) -> Mapping[str, GroupOffsets | Failed]:
+        """What follows from the groups' numbers."""
+        return {name: self._committed(name) for name in groups}
+
+    def commit(
+        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
+        """Accept what is right, and raise for what is wrong."""
+        for group, offsets in commits.items():
+            true = self._sizes.offsets(int(group[-6:]))
+            for partition, commit in offsets.items():
+                assert commit.offset == true[partition.partition] - SHIFT, f"{group} {partition}"
+        return {group: dict.fromkeys(offsets) for group, offsets in commits.items()}
+
+    def _committed(self, name: str) -> GroupOffsets:
+        if not self._source and not self._sizes.settled:
+            return {}
+        less = 0 if self._source else SHIFT
+        return {
+            TopicPartition(self._name, partition): CommittedOffset(offset - less)
+            for partition, offset in self._sizes.offsets(int(name[-6:])).items()
+        }
+
+    def _asked(
+        self, verb: Verb, items: tuple[object, ...], isolation: Isolation | None = None
+    ) -> None:
+        """Keep no account of what was asked: it would grow with the estate."""
+
+
+@cache
+def _logs() -> Mapping[str, PartitionLog]:
+    source, target = PartitionLog(), PartitionLog()
+    source.append(
+        (Message(1_000_000 + n, b"k%d" % n, b"v%d" % n) for n in range(RECORDS)), batch_size=50
+    )
+    source.delete_records(SHIFT)
+    mirror_partition(source, target, batch_size=100)
+    return {"A": source, "B": target}
+
+
+def connect(settings: ClusterSettings) -> GeneratedCluster:
+    """What `FlowTask.connect` is: each process makes up its own."""
+    sizes = Sizes.of(settings.client[SIZES])
+    return GeneratedCluster(settings.alias, sizes, _logs()[settings.alias])

@@ -1,0 +1,197 @@
+"""`python -m benchmarks.growth`: time and memory against the size of the estate.
+
+Three series, each with nothing remembered and once more remembering all:
+
+- positions: more and more groups of one topic on real brokers, all at positions of their own;
+- groups: more and more groups on real brokers that have all read the same things;
+- dataflow: an estate of up to 65,000 groups and 2,500 partitions with clusters that make up
+  their answers: what the driver and Spark take of the time, and of memory.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import filling, generated
+from benchmarks.cycles import cycle, forget_peaks, peaks_mb, session
+from benchmarks.estates import (
+    TOPIC,
+    Commits,
+    Log,
+    exact_rows,
+    flow_file,
+    settings,
+    two_brokers,
+)
+from benchmarks.generated import Sizes
+from benchmarks.measures import exponent, in_turns, rounded, spread
+from benchmarks.results import Result, options, run, said, shown
+from tsoffset.config import Configuration
+from tsoffset.model import TopicPartition
+from tsoffset.spark import FlowMemory
+
+SHIFT = 1_000
+POSITIONS = (1_000, 10_000, 30_000, 100_000)
+GROUPS = (100, 1_000, 10_000)
+DATAFLOW = (6_500, 20_000, 65_000)
+SERIES = ("positions", "groups", "dataflow")
+# 10 partitions for each group; 26 groups for each partition.
+_EACH = 10
+_GROUPS_A_PARTITION = 26
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = options("growth", __doc__)
+    parser.add_argument("--series", nargs="+", choices=SERIES, default=list(SERIES))
+    parser.add_argument("--positions", nargs="+", type=int, default=None)
+    parser.add_argument("--groups", nargs="+", type=int, default=None)
+    parser.add_argument("--dataflow", nargs="+", type=int, default=None, help="groups")
+    run("growth", parser, _measure, arguments)
+
+
+def _measure(chosen: argparse.Namespace) -> Result:
+    quick = chosen.quick
+    sizes = {
+        "positions": chosen.positions or ((500, 2_000, 8_000) if quick else POSITIONS),
+        "groups": chosen.groups or ((100, 400, 1_600) if quick else GROUPS),
+        "dataflow": chosen.dataflow or ((650, 2_600, 6_500) if quick else DATAFLOW),
+    }
+    measures = {"positions": _positions, "groups": _groups, "dataflow": _dataflow}
+    found = {name: measures[name](sizes[name], chosen.runs) for name in chosen.series}
+    return {"series": found, "ratios": _exponents(found)}
+
+
+def _positions(sizes: Sequence[int], runs: int) -> list[Result]:
+    """Groups of 100 partitions of which none stands where another one does."""
+    partitions = 100
+    each = max(sizes) // partitions
+    log = Log(partitions, max(20_000, 10 * each + SHIFT), SHIFT)
+    step = (log.records - SHIFT) // each
+
+    def commits(size: int) -> Commits:
+        return {
+            f"of-{size}-{number:05}": {
+                TopicPartition(TOPIC, partition): SHIFT
+                + step * (number * each * partitions // size)
+                for partition in range(partitions)
+            }
+            for number in range(size // partitions)
+        }
+
+    return _on_brokers(log, sizes, runs, commits)
+
+
+def _groups(sizes: Sequence[int], runs: int) -> list[Result]:
+    """Groups of ten partitions, a third at the end and the others at 500 places in all."""
+    log = Log(10, 20_000, SHIFT)
+    places = list(log.commits(500, seed=7).values())
+
+    def commits(size: int) -> Commits:
+        return {f"of-{size}-{n:05}": places[n % len(places)] for n in range(size)}
+
+    return _on_brokers(log, sizes, runs, commits)
+
+
+def _on_brokers(
+    log: Log, sizes: Sequence[int], runs: int, commits: Callable[[int], Commits]
+) -> list[Result]:
+    with (
+        tempfile.TemporaryDirectory(prefix="tsoffset-growth-") as folder,
+        two_brokers(Path(folder)) as (source, target),
+    ):
+        log.write(source.bootstrap, target.bootstrap)
+        for size in sizes:
+            filling.commit(settings("A", source.bootstrap), commits(size))
+        configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
+        works = {
+            str(size): partial(_twice, configuration, f"of-{size}-.*", SHIFT) for size in sizes
+        }
+        return _sizes(works, runs)
+
+
+def _dataflow(sizes: Sequence[int], runs: int) -> list[Result]:
+    """As many partitions as give 26 groups each, with 10 of them for each group."""
+    with tempfile.TemporaryDirectory(prefix="tsoffset-growth-") as folder:
+        works = {}
+        for groups in sizes:
+            each = Sizes(groups, groups // _GROUPS_A_PARTITION, _EACH, settled=False)
+            works[str(groups)] = partial(_generated, Path(folder), each)
+        return _sizes(works, min(runs, 3))
+
+
+def _generated(folder: Path, sizes: Sizes) -> Result:
+    settled = Sizes(sizes.groups, sizes.partitions, sizes.each, settled=True)
+    first, then = (
+        flow_file(folder, "a:9092", "b:9092", {generated.SIZES: each.text()}, name=name)
+        for name, each in (("first", sizes), ("then", settled))
+    )
+    return _twice(first, ".*", generated.SHIFT, then=then, connect=generated.connect, commit=True)
+
+
+def _twice(
+    configuration: Configuration,
+    groups: str,
+    shift: int,
+    *,
+    then: Configuration | None = None,
+    **how: Any,
+) -> Result:
+    """A cycle that remembers nothing and one that remembers all, in a session of their own."""
+    with session() as spark:
+        # Brings up the workers.
+        cycle(spark, configuration, groups="group-00000.|of-[0-9]+-0000.", **how)
+        memory = FlowMemory()
+        found: Result = {}
+        for name, flow in (("cold", configuration), ("warm", then or configuration)):
+            forget_peaks()
+            result = cycle(spark, flow, groups=groups, memory=memory, **how)
+            assert exact_rows(result.rows, shift) == len(result.rows)
+            found |= {
+                "pairs": len(result.rows),
+                "positions": result.positions,
+                name: {"seconds": result.seconds, **peaks_mb(), **asdict(result.cost)},
+            }
+    shown(groups, {name: rounded(found[name]["seconds"]) for name in ("cold", "warm")})
+    return found
+
+
+def _sizes(works: dict[str, Callable[[], Result]], runs: int) -> list[Result]:
+    found = in_turns(works, runs)
+    said(f"  {len(found)} sizes, {runs} runs of each")
+    return [
+        {
+            "size": int(size),
+            "pairs": all_runs[-1]["pairs"],
+            "positions": all_runs[-1]["positions"],
+            **{
+                phase: {
+                    **all_runs[-1][phase],
+                    "seconds": spread(one[phase]["seconds"] for one in all_runs),
+                    "driver_mb": spread(one[phase]["driver_mb"] for one in all_runs),
+                    "worker_mb": spread(one[phase]["worker_mb"] for one in all_runs),
+                }
+                for phase in ("cold", "warm")
+            },
+        }
+        for size, all_runs in found.items()
+    ]
+
+
+def _exponents(found: dict[str, list[Result]]) -> Result:
+    """How time and memory grow with the size: size to the power of this."""
+    return {
+        f"{series}_{phase}_{what}": exponent(
+            [one["size"] for one in sizes], [one[phase][what]["median"] for one in sizes]
+        )
+        for series, sizes in found.items()
+        for phase in ("cold", "warm")
+        for what in ("seconds", "driver_mb", "worker_mb")
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Runs, their medians and spread, fits, and the memory of processes."""
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def spread(values: Iterable[float]) -> dict[str, Any]:
+    """The median of several runs, the lowest and the highest."""
+    runs = [float(value) for value in values]
+    return {
+        "median": rounded(statistics.median(runs)),
+        "low": rounded(min(runs)),
+        "high": rounded(max(runs)),
+        "runs": len(runs),
+    }
+
+
+def ratio_spread(values: Sequence[float], others: Sequence[float]) -> dict[str, Any]:
+    """Of runs that were made in turns: each against its neighbour, so that what slows both down
+    does not count."""
+    return spread(value / other for value, other in zip(values, others, strict=True))
+
+
+def in_turns(works: Mapping[str, Callable[[], T]], runs: int) -> dict[str, list[T]]:
+    """What each work gives, `runs` times; one run of each after the other."""
+    found: dict[str, list[T]] = {name: [] for name in works}
+    for number in range(runs):
+        # Every other time backwards: none always follows the same one.
+        for name in list(works)[:: 1 if number % 2 == 0 else -1]:
+            gc.collect()
+            found[name].append(works[name]())
+    return found
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long the work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def line(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """The slope and the offset of the straight line through the points (least squares)."""
+    slope, offset = statistics.linear_regression(xs, ys)
+    return slope, offset
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """p of the fit value ~ size^p: 1 grows as the size does, below 1 more slowly."""
+    slope, _ = line([math.log(size) for size in sizes], [math.log(value) for value in values])
+    return rounded(slope)
+
+
+def rounded(value: float) -> float:
+    """Four figures that mean something."""
+    return float(f"{value:.4g}")
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that the process has held at once (VmHWM)."""
+    return _status(pid)["VmHWM"] / 1024
+
+
+def forget_peak(pid: int) -> None:
+    """Let the peak begin at what the process holds now."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def processes_below(pid: int) -> dict[int, str]:
+    """All processes that this one has started, directly or not, with their command lines."""
+    found: dict[int, str] = {}
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(folder.name))
+    waiting = [pid]
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            waiting.append(child)
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            found[child] = b" ".join(words).decode(errors="replace")
+    return found
+
+
+def _status(pid: int) -> dict[str, int]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {
+        name: int(value.split()[0])
+        for name, _, value in (line.partition(":") for line in lines)
+        if value.endswith(" kB")
+    }
