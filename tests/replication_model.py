@@ -103,21 +103,33 @@ class World:
         """Judged as if the source died now: copies still to be made do not help."""
         return target_offset <= self.true_position(committed)
 
+    def _passed(self, committed: int, target_offset: int) -> set[tuple[object, ...]]:
+        """What the records are from `committed` on that lie below the target offset alone."""
+        ahead = {origin for copy, origin in self.copies if copy >= target_offset}
+        return {
+            self._identity(self.written[origin])
+            for _, origin in self.copies
+            if origin >= committed and origin not in ahead
+        }
+
     def passes_stand_ins_alone(self, committed: int, target_offset: int) -> bool:
         """True where each record that an unsafe answer passes equals one that the group has read
         and that has no copy of its own on the target: the passed one stands in for it there."""
         on_target = {origin for _, origin in self.copies}
-        ahead = {origin for copy, origin in self.copies if copy >= target_offset}
-        without_copy = {
+        return self._passed(committed, target_offset) <= {
             self._identity(self.written[origin])
             for origin in self.data
             if origin < committed and origin not in on_target
         }
-        return all(
-            self._identity(self.written[origin]) in without_copy
-            for origin in on_target - ahead
-            if origin >= committed
-        )
+
+    def passes_equals_alone(self, committed: int, target_offset: int) -> bool:
+        """True where each record that an unsafe answer passes equals one that the group has read
+        or will read: no content is lost."""
+        read = {origin for origin in self.data if origin < committed}
+        ahead = {origin for copy, origin in self.copies if copy >= target_offset}
+        return self._passed(committed, target_offset) <= {
+            self._identity(self.written[origin]) for origin in read | ahead
+        }
 
     @cached_property
     def _first_images(self) -> list[tuple[int, int]]:
@@ -182,14 +194,19 @@ class World:
         )
 
     def beside_mistakable_copy(self, target_offset: int) -> bool:
-        """True where the target's record at the offset, or the last one before it, is a copy of
-        a record that the source has lost and that equals one which it still has: nobody can
-        tell them apart."""
+        """True where a copy of a record that the source has lost, and that equals one which it
+        still has, is the target's last record before the offset, or lies at it or after and
+        before any whose record the source still has: nobody can tell the two apart."""
         copies = [offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)]
         at = bisect_left(copies, target_offset)
-        return any(
-            self.origins.get(copy) in self.mistakable for copy in copies[max(0, at - 1) : at + 1]
-        )
+        existing = set(self.data)
+        if at > 0 and self.origins.get(copies[at - 1]) in self.mistakable:
+            return True
+        for copy in copies[at:]:
+            origin = self.origins.get(copy)
+            if origin in existing or origin in self.mistakable:
+                return origin in self.mistakable
+        return False
 
     def first_images(self, start: int, end: int) -> list[int]:
         """Target offsets in [start, end) that hold the first image of a record that the source

@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     tables = "\n\n".join(
         (
             f"Seed {options.seed}; {options.worlds:,} logs of 60 records per kind, up to 61 "
-            f"positions of each; {options.long_worlds:,} logs of {options.records:,} records per "
+            f"positions of each; {options.long_worlds:,} of {options.records:,} records per "
             f"kind, {options.positions:,} positions of each, spread evenly at random.",
             "### tsoffset, logs of 60 records",
             precision_table(small),
@@ -61,10 +61,10 @@ def _worlds(kind: Kind, worlds: int, seed: int) -> Iterator[World]:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--page", type=Path, default=PAGE, help="where the tables go")
-    parser.add_argument("--worlds", type=int, default=150, help="short logs per kind")
-    parser.add_argument("--long-worlds", type=int, default=3, help="long logs per kind")
+    parser.add_argument("--worlds", type=int, default=40, help="short logs per kind")
+    parser.add_argument("--long-worlds", type=int, default=1, help="long logs per kind")
     parser.add_argument("--records", type=int, default=20_000, help="records of a long log")
-    parser.add_argument("--positions", type=int, default=150, help="positions of each long log")
+    parser.add_argument("--positions", type=int, default=60, help="positions of each long log")
     parser.add_argument("--seed", type=int, default=1292)
     return parser
 
