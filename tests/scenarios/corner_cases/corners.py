@@ -90,8 +90,8 @@ class Corners:
             done = translate_remembering(settings, source, target, [work])
             return Translations(
                 done.positions,
-                source.requests["fetch"],
-                target.requests["fetch"],
+                source.requests.get("fetch", 0),
+                target.requests.get("fetch", 0),
                 source.bytes_read + target.bytes_read,
             )
 
