@@ -285,8 +285,9 @@ class Stretch:
         records = self.records
         # Where nothing is missing, offsets count the records.
         number = offset - self.start
-        if not 0 <= number < len(records) or records[number].offset != offset:
-            number = bisect_left(records, offset, key=lambda record: record.offset)
+        if 0 <= number < len(records) and (record := records[number]).offset == offset:
+            return record
+        number = bisect_left(records, offset, key=lambda record: record.offset)
         return records[number] if number < len(records) else None
 
 

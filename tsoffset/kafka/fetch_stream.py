@@ -245,7 +245,8 @@ class FetchStream(Generic[Q]):
         self._id = _FIRST_ID + (correlation_id + 1 - _FIRST_ID) % _IDS
         size = len(frame)
         self._window.answered(size)
-        self._rate.spend(size)
+        if self._rate.bytes_per_second is not None:
+            self._rate.spend(size)
         try:
             answer = fetch_answer(frame)
         except KafkaProtocolError as error:

@@ -41,6 +41,10 @@ class Window:
     def __init__(self, limit: int, rate: Rate) -> None:
         self._limit = limit
         self._rate = rate.bytes_per_second
+        # Up to this size on average, as many answers as may be fit.
+        self._fits = _BYTES_UNDER_WAY // limit
+        if self._rate is not None:
+            self._fits = min(self._fits, int(_SECONDS_UNDER_WAY * self._rate) // limit)
         self._answers = 0
         self._bytes = 0
         self.size = min(limit, _FIRST_WINDOW) if self._rate is None else 1
@@ -49,6 +53,8 @@ class Window:
         """Take notice of an answer of so many bytes."""
         self._answers += 1
         self._bytes += size
+        if self.size == self._limit and self._bytes < self._fits * self._answers:
+            return
         most = _BYTES_UNDER_WAY * self._answers // self._bytes
         if self._rate is not None:
             most = min(most, int(_SECONDS_UNDER_WAY * self._rate * self._answers) // self._bytes)

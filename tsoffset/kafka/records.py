@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafka import codec
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
@@ -48,8 +48,7 @@ Aborted = Sequence[tuple[int, int]]
 """Aborted transactions as a Fetch answers them: (producer id, first offset)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(NamedTuple):
     """One batch, its checksum verified. `read` decodes its records."""
 
     base_offset: int
@@ -87,7 +86,7 @@ def stretch(
     end = offset
     append_time = False
     # Last first, so that the next one is popped from the end.
-    ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
+    ahead = sorted(aborted, key=lambda each: each[1], reverse=True) if aborted else []
     aborting: set[int] = set()
     try:
         for batch in _batches(view, header):
