@@ -196,6 +196,15 @@ class Evidence:
         self._copies = Copies(self.source, self.target)
         self._predictions_left = _PREDICTIONS
 
+    def predicted(self, source_offset: int) -> int | None:
+        """Where the nearest of the remembered pairs has the image of a source record."""
+        at = bisect_left(self.predictions, (source_offset, -1))
+        near = self.predictions[max(0, at - 1) : at + 1]
+        if not near:
+            return None
+        offset, image = min(near, key=lambda pair: abs(pair[0] - source_offset))
+        return image + source_offset - offset
+
     @property
     def predictions_hold(self) -> bool:
         """False once distances to known pairs have misled more often than they have led."""

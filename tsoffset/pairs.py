@@ -98,7 +98,7 @@ class Pairs:
             if not known:
                 if not self.evidence.predictions_hold:
                     continue
-                yield from self.ask.read(TARGET, guess, scan=True)
+                yield from self.equals.reach(TARGET, guess)
             copy = self._known_copy(record, start, above.target_offset)
             if not known:
                 self.evidence.note_prediction(held=copy is not None)
@@ -115,9 +115,17 @@ class Pairs:
     def _look_at_a_distance(
         self, record: Record, first: TimedOffset | None
     ) -> Generator[Question, Answer, None]:
-        """Step 5: in a run of equal timestamps, or behind a record of the far future, the image
-        is as far past the target's lookup as the record is past the source's."""
+        """Read where the last cycle's pairs have the image; and, step 5, as far past the target's
+        lookup as the record is past the source's: in a run of equal timestamps, or behind a
+        record of the far future."""
         assert record.timestamp_ms is not None
+        remembered = self.evidence.predicted(record.offset)
+        if remembered is not None and self.evidence.predictions_hold:
+            held = yield from self.equals.reach(TARGET, remembered)
+            copies = self.evidence.target.equals(self.evidence.source.identity(record))
+            self.evidence.note_prediction(held=bool(copies))
+            if held and copies:
+                return
         if first is None:
             return
         own = yield from self.ask.first_at_time(SOURCE, record.timestamp_ms)

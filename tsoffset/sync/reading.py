@@ -13,6 +13,8 @@ from tsoffset.model import ReadFrom, Side, Stretch, TopicPartition
 
 # Of positions whose batches are unknown, one in so many is asked for first.
 SPARSE = 64
+# For each batch whose size is known, so many are read at once.
+TRUST = 8
 WIDE_READ_BYTES = 262_144
 # A wide read pays where at least this share of its batches is wanted.
 WANTED_SHARE = 0.9
@@ -67,30 +69,30 @@ class BatchSizes:
     """How large the batches of one log are, as far as reads of single batches have shown."""
 
     def __init__(self) -> None:
-        self._batches = 0
+        self.batches = 0
         self._offsets = 0
         self._bytes = 0
 
     def note(self, offsets: int, read_bytes: int) -> None:
         """Take notice of a batch that was read: its length in offsets and in bytes."""
-        self._batches += 1
+        self.batches += 1
         self._offsets += offsets
         self._bytes += read_bytes
 
     @property
     def known(self) -> bool:
         """True once a batch was read."""
-        return self._batches > 0
+        return self.batches > 0
 
     @property
     def offsets(self) -> int:
         """Offsets in a batch, on average; at least 1."""
-        return max(1, self._offsets // self._batches)
+        return max(1, self._offsets // self.batches)
 
     @property
     def in_a_wide_read(self) -> int:
         """Batches that a wide read holds, on average."""
-        return WIDE_READ_BYTES * self._batches // max(1, self._bytes)
+        return WIDE_READ_BYTES * self.batches // max(1, self._bytes)
 
 
 def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int, int]]:
@@ -103,6 +105,9 @@ def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int
     for offset in offsets:
         if not chosen or offset >= chosen[-1] + sizes.offsets:
             chosen.append(offset)
+    if len(chosen) > TRUST * sizes.batches:
+        # So few batches may be unlike the others: spread fewer reads, and know better then.
+        chosen = chosen[:: -(-len(chosen) // (TRUST * sizes.batches))]
     batches = sizes.in_a_wide_read
     at = 0
     while at < len(chosen):

@@ -37,7 +37,7 @@ def test_target_whose_leading_segments_are_empty(corners: Corners) -> None:
     assert logs.not_mirrored == set()
     settings = corners.settings.flow(PLAIN).target
     assert found_by_time(settings, remote, logs.target[:OTHERS]) == 0
-    answers = judged(corners, PLAIN, EMPTIED, every(logs, 50), logs)
+    answers = judged(corners, PLAIN, EMPTIED, every(logs, 5), logs)
     assert answers.exact >= 0.99, answers
     fail_over(corners, PLAIN, EMPTIED, logs)
 
