@@ -10,7 +10,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from benchmarks.estates import FLOW
-from benchmarks.measures import forget_peak, peak_mb, processes_below
+from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_below
 from tests.translating import silence_logs
 from tsoffset.config import Configuration
 from tsoffset.narrowing import Narrowing
@@ -18,6 +18,7 @@ from tsoffset.spark import CycleResult, FlowMemory, FlowTask, kafka_cluster, run
 from tsoffset.spark import spark_session as session_of
 from tsoffset.spark.clients import Connect
 
+_JAVA = "org.apache.spark"
 _WORKER = re.compile(r"pyspark[./](daemon|worker)")
 
 
@@ -79,6 +80,23 @@ def peaks_mb() -> Mapping[str, float]:
         "driver_mb": round(peak_mb(os.getpid())),
         "worker_mb": round(max((peak_mb(pid) for pid in _workers()), default=0.0)),
     }
+
+
+def cpu() -> Mapping[str, float]:
+    """How long processors have worked so far for the driver, for Spark's Java and for the
+    workers. On a shared machine this tells more than the time that has passed."""
+    below = processes_below(os.getpid())
+    return {
+        "driver_cpu": cpu_seconds(os.getpid()),
+        "java_cpu": sum(cpu_seconds(pid) for pid, line in below.items() if _JAVA in line),
+        "worker_cpu": sum(cpu_seconds(pid) for pid, line in below.items() if _WORKER.search(line)),
+    }
+
+
+def cpu_since(before: Mapping[str, float]) -> Mapping[str, float]:
+    """What was worked since then, and all of it together."""
+    spent = {name: round(now - before[name], 2) for name, now in cpu().items()}
+    return {**spent, "cpu_seconds": round(sum(spent.values()), 2)}
 
 
 def _workers() -> list[int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import filling, generated
-from benchmarks.cycles import cycle, forget_peaks, peaks_mb, session
+from benchmarks.cycles import cpu, cpu_since, cycle, forget_peaks, peaks_mb, session
 from benchmarks.estates import (
     TOPIC,
     Commits,
@@ -42,6 +42,10 @@ SERIES = ("positions", "groups", "dataflow")
 # 10 partitions for each group; 26 groups for each partition.
 _EACH = 10
 _GROUPS_A_PARTITION = 26
+_SPREAD = (
+    *("seconds", "driver_cpu", "java_cpu", "worker_cpu", "cpu_seconds"),
+    *("driver_mb", "worker_mb"),
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -62,7 +66,11 @@ def _measure(chosen: argparse.Namespace) -> Result:
     }
     measures = {"positions": _positions, "groups": _groups, "dataflow": _dataflow}
     found = {name: measures[name](sizes[name], chosen.runs) for name in chosen.series}
-    return {"series": found, "ratios": _exponents(found)}
+    exponents = _exponents(found)
+    # How long it took is told, but on a shared machine says too little to be guarded.
+    guarded = {name: value for name, value in exponents.items() if not name.endswith("_seconds")}
+    cpu_alone = {name: value for name, value in exponents.items() if name.endswith("cpu_seconds")}
+    return {"series": found, "exponents": exponents, "ratios": guarded | cpu_alone}
 
 
 def _positions(sizes: Sequence[int], runs: int) -> list[Result]:
@@ -148,12 +156,20 @@ def _twice(
         found: Result = {}
         for name, flow in (("cold", configuration), ("warm", then or configuration)):
             forget_peaks()
+            before = cpu()
             result = cycle(spark, flow, groups=groups, memory=memory, **how)
+            spent = cpu_since(before)
             assert exact_rows(result.rows, shift) == len(result.rows)
             found |= {
                 "pairs": len(result.rows),
+                "partitions": len({(row.source_topic, row.partition) for row in result.rows}),
                 "positions": result.positions,
-                name: {"seconds": result.seconds, **peaks_mb(), **asdict(result.cost)},
+                name: {
+                    **asdict(result.cost),
+                    "seconds": result.seconds,
+                    **spent,
+                    **peaks_mb(),
+                },
             }
     shown(groups, {name: rounded(found[name]["seconds"]) for name in ("cold", "warm")})
     return found
@@ -165,14 +181,11 @@ def _sizes(works: dict[str, Callable[[], Result]], runs: int) -> list[Result]:
     return [
         {
             "size": int(size),
-            "pairs": all_runs[-1]["pairs"],
-            "positions": all_runs[-1]["positions"],
+            **{key: all_runs[-1][key] for key in ("pairs", "positions", "partitions")},
             **{
                 phase: {
                     **all_runs[-1][phase],
-                    "seconds": spread(one[phase]["seconds"] for one in all_runs),
-                    "driver_mb": spread(one[phase]["driver_mb"] for one in all_runs),
-                    "worker_mb": spread(one[phase]["worker_mb"] for one in all_runs),
+                    **{key: spread(one[phase][key] for one in all_runs) for key in _SPREAD},
                 }
                 for phase in ("cold", "warm")
             },
@@ -189,7 +202,7 @@ def _exponents(found: dict[str, list[Result]]) -> Result:
         )
         for series, sizes in found.items()
         for phase in ("cold", "warm")
-        for what in ("seconds", "driver_mb", "worker_mb")
+        for what in ("seconds", "cpu_seconds", "driver_mb", "worker_mb")
     }
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,6 +72,12 @@ def peak_mb(pid: int) -> float:
 def forget_peak(pid: int) -> None:
     """Let the peak begin at what the process holds now."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def cpu_seconds(pid: int) -> float:
+    """How long a processor has worked for the process, and for its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def processes_below(pid: int) -> dict[int, str]:

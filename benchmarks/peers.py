@@ -20,7 +20,7 @@ from kafka import TopicPartition as KafkaPartition
 
 from benchmarks import filling
 from benchmarks.counters import Counts, Metrics
-from benchmarks.cycles import cycle, session
+from benchmarks.cycles import cpu, cpu_since, cycle, session
 from benchmarks.estates import (
     REMOTE,
     TOPIC,
@@ -215,10 +215,10 @@ class _Stand:
         return found
 
     def _our_cycle(self, spark: Any, memory: FlowMemory) -> dict[str, Any]:
-        before = self._counts()
+        before, worked = self._counts(), cpu()
         result: CycleResult = cycle(spark, self.configuration, commit=True, memory=memory)
+        cost = {**asdict(result.cost), "positions": result.positions, **cpu_since(worked)}
         spent = self._since(before)
-        cost = {**asdict(result.cost), "positions": result.positions}
         return {"seconds": rounded(result.seconds), **cost, **_requests(spent, 1)}
 
     def model(self) -> dict[str, Any]:

@@ -5,12 +5,15 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
+# What was measured in a hurry does not take the place of what the page tells.
+QUICK_FOLDER = Path(tempfile.gettempdir()) / "tsoffset-benchmarks"
 
 Result = dict[str, Any]
 
@@ -20,12 +23,12 @@ def options(name: str, description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=description,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "--quick", action="store_true", help="small sizes and few runs, as bench-check takes them"
     )
-    parser.add_argument("--results", type=Path, default=FOLDER, help="where the result goes")
+    where = f"where the result goes (default: {FOLDER.name}/, quick {QUICK_FOLDER})"
+    parser.add_argument("--results", type=Path, default=None, help=where)
     parser.add_argument("--runs", type=int, default=None, help="runs of each (default: 5, quick 3)")
     return parser
 
@@ -40,6 +43,8 @@ def run(
     chosen = parser.parse_args(arguments)
     if chosen.runs is None:
         chosen.runs = 3 if chosen.quick else 5
+    if chosen.results is None:
+        chosen.results = QUICK_FOLDER if chosen.quick else FOLDER
     started = time.time()
     found = measure(chosen)
     result = {

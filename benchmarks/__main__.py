@@ -1,0 +1,31 @@
+"""`python -m benchmarks`: all benchmarks one after the other, then docs/performance.md."""
+
+import argparse
+import subprocess
+import sys
+
+from benchmarks import page
+
+ALL = (
+    *("bytes_read", "fixed_cost", "unit_costs", "distance", "executors", "memory"),
+    *("growth", "peers"),
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes; the page stays")
+    parser.add_argument("--results", default=None, help="where the results go")
+    chosen = parser.parse_args(arguments)
+    extra = ["--quick"] if chosen.quick else []
+    if chosen.results is not None:
+        extra += ["--results", chosen.results]
+    for name in ALL:
+        # Each in a process of its own: what one leaves in memory is nothing to the next.
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *extra], check=True)
+    if not chosen.quick and chosen.results is None:
+        page.main([])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,338 @@
+"""`python -m benchmarks.page`: the tables and plots of docs/performance.md from the results."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.report import table
+from benchmarks.estimate import Estate, driver_gb, shares
+from benchmarks.plots import Axis, Point, plot
+from benchmarks.results import FOLDER, Result, load, said
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "performance.md"
+_MARK = "<!-- made by `python -m benchmarks.page` from results/{name}.json: {edge} -->"
+_KINDS = ("Fetch", "ListOffsets", "OffsetFetch", "OffsetCommit", "FindCoordinator")
+
+
+class MarksMissing(ValueError):
+    """The page has no place for a table."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
+    parser.add_argument("--results", type=Path, default=FOLDER)
+    chosen = parser.parse_args(arguments)
+    page = PAGE.read_text(encoding="utf-8")
+    for name, write in TABLES.items():
+        page = placed(page, name, write(load(name, chosen.results)))
+    found = [load(name, chosen.results) for name in ("unit_costs", "growth")]
+    page = placed(page, "estimate", estimate(*found))
+    PAGE.write_text(page, encoding="utf-8")
+    for name, draw in PLOTS.items():
+        (DOCS / f"{name}.svg").write_text(draw(load(name, chosen.results)), encoding="utf-8")
+    said(f"wrote {PAGE} and {len(PLOTS)} plots")
+
+
+def placed(page: str, name: str, text: str) -> str:
+    """The page with what lies between the marks of that name replaced. Raises MarksMissing."""
+    begin, end = (_MARK.format(name=name, edge=edge) for edge in ("begin", "end"))
+    before, first, rest = page.partition(begin)
+    _, last, after = rest.partition(end)
+    if not first or not last:
+        raise MarksMissing(f"the page needs the lines {begin} and {end}")
+    return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
+
+
+def taken(result: Result) -> str:
+    """When and on what it was measured."""
+    machine = result["machine"]
+    return (
+        f"{result['taken']}, {machine['cores']} cores shared with other work (load "
+        f"{machine['load']}), Python {machine['python']}."
+    )
+
+
+def median(value: Mapping[str, Any], unit: str = "") -> str:
+    """A median with its spread."""
+    middle = f"{number(value['median'])}{unit}"
+    if value["low"] == value["high"]:
+        return middle
+    return f"{middle} ({number(value['low'])} to {number(value['high'])})"
+
+
+def number(value: float) -> str:
+    """Three figures, or all of a large whole number."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:.3g}"
+
+
+# --- tables --------------------------------------------------------------------------------
+
+
+def peers(result: Result) -> str:
+    """Cycles beside MirrorMaker's."""
+    blocks = [taken(result)]
+    for size in result["sizes"]:
+        rows = []
+        for phase in ("cold", "warm", "moved"):
+            for name, who in (("MirrorMaker 2", "theirs"), ("tsoffset", "ours")):
+                one = size[who][phase]
+                rows.append(
+                    (
+                        f"{phase}, {name}",
+                        *(_judged(one, key) for key in ("synced", "exact", "reread")),
+                        median(size["seconds"][name][phase]),
+                        *(_sides(one, kind) for kind in _KINDS),
+                        _megabytes(one),
+                        str(one.get("rounds", "")),
+                    )
+                )
+        head = (
+            f"{size['groups']:,} groups x {size['partitions']} partitions",
+            *("synced", "exact", "re-read sum", "seconds", *_KINDS, "MB", "rounds"),
+        )
+        ratios = size["ratios"]
+        blocks += [
+            table(head, rows),
+            f"Ours over theirs: cold {median(ratios['cold'])}, from its start "
+            f"{median(ratios['cold_from_start'])}, warm {median(ratios['warm'])}, moved "
+            f"{median(ratios['moved'])}; requests of a warm cycle "
+            f"{median(ratios['warm_requests'])}. Model of a prototype that asks one pair after "
+            f"the other: {number(size['model']['seconds'])} s, {size['model']['fetches']:,} "
+            f"fetches, {number(ratios['model_over_cold'])} times our cold cycle.",
+        ]
+    return "\n\n".join(blocks)
+
+
+def _judged(one: Result, key: str) -> str:
+    return (
+        f"{one[key]:,} of {one['pairs']:,}"
+        if key == "synced" and key in one
+        else (f"{one[key]:,}" if key in one else "")
+    )
+
+
+def _sides(one: Result, kind: str) -> str:
+    if "requests" not in one:
+        return ""
+    return " / ".join(f"{one['requests'][side].get(kind, 0):,}" for side in ("source", "target"))
+
+
+def _megabytes(one: Result) -> str:
+    if "bytes" not in one:
+        return ""
+    return " / ".join(f"{one['bytes'][side] / 1e6:.2f}" for side in ("source", "target"))
+
+
+def bytes_read(result: Result) -> str:
+    """Bytes read over bytes needed."""
+    rows = [
+        (
+            f"{one['groups']:,}",
+            f"{one['positions']:,}",
+            f"{one['batches']:,}",
+            f"{one['needed_bytes'] / 1e6:.1f}",
+            number(one["cold"]["source_bytes_read"] / one["needed_bytes"]),
+            number(one["warm"]["source_bytes_read"] / one["needed_bytes"]),
+            f"{one['cold']['source_fetches']:,}",
+            number(one["cold"]["source_fetches"] / one["batches"]),
+            number(one["lookups_a_partition"]),
+        )
+        for one in result["estates"]
+    ]
+    head = (
+        *("groups", "positions", "their batches", "MB of these", "read / needed, cold", "warm"),
+        *("source fetches", "fetches a batch", "lookups a partition"),
+    )
+    return f"{taken(result)}\n\n{table(head, rows)}"
+
+
+def distance(result: Result) -> str:
+    """Cycle time by round trip."""
+    trips = [str(ms) for ms in result["round_trips_ms"]]
+    rows = [
+        (
+            f"{one['positions']:,}",
+            *(median(one["seconds"][ms]) for ms in trips),
+            str(one["rounds"]),
+            number(one["waits"]),
+        )
+        for one in result["estates"].values()
+    ]
+    head = ("positions", *(f"{ms} ms" for ms in trips), "rounds", "waits (slope)")
+    return f"{taken(result)}\n\n{table(head, rows)}"
+
+
+def growth(result: Result) -> str:
+    """Time, work and memory by size."""
+    blocks = [taken(result)]
+    for series, sizes in result["series"].items():
+        rows = [
+            (
+                f"{one['size']:,}",
+                f"{one['pairs']:,}",
+                f"{one['positions']:,}",
+                *(median(one[phase]["seconds"]) for phase in ("cold", "warm")),
+                *(number(one[phase]["cpu_seconds"]["median"]) for phase in ("cold", "warm")),
+                str(one["cold"]["rounds"]),
+                number(one["cold"]["driver_mb"]["median"]),
+                number(one["cold"]["worker_mb"]["median"]),
+            )
+            for one in sizes
+        ]
+        head = (
+            *(series, "pairs", "distinct positions", "cold s", "warm s", "cold CPU s"),
+            *("warm CPU s", "rounds", "driver MB", "worker MB"),
+        )
+        powers = ", ".join(
+            f"{name.removeprefix(series + '_').replace('_', ' ')} {value:g}"
+            for name, value in result["exponents"].items()
+            if name.startswith(f"{series}_")
+        )
+        blocks += [table(head, rows), f"Exponents of the fits: {powers}."]
+    return "\n\n".join(blocks)
+
+
+def executors(result: Result) -> str:
+    """Cycle time by workers."""
+    rows = [(name, median(one)) for name, one in result["seconds"].items()]
+    ratios = result["ratios"]
+    return "\n\n".join(
+        (
+            taken(result),
+            f"{result['groups']:,} groups, {result['partitions']} partitions, "
+            f"{result['positions']:,} positions.",
+            table(("workers, round trip", "seconds"), rows),
+            f"Far away: two over one {median(ratios['two_over_one'])}, four over one "
+            f"{median(ratios['four_over_one'])}, two executors over two workers "
+            f"{median(ratios['standalone_over_two'])}.",
+        )
+    )
+
+
+def memory(result: Result) -> str:
+    """Peaks by estate."""
+    rows = [
+        (
+            name,
+            f"{one['positions']:,}",
+            f"{one['bytes_read'] / 1e6:,.0f}",
+            median(one["worker_mb"]),
+            median(one["driver_mb"]),
+            median(one["seconds"]),
+        )
+        for name, one in result["estates"].items()
+    ]
+    head = ("estate", "positions", "MB read", "worker MB", "driver MB", "seconds")
+    ratio = median(result["ratios"]["worker_many_over_few"])
+    return f"{taken(result)}\n\n{table(head, rows)}\n\nWorker, many over few: {ratio}."
+
+
+def fixed_cost(result: Result) -> str:
+    """A cycle with nothing to do."""
+    seconds = result["seconds"]
+    rows = [
+        ("a cycle with nothing to do", median(seconds["cycle"])),
+        ("smallest job and a round trip to each cluster", median(seconds["smallest"])),
+    ]
+    if "after_rest" in seconds:
+        rows.append(("the cycle, after workers rested for 75 s", median(seconds["after_rest"])))
+    ratio = median(result["ratios"]["cycle_over_smallest"])
+    return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\nRatio: {ratio}."
+
+
+def estimate(units: Result, growth_result: Result) -> str:
+    """The large estate, on paper."""
+    estate = Estate()
+    found = sorted(shares(units, growth_result, estate), key=lambda one: -one.seconds)
+    rows = [
+        (
+            one.what,
+            f"{one.amount:,.0f} {one.unit}",
+            f"{one.rate:,.0f}",
+            f"{one.over}",
+            number(one.seconds),
+        )
+        for one in found
+    ]
+    head = ("part", "has to do", "a second and one of them", "of them", "seconds")
+    return (
+        f"{table(head, rows)}\n\nThe driver's memory grows to about "
+        f"{driver_gb(growth_result, estate):.1f} GB. First limit: {found[0].what}."
+    )
+
+
+TABLES: Mapping[str, Callable[[Result], str]] = {
+    "peers": peers,
+    "bytes_read": bytes_read,
+    "distance": distance,
+    "growth": growth,
+    "executors": executors,
+    "memory": memory,
+    "fixed_cost": fixed_cost,
+}
+
+
+# --- plots ---------------------------------------------------------------------------------
+
+
+def _point(x: float, value: Mapping[str, float]) -> Point:
+    return Point(x, value["median"], value["low"], value["high"])
+
+
+def _plot(title: str, x: str, y: str, lines: Mapping[str, Sequence[Point]], *, log: bool) -> str:
+    points = [point for line in lines.values() for point in line]
+    return plot(
+        title,
+        Axis(x, [point.x for point in points], log),
+        Axis(y, [value for point in points for value in (point.low, point.high)], log),
+        lines,
+    )
+
+
+def distance_plot(result: Result) -> str:
+    """Cycle time over round trip."""
+    lines = {
+        f"{one['positions']:,} positions": [
+            _point(float(ms), one["seconds"][str(ms)]) for ms in result["round_trips_ms"]
+        ]
+        for one in result["estates"].values()
+    }
+    return _plot("A cycle at a distance", "round trip, ms", "seconds", lines, log=False)
+
+
+def growth_plot(result: Result) -> str:
+    """Time over pairs, of all series."""
+    lines = {
+        f"{series}, {phase}": [_point(one["pairs"], one[phase]["seconds"]) for one in sizes]
+        for series, sizes in result["series"].items()
+        if series != "groups"
+        for phase in ("cold", "warm")
+    }
+    title = "A cycle by pairs of group and partition"
+    return _plot(title, "pairs", "seconds", lines, log=True)
+
+
+def peers_plot(result: Result) -> str:
+    """Time over pairs, of both."""
+    lines = {
+        f"{name}, {phase}": [
+            _point(size["pairs"], size["seconds"][name][phase]) for size in result["sizes"]
+        ]
+        for name in ("MirrorMaker 2", "tsoffset")
+        for phase in ("cold", "warm")
+    }
+    title = "A cycle beside MirrorMaker 2's"
+    return _plot(title, "pairs", "seconds", lines, log=True)
+
+
+PLOTS: Mapping[str, Callable[[Result], str]] = {
+    "distance": distance_plot,
+    "growth": growth_plot,
+    "peers": peers_plot,
+}
+
+
+if __name__ == "__main__":
+    main()

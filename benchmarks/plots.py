@@ -1,0 +1,117 @@
+"""Line plots as SVG text, for pages that are read on a light or a dark ground."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_WIDTH, _HEIGHT = 640, 360
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 40, 50
+# Told apart by people who do not see all colours, on white and on black.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+_GREY = "#808080"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A median with its lowest and highest run."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis from its lowest to its highest value; all above 0 where it is logarithmic."""
+
+    name: str
+    values: Sequence[float]
+    logarithmic: bool = False
+
+    def share(self, value: float) -> float:
+        """Where the value lies, from 0 to 1."""
+        low, high = self._scaled(self.ticks()[0]), self._scaled(self.ticks()[-1])
+        return (self._scaled(value) - low) / (high - low)
+
+    def ticks(self) -> list[float]:
+        """Round values around all."""
+        if self.logarithmic:
+            first = math.floor(math.log10(min(self.values)))
+            last = max(first + 1, math.ceil(math.log10(max(self.values))))
+            return [10.0**power for power in range(first, last + 1)]
+        step = _round_step(max(self.values) / 5)
+        return [step * number for number in range(math.ceil(max(self.values) / step) + 1)]
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(value) if self.logarithmic else value
+
+
+def plot(title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]]) -> str:
+    """A plot of several lines, each with its runs as bars."""
+
+    def at(point_x: float, point_y: float) -> tuple[float, float]:
+        wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+        return _LEFT + wide * x.share(point_x), _HEIGHT - _BOTTOM - high * y.share(point_y)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'font-family="sans-serif" font-size="12" fill="{_GREY}" role="img">',
+        f"<title>{escape(title)}</title>",
+        _text(_LEFT, _TOP - 18, title, "start", "bold"),
+    ]
+    for tick in x.ticks():
+        left, bottom = at(tick, y.ticks()[0])
+        parts += [_rule(left, bottom, left, _TOP), _text(left, bottom + 16, _label(tick), "middle")]
+    for tick in y.ticks():
+        left, height = at(x.ticks()[0], tick)
+        right = _WIDTH - _RIGHT
+        parts += [
+            _rule(left, height, right, height),
+            _text(left - 6, height + 4, _label(tick), "end"),
+        ]
+    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, x.name, "middle"))
+    parts.append(
+        f'<text transform="translate(16 {_HEIGHT / 2:.0f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(y.name)}</text>'
+    )
+    for number, (name, points) in enumerate(lines.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        path = " ".join("{:.1f},{:.1f}".format(*at(point.x, point.y)) for point in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        for point in points:
+            middle, height = at(point.x, point.y)
+            _, low = at(point.x, point.low)
+            _, high = at(point.x, point.high)
+            parts.append(_rule(middle, low, middle, high, colour, 1.5))
+            parts.append(f'<circle cx="{middle:.1f}" cy="{height:.1f}" r="3" fill="{colour}"/>')
+        line = _TOP + 16 * number + 8
+        parts.append(_rule(_WIDTH - _RIGHT + 12, line, _WIDTH - _RIGHT + 30, line, colour, 2))
+        parts.append(_text(_WIDTH - _RIGHT + 36, line + 4, name, "start"))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _text(x: float, y: float, words: str, anchor: str, weight: str = "normal") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">'
+        f"{escape(words)}</text>"
+    )
+
+
+def _rule(
+    x1: float, y1: float, x2: float, y2: float, colour: str = _GREY, width: float = 0.25
+) -> str:
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
+        f'stroke-width="{width}"/>'
+    )
+
+
+def _label(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:g}"
+
+
+def _round_step(step: float) -> float:
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step)
