@@ -88,7 +88,7 @@ ways = st.builds(
 )
 seeds = st.integers(0, 2**32)
 retried = st.builds(
-    lambda kind, couples: replace(kind, couples=couples, target_compacted=False),
+    lambda kind, couples: replace(kind, couples=couples),
     kinds,
     st.sampled_from((0.05, 0.2)),
 )
@@ -186,8 +186,8 @@ def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
 
 
 def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
-    """A producer that retries writes several records anew, in order and with their old times.
-    (What compaction of the target leaves of such logs: docs/accuracy.md.)"""
+    """A producer that retries writes several records anew, in order and with their old times:
+    the hardest logs once the target has lost the first of two such stretches."""
     assert judged_positions(10_000, retried) >= 10_000
 
 
