@@ -85,7 +85,7 @@ class Ends:
             if not clear:
                 return Repeat.POSSIBLE
             earliest = yield from self.twins.earliest_equal(original, last)
-            self.evidence.pairs.add(Pair(original.offset, last.offset, earliest))
+            self.evidence.prove(Pair(original.offset, last.offset, earliest))
             return Repeat.NONE
         if following.timestamp_ms is None:
             return Repeat.POSSIBLE
@@ -110,5 +110,5 @@ class Ends:
             return None
         pair = Pair(last.offset, copy.offset, (yield from self.twins.earliest_equal(last, copy)))
         # Nothing follows on the source: below it any copy answers.
-        self.evidence.pairs.add(pair)
+        self.evidence.prove(pair)
         return pair

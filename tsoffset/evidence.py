@@ -184,6 +184,7 @@ class Evidence:
         self.pairs = KnownPairs()
         self.repeat_at_end: Repeat | None = None
         self.known = 0
+        self._news = 0
         self.frontier: Pair | None = None
         self.scanned: set[tuple[Side, int]] = set()
         self.runs: dict[int, Run] = {}
@@ -195,6 +196,11 @@ class Evidence:
         }
         self._copies = Copies(self.source, self.target)
         self._predictions_left = _PREDICTIONS
+
+    @property
+    def learned(self) -> int:
+        """A number that grows with all that becomes known and is proven."""
+        return self._news
 
     def predicted(self, source_offset: int) -> int | None:
         """Where the nearest of the remembered pairs has the image of a source record."""
@@ -239,7 +245,13 @@ class Evidence:
         fresh = view.add(stretch)
         if fresh:
             self.known += len(fresh)
+            self._news += 1
             self._copies.note(fresh)
+
+    def prove(self, pair: Pair) -> None:
+        """Take in a proven pair."""
+        self.pairs.add(pair)
+        self._news += 1
 
     def forget_records(self) -> None:
         """Let go of all records, to bound what is held; proven pairs stay."""

@@ -183,5 +183,5 @@ class Pairs:
             return None
         earliest = yield from self.twins.earliest_equal(record, copy)
         pair = Pair(record.offset, copy.offset, earliest)
-        self.evidence.pairs.add(pair)
+        self.evidence.prove(pair)
         return pair

@@ -12,6 +12,7 @@ after C that is on the target, now or later, is there at p or after.
 from collections.abc import Generator
 from dataclasses import dataclass
 
+from tsoffset import skips
 from tsoffset.evidence import Answer, Edge, Evidence, Inquiry, Question, Unanswered
 from tsoffset.model import (
     Isolation,
@@ -58,17 +59,8 @@ def translate(offset: int, evidence: Evidence) -> Talk:
     except Unanswered as unanswered:
         return Translation(unanswered.failed, position.timestamp_ms)
     if evidence.target.rewrites_timestamps:
-        outcome = rewritten(evidence.target.partition.topic)
+        outcome = skips.rewritten(evidence.target.partition.topic)
     return Translation(outcome, position.timestamp_ms)
-
-
-def rewritten(target_topic: str) -> Skipped:
-    """The skip of a topic whose target stamps records itself."""
-    return Skipped(
-        Reason.TARGET_REWRITES_TIMESTAMPS,
-        f"the target stamps the records of {target_topic} itself; set message.timestamp.type="
-        "CreateTime on it and mirror it anew",
-    )
 
 
 class _Unseen(Exception):
@@ -97,12 +89,12 @@ class _Position:
             raise
         source = yield from self.ask.log_range(SOURCE)
         if self.offset < source.start:
-            return self._skip_expired(source.start)
+            return skips.expired(self.offset, source.start)
         log_end = source.end
         if self.evidence.isolation is Isolation.READ_COMMITTED:
             log_end = yield from self.ask.log_end(SOURCE)
         if self.offset > log_end:
-            return self._skip_past_log_end(log_end)
+            return skips.past_log_end(self.offset, log_end)
 
         # Step 2. The next record to read.
         following: Record | Edge = Edge.LOG_END
@@ -185,6 +177,8 @@ class _Position:
                 reread_bound = None
             if reread_bound is None and previous is Edge.LOG_START:
                 reread_bound = self.offset
+            if reread_bound is None:
+                reread_bound = self._between_start_and_pair()
             if reread_bound is not None:
                 return self._translated(self.evidence.target.start, reread_bound)
         return self._best or (yield from self._no_answer(following, previous))
@@ -228,6 +222,15 @@ class _Position:
         if reached.target_offset == target.start:
             return None
         return self._consider(self._answer(reached))
+
+    def _between_start_and_pair(self) -> int | None:
+        """How many records are known to lie between the target's log start and a pair at C or
+        above. First images lie in order: from the start on, no more than that comes again."""
+        target = self.evidence.target
+        above = self.evidence.pairs.above(self.offset - 1)
+        if above is None or target.covered_to(target.start) < above.target_offset:
+            return None
+        return target.count_known(target.start, above.target_offset)
 
     def _consider(self, answer: Translated) -> Translated | None:
         """Keep the answer with the fewest re-reads; returned if there is no better one."""
@@ -284,7 +287,7 @@ class _Position:
                 "translation.proof = content answers for groups that are caught up",
             )
         if following.timestamp_ms is None:
-            return self._skip_no_timestamp()
+            return skips.no_timestamp(self.evidence.source.partition, self.offset)
         found = yield from self.ask.first_at_time(TARGET, following.timestamp_ms)
         if found is None:
             return Skipped(
@@ -353,7 +356,7 @@ class _Position:
     ) -> Generator[Question, Answer, Skipped]:
         stamps = [r.timestamp_ms for r in (following, previous) if isinstance(r, Record)]
         if stamps and all(stamp is None for stamp in stamps):
-            return self._skip_no_timestamp()
+            return skips.no_timestamp(self.evidence.source.partition, self.offset)
         target = self.evidence.target
         last = yield from self.ask.previous_data(TARGET, target.end)
         behind = last is Edge.LOG_START or (
@@ -362,36 +365,5 @@ class _Position:
             and any(stamp is not None and last.timestamp_ms < stamp for stamp in stamps)
         )
         if behind:
-            return Skipped(
-                Reason.NOT_MIRRORED,
-                f"the mirror has not reached offset {self.offset} of "
-                f"{self.evidence.source.partition}; a later cycle will translate it",
-            )
-        why = self.ask.obstacle or "no record near the committed offset was found on the target"
-        return Skipped(
-            Reason.NO_PROOF,
-            f"no pair of equal records proves a target offset for {self.offset} of "
-            f"{self.evidence.source.partition}: {why}; raise translation.budget, or set "
-            "translation.floor = log_start",
-        )
-
-    def _skip_expired(self, log_start: int) -> Skipped:
-        return Skipped(
-            Reason.EXPIRED,
-            f"the commit {self.offset} lies below the source's log start {log_start}; on either "
-            "side the consumer's auto.offset.reset decides",
-        )
-
-    def _skip_past_log_end(self, log_end: int) -> Skipped:
-        return Skipped(
-            Reason.PAST_LOG_END,
-            f"the commit {self.offset} lies past the source's log end {log_end}: the log was "
-            "truncated or the topic made anew; reset the group on the source",
-        )
-
-    def _skip_no_timestamp(self) -> Skipped:
-        return Skipped(
-            Reason.NO_TIMESTAMP,
-            f"the records at offset {self.offset} of {self.evidence.source.partition} carry no "
-            "timestamp to look up; have producers set one",
-        )
+            return skips.not_mirrored(self.evidence.source.partition, self.offset)
+        return skips.no_proof(self.evidence.source.partition, self.offset, self.ask.obstacle)

@@ -63,8 +63,7 @@ class Twins:
         with, while the source has records before its own."""
         source, target = self.evidence.source, self.evidence.target
         return (
-            target.start > 0
-            and target.covered_from(copy.offset) <= target.start
+            target.covered_from(copy.offset) <= target.start
             and target.previous_known(copy.offset) is None
             and not (
                 source.covered_from(record.offset) <= source.start

@@ -252,7 +252,7 @@ class _Talk:
         self.translation: Translation | None = None
         self._talk: Talk = translate(offset, evidence)
         self._observe = observe
-        self._known_then = 0
+        self._learned_then = 0
 
     def go_on(self, answer: Answer) -> bool:
         """Send the answer (None to begin); True if another question is open."""
@@ -263,7 +263,7 @@ class _Talk:
             self.question = self._talk.send(answer)
         except StopIteration as stop:
             self.translation = stop.value
-            self._known_then = self.evidence.known
+            self._learned_then = self.evidence.learned
         except Exception as error:
             # A mistake of ours costs this position, not its neighbours. Its text stays unsaid:
             # it may hold digests of content.
@@ -292,7 +292,7 @@ class _Talk:
             case (
                 Translated(precision=Precision.BOUNDED | Precision.FRONTIER)
                 | Skipped(reason=Reason.NO_PROOF)
-            ) if self.evidence.known > self._known_then:
+            ) if self.evidence.learned > self._learned_then:
                 self.question, self.translation = None, None
                 self._talk = translate(self.offset, self.evidence)
                 return self.go_on(None)

@@ -32,8 +32,8 @@ from tsoffset.plan import (
     with_verdict,
 )
 from tsoffset.settings import FlowSettings
+from tsoffset.skips import rewritten
 from tsoffset.sync.commits import committed_offsets
-from tsoffset.translate import rewritten
 
 
 @dataclass(frozen=True, slots=True)

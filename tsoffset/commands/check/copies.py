@@ -8,7 +8,7 @@ from tsoffset.commands.check.survey import Stamp
 from tsoffset.model import TimestampType
 from tsoffset.output import counted
 from tsoffset.settings import FlowSettings
-from tsoffset.translate import rewritten
+from tsoffset.skips import rewritten
 
 _CONTENT = frozenset({Part.KEY, Part.VALUE})
 

@@ -13,7 +13,7 @@ from tsoffset.commands.check.survey import SourceSurvey, SyncedTopic, TargetSurv
 from tsoffset.model import Failed, TimestampType, TopicDescription
 from tsoffset.output import counted
 from tsoffset.settings import FlowSettings
-from tsoffset.translate import rewritten
+from tsoffset.skips import rewritten
 
 
 def source_topics(
