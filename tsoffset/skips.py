@@ -1,0 +1,57 @@
+"""Why a position has no translation: each reason with its cause and the next step."""
+
+from tsoffset.model import Reason, Skipped, TopicPartition
+
+
+def rewritten(target_topic: str) -> Skipped:
+    """The skip of a topic whose target stamps records itself."""
+    return Skipped(
+        Reason.TARGET_REWRITES_TIMESTAMPS,
+        f"the target stamps the records of {target_topic} itself; set message.timestamp.type="
+        "CreateTime on it and mirror it anew",
+    )
+
+
+def expired(offset: int, log_start: int) -> Skipped:
+    """The skip of a commit below the source's log start."""
+    return Skipped(
+        Reason.EXPIRED,
+        f"the commit {offset} lies below the source's log start {log_start}; on either "
+        "side the consumer's auto.offset.reset decides",
+    )
+
+
+def past_log_end(offset: int, log_end: int) -> Skipped:
+    """The skip of a commit past the source's log end."""
+    return Skipped(
+        Reason.PAST_LOG_END,
+        f"the commit {offset} lies past the source's log end {log_end}: the log was "
+        "truncated or the topic made anew; reset the group on the source",
+    )
+
+
+def no_timestamp(source: TopicPartition, offset: int) -> Skipped:
+    """The skip of a commit around which no record can be looked up by time."""
+    return Skipped(
+        Reason.NO_TIMESTAMP,
+        f"the records at offset {offset} of {source} carry no "
+        "timestamp to look up; have producers set one",
+    )
+
+
+def not_mirrored(source: TopicPartition, offset: int) -> Skipped:
+    """The skip of a commit that the mirror is seen to be behind of."""
+    return Skipped(
+        Reason.NOT_MIRRORED,
+        f"the mirror has not reached offset {offset} of {source}; a later cycle will translate it",
+    )
+
+
+def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipped:
+    """The skip of a commit for which nothing was proven; `obstacle` is what stood in the way."""
+    why = obstacle or "no record near the committed offset was found on the target"
+    return Skipped(
+        Reason.NO_PROOF,
+        f"no pair of equal records proves a target offset for {offset} of {source}: {why}; "
+        "raise translation.budget, or set translation.floor = log_start",
+    )
