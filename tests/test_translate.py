@@ -26,6 +26,7 @@ from tsoffset.model import (
     TimedOffset,
     TimestampType,
     Translated,
+    UnreadableRecords,
 )
 from tsoffset.settings import TranslationSettings
 from tsoffset.sync import PartitionWork, translate_partitions
@@ -458,3 +459,41 @@ def test_a_mistake_of_ours_costs_one_position_and_tells_no_content() -> None:
     assert outcomes[0].kind is FailureKind.INTERNAL
     assert "AssertionError in first_at_time" in outcomes[0].message
     assert resumes(outcomes[1]) == (38, Precision.EXACT, 0)
+
+
+def test_a_malformed_batch_costs_the_positions_that_need_it() -> None:
+    """A batch that turns out to be malformed where it is looked at is a failed position; those
+    of the same partition that do not need it are translated."""
+
+    class Malformed(Sequence[Record]):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, at: int | slice) -> Record:  # type: ignore[override]
+            raise UnreadableRecords("a record of the batch at offset 20 is malformed")
+
+    class Damaged(MemoryCluster):
+        def read(
+            self, requests: Collection[ReadFrom], isolation: Isolation
+        ) -> Mapping[ReadFrom, Stretch | Failed]:
+            return {
+                request: replace(answer, records=Malformed())
+                if isinstance(answer, Stretch) and answer.start <= 20 < answer.end
+                else answer
+                for request, answer in super().read(requests, isolation).items()
+            }
+
+    mirrored = Mirror().write(range(50), batch_size=5).copy()
+    damaged = Damaged("A")
+    damaged.__dict__.update(mirrored.source_cluster.__dict__)
+    work = PartitionWork(SOURCE, TARGET, (22, 40, 50), True, False)
+    first, *others = [
+        position.translation.outcome
+        for position in translate_partitions(flow(), damaged, mirrored.target_cluster, [work])
+    ]
+    assert isinstance(first, Failed)
+    assert first.kind is FailureKind.CORRUPT_BATCH
+    assert [resumes(other) for other in others] == [
+        (40, Precision.EXACT, 0),
+        (50, Precision.EXACT, 0),
+    ]

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from tsoffset.log_view import Copies, LogView
 from tsoffset.model import (
     Failed,
+    FailureKind,
     FirstAtTime,
     Isolation,
     LogRange,
@@ -23,6 +24,7 @@ from tsoffset.model import (
     Stretch,
     TimedOffset,
     TopicPartition,
+    UnreadableRecords,
 )
 from tsoffset.settings import TranslationSettings
 
@@ -365,7 +367,11 @@ class Inquiry:
                 self._fetches_left[side] += 1
             return True
         assert isinstance(answer, Stretch)
-        self.evidence.add(side, answer)
+        try:
+            self.evidence.add(side, answer)
+        except UnreadableRecords as error:
+            failed = Failed(FailureKind.CORRUPT_BATCH, f"read, {view.partition}@{offset}: {error}")
+            raise Unanswered(failed) from error
         if scan and (side, offset) not in self.evidence.scanned:
             self.evidence.scanned.add((side, offset))
             self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)

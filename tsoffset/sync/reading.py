@@ -9,7 +9,7 @@ do not overlap. What is still not covered then is asked for in the next round.
 from collections.abc import Collection, Iterator, Mapping
 
 from tsoffset.evidence import Answer, Evidence, Question
-from tsoffset.model import ReadFrom, Side, Stretch, TopicPartition
+from tsoffset.model import ReadFrom, Side, Stretch, TopicPartition, UnreadableRecords
 
 # Of positions whose batches are unknown, one in so many is asked for first.
 SPARSE = 64
@@ -62,7 +62,10 @@ class SideReads:
             assert isinstance(question.what, ReadFrom)
             if question.what.max_bytes == 1:
                 self._sizes.note(stretch.end - stretch.start, stretch.bytes_read)
-            evidence.add(question.side, stretch)
+            try:
+                evidence.add(question.side, stretch)
+            except UnreadableRecords:
+                self.failed.add(offset)  # who asks for it is told
 
 
 class BatchSizes:
