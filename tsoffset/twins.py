@@ -164,10 +164,13 @@ class Twins:
         return earliest.offset if isinstance(earliest, Record) else start
 
     def _as_far_as_a_pair(self, record: Record, copy: Record) -> bool:
-        """True where the distance to a known pair is the same on both sides: an earlier equal
-        record's image would lie nearer to the pair below, or further from the one above."""
-        pairs = self.evidence.pairs
+        """True where the distance to a known pair is the same on both sides, or that to the
+        beginning of two logs that were never trimmed: an earlier equal record's image would lie
+        nearer to the pair below, or further from the one above."""
         distance = record.offset - copy.offset
+        if distance == self.evidence.source.start == self.evidence.target.start == 0:
+            return True
+        pairs = self.evidence.pairs
         return any(
             pair is not None and pair.source_offset - pair.target_offset == distance
             for pair in (pairs.below(record.offset), pairs.above(record.offset))
