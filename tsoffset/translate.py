@@ -44,6 +44,7 @@ class Translation:
 
 
 Talk = Generator[Question, Answer, Translation]
+Look = Generator[Question, Answer, Translated | None]
 
 
 def translate(offset: int, evidence: Evidence) -> Talk:
@@ -76,6 +77,7 @@ class _Position:
         self.ask = Inquiry(evidence)
         self.pairs = Pairs(self.ask)
         self.timestamp_ms: int | None = None
+        self.previous: Record | Edge = Edge.UNKNOWN
         self._best: Translated | None = None
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
@@ -114,74 +116,93 @@ class _Position:
             try:
                 reread_bound = yield from self._rereads_from_log_start()
             except _Unseen:
-                return (yield from self._no_answer(following, Edge.UNKNOWN))
+                return (yield from self._no_answer(following))
             if reread_bound is not None:
                 return self._translated(self.evidence.target.start, reread_bound)
 
-        # So far the mirror has come, as another position has found.
-        frontier = self.evidence.frontier
-        if (
-            frontier is not None
-            and frontier.source_offset < self.offset
-            and (best := (yield from self._try_behind(frontier)))
+        for look in (
+            self._at_a_known_frontier(),
+            self._beside(following),
+            self._at_the_frontier(),
+            self._further_away(),
+            self._from_both_starts(),
         ):
-            return best
+            if best := (yield from look):
+                return best
+        if self._best is None and (start := (yield from self._log_start())):
+            return start
+        return self._best or (yield from self._no_answer(following))
 
-        # Steps 4 and 5: first where the lookup points, then by a scan. The record before
-        # is tried in between, for it costs two questions and a scan may cost megabytes.
-        previous: Record | Edge = Edge.UNKNOWN
+    # --- where pairs are looked for; each returns an answer that cannot become better --------
+
+    def _beside(self, following: Record | Edge) -> Look:
+        """Steps 3 to 5: R and the record before it, first where distances and lookups point, then
+        by a scan. The record before is tried in between, for it costs two questions and a scan
+        may cost megabytes."""
         for scan in (False, True):
             if isinstance(following, Record):
                 pair = yield from self.pairs.pair_of(following, scan=scan)
                 if pair is not None and (best := self._consider(self._resume_at(pair))):
                     return best
             if not scan:
-                previous = yield from self.ask.previous_data(SOURCE, self.offset)
-            if isinstance(previous, Record):
-                if self.timestamp_ms is None and following is not Edge.UNKNOWN:
-                    self.timestamp_ms = previous.timestamp_ms
-                pair = yield from self.pairs.pair_of(previous, scan=scan)
-                if pair is not None and (best := (yield from self._try_behind(pair))):
-                    return best
+                self.previous = yield from self.ask.previous_data(SOURCE, self.offset)
+                if isinstance(self.previous, Record) and self.timestamp_ms is None:
+                    known = following is not Edge.UNKNOWN
+                    self.timestamp_ms = self.previous.timestamp_ms if known else None
+            if best := (yield from self._behind_previous(scan=scan)):
+                return best
+        return None
 
-        # Steps 6 and 8: how far the mirror has come, and pairs further back.
-        frontier = yield from self.pairs.last_on_target()
-        if (
-            frontier is not None
-            and frontier.source_offset < self.offset
-            and (best := (yield from self._try_behind(frontier)))
-        ):
-            return best
+    def _behind_previous(self, *, scan: bool) -> Look:
+        if not isinstance(self.previous, Record):
+            return None
+        pair = yield from self.pairs.pair_of(self.previous, scan=scan)
+        return None if pair is None else (yield from self._try_behind(pair))
+
+    def _at_a_known_frontier(self) -> Look:
+        """So far the mirror has come, as another position has found."""
+        pair = self.evidence.frontier
+        if pair is None or pair.source_offset >= self.offset:
+            return None
+        return (yield from self._try_behind(pair))
+
+    def _at_the_frontier(self) -> Look:
+        """Step 6: the last record on the target."""
+        pair = yield from self.pairs.last_on_target()
+        if pair is None or pair.source_offset >= self.offset:
+            return None
+        return (yield from self._try_behind(pair))
+
+    def _further_away(self) -> Look:
+        """Steps 6 to 8: pairs further below C, nearer and nearer ones."""
         nearest = Nearest(self.pairs, self.offset, self.timestamp_ms)
         while (pair := (yield from nearest.next_pair())) is not None:
             if best := (yield from self._try_behind(pair)):
                 return best
-        if isinstance(previous, Record) and self._best is None:
-            pair = yield from nearest.further_back(previous)
-            if pair is not None and (best := (yield from self._try_behind(pair))):
-                return best
-        elif previous is Edge.UNKNOWN and self._best is None:
+        if self._best is not None:
+            return None
+        if isinstance(self.previous, Record):
+            pair = yield from nearest.further_back(self.previous)
+            return None if pair is None else (yield from self._try_behind(pair))
+        if self.previous is Edge.UNKNOWN:
             # Many batches that compaction emptied: the partition pays for the way back.
-            previous = yield from self.ask.previous_data(SOURCE, self.offset, scan=True)
-            if isinstance(previous, Record):
-                pair = yield from self.pairs.pair_of(previous, scan=True)
-                if pair is not None and (best := (yield from self._try_behind(pair))):
-                    return best
-        if best := (yield from self._from_both_starts()):
-            return best
-        if self._best is None:
-            # Compaction, too, can leave nothing of what lies before C, on either side.
-            try:
-                reread_bound = yield from self._rereads_from_log_start()
-            except _Unseen:
-                reread_bound = None
-            if reread_bound is None and previous is Edge.LOG_START:
-                reread_bound = self.offset
-            if reread_bound is None:
-                reread_bound = self._between_start_and_pair()
-            if reread_bound is not None:
-                return self._translated(self.evidence.target.start, reread_bound)
-        return self._best or (yield from self._no_answer(following, previous))
+            self.previous = yield from self.ask.previous_data(SOURCE, self.offset, scan=True)
+            return (yield from self._behind_previous(scan=True))
+        return None
+
+    def _log_start(self) -> Look:
+        """Compaction, too, can leave nothing of what lies before C, on either side."""
+        try:
+            reread_bound = yield from self._rereads_from_log_start()
+        except _Unseen:
+            reread_bound = None
+        if reread_bound is None and self.previous is Edge.LOG_START:
+            reread_bound = self.offset
+        if reread_bound is None:
+            reread_bound = self._between_start_and_pair()
+        if reread_bound is None:
+            return None
+        return self._translated(self.evidence.target.start, reread_bound)
 
     # --- answers ------------------------------------------------------------------------
 
@@ -203,10 +224,10 @@ class _Position:
             return self._translated(end, reread_bound, Precision.FRONTIER)
         return self._translated(reached.target_offset, reread_bound)
 
-    def _try_behind(self, pair: Pair) -> Generator[Question, Answer, Translated | None]:
+    def _try_behind(self, pair: Pair) -> Look:
         return self._consider((yield from self._resume_behind(pair)))
 
-    def _from_both_starts(self) -> Generator[Question, Answer, Translated | None]:
+    def _from_both_starts(self) -> Look:
         """From where both logs begin, as if from a pair: for equal records near there.
 
         What is left of a trimmed log may begin with repeats, so there only counting tells.
@@ -264,7 +285,8 @@ class _Position:
                 pair = yield from self.pairs.last_on_target()
             if pair is not None:
                 return (yield from self._resume_behind(pair))
-            return (yield from self._no_answer(Edge.LOG_END, last))
+            self.previous = last
+            return (yield from self._no_answer(Edge.LOG_END))
         if last is Edge.LOG_START:
             return self._translated(target.end, 0)
         if pair is not None:
@@ -351,10 +373,8 @@ class _Position:
 
     # --- no answer ----------------------------------------------------------------------
 
-    def _no_answer(
-        self, following: Record | Edge, previous: Record | Edge
-    ) -> Generator[Question, Answer, Skipped]:
-        stamps = [r.timestamp_ms for r in (following, previous) if isinstance(r, Record)]
+    def _no_answer(self, following: Record | Edge) -> Generator[Question, Answer, Skipped]:
+        stamps = [r.timestamp_ms for r in (following, self.previous) if isinstance(r, Record)]
         if stamps and all(stamp is None for stamp in stamps):
             return skips.no_timestamp(self.evidence.source.partition, self.offset)
         target = self.evidence.target
