@@ -1,6 +1,7 @@
 """What a consumer got on the target, judged by content against what was written to the source."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,13 +43,18 @@ class Judge:
         assert self.source.keys() == self.first_copies.keys()
 
     @cached_property
-    def first_copies(self) -> Mapping[bytes, int]:
-        """The target offset of the first copy of each value."""
-        found: dict[bytes, int] = {}
+    def copies(self) -> Mapping[bytes, Sequence[int]]:
+        """The target offsets of all copies of each value, ascending."""
+        found: defaultdict[bytes, list[int]] = defaultdict(list)
         for record in self._target.read(self._remote, isolation="read_committed"):
             assert record.value is not None
-            found.setdefault(record.value, record.offset)
+            found[record.value].append(record.offset)
         return found
+
+    @cached_property
+    def first_copies(self) -> Mapping[bytes, int]:
+        """The target offset of the first copy of each value."""
+        return {value: offsets[0] for value, offsets in self.copies.items()}
 
     @property
     def end(self) -> int:

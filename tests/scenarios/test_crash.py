@@ -113,13 +113,16 @@ def test_nothing_is_skipped_and_no_more_is_reread_than_stated(crashed: Crashed, 
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_was_copied_is_found_exactly(crashed: Crashed, stage: str) -> None:
     """A crash, a repeat that has not ended, and one that has: groups at records that the
-    target has got resume exactly at the first copy, or at the log's end if they have read all."""
+    target has got resume exactly at the first copy, or at the log's end if they have read all.
+    Once the mirror is complete, any copy has all that follows behind it, and a later one spares
+    the consumer what was repeated."""
     judge = crashed.judge
-    lies_at = {judge.source[value]: copy for value, copy in judge.first_copies.items()}
+    lies_at = {judge.source[value]: copies for value, copies in judge.copies.items()}
     there = RECORDS if stage == "done" else TRIMMED + crashed.copied - 1
     for position in POSITIONS:
         if position > there:
             continue
         row = crashed.rows[stage].of(f"{stage}-{position}", TOPIC)
         assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
-        assert row.target_offset == lies_at.get(position, judge.end), row
+        copies = lies_at.get(position, [judge.end])
+        assert row.target_offset in (copies if stage == "done" else copies[:1]), row
