@@ -16,10 +16,10 @@ version=$$("$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p'
 [ "$${version:-0}" -ge 17 ] || { echo "tsoffset needs Java 17 or later (Spark and the embedded Kafka run on it), and $$java is $${version:-missing}; set JAVA_HOME, or put a newer one on the PATH" >&2; exit 1; }
 endef
 
-.PHONY: help setup java demo test test-fast test-long lint lock
+.PHONY: help setup java demo test test-fast test-long bench bench-check lint lock
 
 help: ## say what each target does
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(READY): .ci/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tsoffset needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -45,6 +45,12 @@ test-fast: $(READY) ## the tests that need no Java
 
 test-long: $(READY) ## everything, the long ones and ten times the random positions too
 	TSOFFSET_PROPERTY_EXAMPLES=30000 $(BIN)/python -m pytest
+
+bench: $(READY) ## all benchmarks on real brokers, into docs/performance.md (two hours)
+	$(BIN)/python -m benchmarks
+
+bench-check: $(READY) ## quick benchmarks; their ratios against benchmarks/baseline.json
+	$(BIN)/python -m benchmarks.guard
 
 lint: $(READY) ## ruff, mypy and the layers of the architecture
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from benchmarks.results import FOLDER, Result, load, said
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
-_MARK = "<!-- made by `python -m benchmarks.page` from results/{name}.json: {edge} -->"
+_MARK = "<!-- {name}, made by `python -m benchmarks.page`: {edge} -->"
 _KINDS = ("Fetch", "ListOffsets", "OffsetFetch", "OffsetCommit", "FindCoordinator")
 
 
