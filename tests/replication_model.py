@@ -156,13 +156,13 @@ class World:
         """How many source records before `committed` come again from `target_offset` on: those
         whose first image lies there, and those that the replicator has yet to copy. Copies
         that it made by repeating, and records that the source has lost, are not counted."""
+        return len(self._reread(committed, target_offset))
+
+    def _reread(self, committed: int, target_offset: int) -> list[int]:
         images = self._first_images
-        again = sum(
-            1
-            for _, origin in images[bisect_left(images, (target_offset, -1)) :]
-            if origin < committed
-        )
-        return again + bisect_left(self._to_come, committed)
+        again = [origin for _, origin in images[bisect_left(images, (target_offset, -1)) :]]
+        to_come = self._to_come[: bisect_left(self._to_come, committed)]
+        return [origin for origin in again if origin < committed] + to_come
 
     def resumes_differ(self, committed: int, low: int, high: int) -> bool:
         """True where a consumer that resumes at `low` gets a first image of a record from
@@ -175,12 +175,31 @@ class World:
         )
 
     @cached_property
-    def mistakable(self) -> set[int]:
-        """Source offsets of records that were copied and then lost, and have an equal one that is
-        still there."""
-        present = {self._identity(self.written[offset]) for offset in self.data}
-        lost = set(self.origins.values()) - set(self.data)
-        return {offset for offset in lost if self._identity(self.written[offset]) in present}
+    def _mistakable(self) -> list[tuple[int, int]]:
+        """Source offsets of each record that was copied and then lost while an equal one is still
+        there, and of that one, in order: a copy of the first is taken for one of the second, and
+        all that lies between for copied."""
+        present: dict[tuple[object, ...], list[int]] = {}
+        for offset in self.data:
+            present.setdefault(self._identity(self.written[offset]), []).append(offset)
+        spans = []
+        for lost in set(self.origins.values()) - set(self.data):
+            equals = present.get(self._identity(self.written[lost]), [])
+            spans += [(min(lost, equal), max(lost, equal)) for equal in equals]
+        return spans
+
+    @property
+    def lost_an_equal(self) -> bool:
+        """True where the source has lost one of two equal records."""
+        return bool(self._mistakable)
+
+    def certain_rereads(self, committed: int, target_offset: int) -> int:
+        """`rereads` but for those that nobody can tell of: see `_mistakable`."""
+        return sum(
+            1
+            for offset in self._reread(committed, target_offset)
+            if not any(first <= offset <= last for first, last in self._mistakable)
+        )
 
     def _identity(self, message: Message) -> tuple[object, ...]:
         return tuple(
@@ -192,26 +211,6 @@ class World:
             )
             if name in self.kind.match
         )
-
-    def beside_mistakable_copy(self, target_offset: int) -> bool:
-        """True where a copy of a record that the source has lost, and that equals one which it
-        still has, is the target's last record before the offset, or lies at it or after and
-        before any whose record the source still has: nobody can tell the two apart."""
-        copies = [offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)]
-        at = bisect_left(copies, target_offset)
-        existing = set(self.data)
-        if at > 0 and self.origins.get(copies[at - 1]) in self.mistakable:
-            return True
-        for copy in copies[at:]:
-            origin = self.origins.get(copy)
-            if origin in existing or origin in self.mistakable:
-                return origin in self.mistakable
-        return False
-
-    def first_images(self, start: int, end: int) -> list[int]:
-        """Target offsets in [start, end) that hold the first image of a record that the source
-        still has."""
-        return [copy for copy, _ in self._first_images if start <= copy < end]
 
 
 Look = Callable[["World"], None]

@@ -31,7 +31,7 @@ from tsoffset.settings import TranslationSettings
 # How many positions are judged: in every run, and in `make test-long`.
 POSITIONS = 100_000
 POSITIONS_LONG = 1_000_000
-POSITIONS_PER_EXAMPLE = 36
+POSITIONS_PER_EXAMPLE = 25
 
 # Of a long log not every position is asked for.
 MOST_POSITIONS_OF_A_WORLD = 60
@@ -39,10 +39,16 @@ MOST_POSITIONS_OF_A_WORLD = 60
 # Time lookups of one position, on both sides together, in logs of up to 1,500 records.
 MOST_LOOKUPS = 150
 
+
+def lengths(drawn: int) -> int:
+    """Mostly short logs, where everything is near everything; a few long ones."""
+    return drawn if drawn <= 70 else 150 if drawn < 85 else 300 if drawn < 97 else 1_500
+
+
 often_none = st.sampled_from((0.0, 0.0, 0.3, 0.6))
 kinds = st.builds(
     Kind,
-    records=st.one_of(st.integers(0, 70), st.integers(0, 70), st.sampled_from((150, 300, 1500))),
+    records=st.integers(0, 99).map(lengths),
     timestamps=st.sampled_from(TIMESTAMPS),
     append_time=st.sampled_from(("never",) * 6 + APPEND_TIME[1:]),
     twins=st.sampled_from((0.0, 0.0, 0.05, 0.3, 0.6)),
@@ -125,8 +131,8 @@ def assert_holds(world: World, committed: int, found: Translated) -> None:
     Two excuses, both for what nobody can tell from content. A record that is passed may equal
     one that the group has read and whose own copy the target never had or has lost: it stands
     in for that one (or, where whole stretches were written again, one that it will read). And
-    beside a copy of a record that the source has lost, and that equals one which it still has,
-    a bound can be too low.
+    where the source has lost one of two equal records, what lies between them is not held
+    against a bound.
     """
     place = (committed, found)
     target_offset = found.target_offset
@@ -139,14 +145,8 @@ def assert_holds(world: World, committed: int, found: Translated) -> None:
     assert found.reread_bound is not None
     assert (found.precision is Precision.EXACT) <= (found.reread_bound == 0), place
     rereads = world.rereads(committed, target_offset)
-    # Stretches that were written again are equal record by record, so the lost one may lie
-    # further away.
-    mistaken = (
-        bool(world.mistakable)
-        if world.kind.couples
-        else world.beside_mistakable_copy(target_offset)
-    )
-    assert rereads <= found.reread_bound or mistaken, ("bound", rereads, place)
+    certain = world.certain_rereads(committed, target_offset)
+    assert certain <= found.reread_bound, ("bound", rereads, certain, place)
 
 
 def judged_positions(positions: int, of: st.SearchStrategy[Kind] = kinds) -> int:
@@ -179,7 +179,7 @@ def test_translations_are_safe_and_keep_their_bounds() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3_600)
+@pytest.mark.timeout(7_200)
 def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
     """The same for ten times as many positions, new ones each time."""
     assert judged_positions(POSITIONS_LONG) >= POSITIONS_LONG
@@ -209,7 +209,7 @@ def test_exact_answers_are_the_same_however_they_are_asked_for(
 def assert_same(world: World, committed: int, one: Translated, other: Translated) -> None:
     """Two exact answers resume at the same record (unless one is not exact after all, which is
     the exception of `assert_holds`)."""
-    if {one.precision, other.precision} == {Precision.EXACT} and not world.mistakable:
+    if {one.precision, other.precision} == {Precision.EXACT} and not world.lost_an_equal:
         low, high = sorted((one.target_offset, other.target_offset))
         assert not world.resumes_differ(committed, low, high), (committed, one, other)
 
