@@ -282,10 +282,10 @@ class Evidence:
         self._copies.note([self.source.identity(one) for one in known])
         return False
 
-    def contradicted(self, source_offset: int, target_offset: int) -> bool:
-        """True where a later source record is known whose copies seen all lie below
-        `target_offset`: the replicator has begun to repeat a stretch and not ended it."""
-        return self._copies.all_below(source_offset, target_offset)
+    def contradiction(self, source_offset: int, target_offset: int) -> int | None:
+        """A later source record whose copies seen all lie below `target_offset`: the replicator
+        has begun to repeat a stretch and not ended it, or its own copy was not seen yet."""
+        return self._copies.below(source_offset, target_offset)
 
 
 Conversation = Generator[Question, Answer, bool]

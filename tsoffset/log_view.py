@@ -189,12 +189,14 @@ class Copies:
         """Take notice of records that became known on either side."""
         self._news.update(dict.fromkeys(identities))
 
-    def all_below(self, source_offset: int, target_offset: int) -> bool:
-        """True where a later source record is known whose copies all lie below."""
+    def below(self, source_offset: int, target_offset: int) -> int | None:
+        """A later source record that is known to have copies, and all seen lie below; or None."""
         if self._news:
             self._take_in()
         at = bisect_right(self._offsets, source_offset)
-        return at < len(self._offsets) and self._lowest_after[at] < target_offset
+        if at == len(self._offsets) or self._lowest_after[at] >= target_offset:
+            return None
+        return next(o for o in self._offsets[at:] if self._highest[o] < target_offset)
 
     def _take_in(self) -> None:
         changed = False

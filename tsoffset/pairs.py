@@ -179,9 +179,27 @@ class Pairs:
             return None
         if not (yield from self.twins.in_place(record, copy, first)):
             return None
-        if self.evidence.contradicted(record.offset, copy.offset):
+        if (yield from self._contradicted(record, copy)):
             return None
         earliest = yield from self.twins.earliest_equal(record, copy)
         pair = Pair(record.offset, copy.offset, earliest)
         self.evidence.prove(pair)
         return pair
+
+    def _contradicted(self, record: Record, copy: Record) -> Generator[Question, Answer, bool]:
+        """True where a later source record is known whose copies all lie before this one.
+
+        What was seen may be the copy of an equal record far below. So where its own should be,
+        at the same distance, is looked at before that is believed.
+        """
+        target = self.evidence.target
+        for _ in range(self.evidence.settings.budget):
+            later = self.evidence.contradiction(record.offset, copy.offset)
+            if later is None:
+                return False
+            guess = copy.offset + later - record.offset
+            if target.covered_to(guess) > guess:
+                return True
+            if not (yield from self.equals.reach(TARGET, guess)):
+                return True
+        return self.evidence.contradiction(record.offset, copy.offset) is not None
