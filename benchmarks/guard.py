@@ -41,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--baseline", type=Path, default=BASELINE)
     chosen = parser.parse_args(arguments)
+    known = json.loads(chosen.baseline.read_text()) if chosen.baseline.exists() else {}
+    if not known and not chosen.update:
+        said(f"there is no {chosen.baseline}; make one on a quiet machine with --update")
+        return 2
     with tempfile.TemporaryDirectory(prefix="tsoffset-guard-") as folder:
         found: dict[str, float] = {}
         for name in chosen.only:
@@ -49,7 +53,6 @@ def main(arguments: list[str] | None = None) -> int:
             runs = ["--runs", str(chosen.runs), "--results", folder]
             subprocess.run([*command, *runs], check=True)
             found |= {f"{name}.{key}": value for key, value in ratios(load(name, Path(folder)))}
-    known = json.loads(chosen.baseline.read_text()) if chosen.baseline.exists() else {}
     if chosen.update:
         chosen.baseline.write_text(json.dumps(known | found, indent=1, sort_keys=True) + "\n")
         said(f"wrote {chosen.baseline}")
