@@ -86,7 +86,10 @@ def test_second_cycle_is_answered_from_memory(shape: str, world: World) -> None:
         target_fetches=0,
         lookups=0,
         bytes_read=0,
+        source_bytes_read=0,
+        rounds=second.cost.rounds,
     )
+    assert 0 < second.cost.rounds < first.cost.rounds
     assert by_place(second) == by_place(world.cycle())
     assert remembered_offsets(memory) == committed_offsets(second)
 
