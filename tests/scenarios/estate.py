@@ -200,22 +200,25 @@ def read_on(contents: Contents, group: str, place: tuple[str, int]) -> list[Stor
 @contextmanager
 def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer]:
     """A consumer that has joined `group` and got its partitions; it commits nothing."""
-    with closing(
-        KafkaConsumer(
-            topic,
-            bootstrap_servers=contents.bootstrap,
-            group_id=group,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-        )
-    ) as consumer:
-
-        def assigned() -> bool:
-            consumer.poll(timeout_ms=100, max_records=1)
-            return bool(consumer.assignment())
-
-        wait_until(assigned, f"{group} has a member")
-        yield consumer
+    deadline = time.monotonic() + 2 * READ_SECONDS
+    while True:
+        with closing(
+            KafkaConsumer(
+                topic,
+                bootstrap_servers=contents.bootstrap,
+                group_id=group,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+            )
+        ) as consumer:
+            # The library's first join may assign nothing, for good: then another member tries.
+            patience = time.monotonic() + READ_SECONDS / 4
+            while not consumer.assignment() and time.monotonic() < patience:
+                consumer.poll(timeout_ms=1_000, max_records=1)
+            if consumer.assignment():
+                yield consumer
+                return
+        assert time.monotonic() < deadline, f"waited in vain until {group} has a member"
 
 
 def wait_until(holds: Callable[[], bool], what: str, *, seconds: float = READ_SECONDS) -> None:
