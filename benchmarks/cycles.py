@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyspark
 from pyspark.sql import SparkSession
 
@@ -13,10 +14,12 @@ from benchmarks.estates import FLOW
 from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_below
 from tests.translating import silence_logs
 from tsoffset.config import Configuration
+from tsoffset.model import OutcomeKind
 from tsoffset.narrowing import Narrowing
 from tsoffset.spark import CycleResult, FlowMemory, FlowTask, kafka_cluster, run_cycle
 from tsoffset.spark import spark_session as session_of
 from tsoffset.spark.clients import Connect
+from tsoffset.spark.flow import Rows
 
 _JAVA = "org.apache.spark"
 _WORKER = re.compile(r"pyspark[./](daemon|worker)")
@@ -61,10 +64,14 @@ def cycle(
     topics: str | None = None,
     connect: Connect = kafka_cluster,
 ) -> CycleResult:
-    """One cycle, of all groups and topics or of those that match."""
+    """One cycle, of all groups and topics or of those that match; raises AssertionError where a
+    row of it failed, for what is not done is done fast."""
     task = FlowTask(configuration, FLOW, Narrowing(groups, topics), connect)
     result = run_cycle(spark, task, commit=commit, memory=memory)
-    assert not result.unreachable, result.rows[0].message
+    rows = result.rows
+    assert isinstance(rows, Rows)
+    failed = rows.table.filter(pc.equal(rows.table["outcome"], OutcomeKind.FAILED))
+    assert not failed.num_rows, f"{failed.num_rows} rows failed: {failed['message'][0]}"
     return result
 
 

@@ -1,18 +1,13 @@
-"""MirrorMaker 2's checkpoint connector at work: how long its cycles take, by its own log and
-the requests that the brokers count."""
+"""MirrorMaker 2's checkpoint connector at work: when it commits and how long its cycles take, by
+its own log and the files of the target's broker. To ask the broker would count as requests."""
 
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks import filling
-from benchmarks.estates import Commits
-from tsoffset.embedded import MirrorMaker
-from tsoffset.model import TopicPartition
-from tsoffset.settings import ClusterSettings
+from tsoffset.embedded import EmbeddedBroker, MirrorMaker
 
 # Its shortest intervals, in seconds: between cycles it rests that long.
 INTERVAL = 1
@@ -34,31 +29,17 @@ _CYCLE = (
     "refreshing idle consumers group offsets at target cluster",
     "sync idle consumer group offset from source to target",
 )
+_STARTS_WITHIN_SECONDS = 120.0
+# It is at rest once so many of its syncs and so many seconds have passed without a commit.
+_QUIET_SYNCS = 2
 _QUIET_SECONDS = 8.0
-
-Found = dict[str, dict[TopicPartition, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """Target offsets that came to rest, and when the last of them was seen to change."""
-
-    offsets: Found
-    last_change: float
+_POLL_SECONDS = 0.2
 
 
-def settle(target: ClusterSettings, commits: Commits, before: Found, seconds: float) -> Settled:
-    """Watch the target's commits until none changes for a while, after one did; or give up."""
-    found, last_change, began = before, None, time.time()
-    while time.time() < began + seconds:
-        now = filling.committed(target, commits)
-        if now != found:
-            found, last_change = now, time.time()
-        elif last_change is not None and time.time() - last_change > _QUIET_SECONDS:
-            break
-        time.sleep(0.5)
-    assert last_change is not None, f"no commit of MirrorMaker's in {seconds:g} s"
-    return Settled(found, last_change)
+def last_commit(broker: EmbeddedBroker) -> float:
+    """When the broker last wrote to its topic of committed offsets; 0 if it never did."""
+    logs = broker.directory.glob("data/__consumer_offsets-*/*.log")
+    return max((log.stat().st_mtime for log in logs), default=0.0)
 
 
 class Log:
@@ -67,30 +48,47 @@ class Log:
     def __init__(self, mirror: MirrorMaker) -> None:
         self._path: Path = mirror.log_path
 
-    def first_words(self) -> float:
-        """When the task began to look at groups."""
-        for line in self._path.read_text(errors="replace").splitlines():
-            if found := _CHECKPOINTING.match(line):
-                return _time(found["at"])
+    def first_look(self) -> float:
+        """When the task began to look at groups; waits for it."""
+        deadline = time.time() + _STARTS_WITHIN_SECONDS
+        while time.time() < deadline:
+            for line in self._lines():
+                if found := _CHECKPOINTING.match(line):
+                    return _time(found["at"])
+            time.sleep(_POLL_SECONDS)
         raise AssertionError(f"{self._path} does not say when checkpoints began")
 
-    def cycle_seconds(self, since: float) -> float:
+    def settled(self, target: EmbeddedBroker, since: float, seconds: float) -> float:
+        """When the last commit after `since` landed; waits until MirrorMaker is at rest."""
+        deadline = time.time() + seconds
+        while time.time() < deadline:
+            last = last_commit(target)
+            quiet = time.time() - last
+            if last > since and quiet > _QUIET_SECONDS and self.syncs(last) >= _QUIET_SYNCS:
+                return last
+            time.sleep(_POLL_SECONDS)
+        raise AssertionError(f"MirrorMaker is not at rest after {seconds:g} s; see {self._path}")
+
+    def sync_seconds(self, since: float) -> float:
         """How long the jobs of one sync of the target took, on average since then."""
         spent: dict[str, list[float]] = {what: [] for what in _CYCLE}
         for what, milliseconds in self._jobs(since):
             spent[what].append(milliseconds / 1000)
-        assert all(spent.values()), f"{self._path} tells of no cycle"
+        assert all(spent.values()), f"{self._path} tells of no sync"
         return sum(sum(times) / len(times) for times in spent.values())
 
-    def cycles(self, since: float) -> int:
+    def syncs(self, since: float) -> int:
         """How many syncs of the target were done since then."""
         return sum(what == _CYCLE[0] for what, _ in self._jobs(since))
 
     def _jobs(self, since: float) -> Iterator[tuple[str, int]]:
-        for line in self._path.read_text(errors="replace").splitlines():
+        for line in self._lines():
             found = _TOOK.match(line)
             if found and found["what"] in _CYCLE and _time(found["at"]) >= since:
                 yield found["what"], int(found["ms"])
+
+    def _lines(self) -> list[str]:
+        return self._path.read_text(errors="replace").splitlines()
 
 
 def _time(text: str) -> float:

@@ -96,13 +96,14 @@ def peers(result: Result) -> str:
                         *(_judged(one, key) for key in ("synced", "exact", "reread")),
                         median(size["seconds"][name][phase]),
                         *(_sides(one, kind) for kind in _KINDS),
+                        _others(one),
                         _megabytes(one),
                         str(one.get("rounds", "")),
                     )
                 )
         head = (
             f"{size['groups']:,} groups x {size['partitions']} partitions",
-            *("synced", "exact", "re-read sum", "seconds", *_KINDS, "MB", "rounds"),
+            *("synced", "exact", "re-read sum", "seconds", *_KINDS, "others", "MB", "rounds"),
         )
         ratios = size["ratios"]
         blocks += [
@@ -110,30 +111,35 @@ def peers(result: Result) -> str:
             f"Ours over theirs: cold {median(ratios['cold'])}, from its start "
             f"{median(ratios['cold_from_start'])}, warm {median(ratios['warm'])}, moved "
             f"{median(ratios['moved'])}; requests of a warm cycle "
-            f"{median(ratios['warm_requests'])}. Model of a prototype that asks one pair after "
-            f"the other: {number(size['model']['seconds'])} s, {size['model']['fetches']:,} "
-            f"fetches, {number(ratios['model_over_cold'])} times our cold cycle.",
+            f"{median(ratios['warm_requests'])}. Our cold cycle had "
+            f"{size['ours']['cold']['positions']:,} distinct positions and made "
+            f"{number(ratios['fetches_per_position'])} source fetches for each and "
+            f"{number(ratios['lookups_per_partition'])} time lookups for each partition; before "
+            f"it Spark took {number(size['session_seconds'])} s to start. Model of a prototype "
+            f"that asks one pair after the other: {number(size['model']['seconds'])} s, "
+            f"{size['model']['fetches']:,} fetches, {number(ratios['model_over_cold'])} times "
+            "our cold cycle.",
         ]
     return "\n\n".join(blocks)
 
 
 def _judged(one: Result, key: str) -> str:
-    return (
-        f"{one[key]:,} of {one['pairs']:,}"
-        if key == "synced" and key in one
-        else (f"{one[key]:,}" if key in one else "")
-    )
+    return f"{one[key]:,} of {one['pairs']:,}" if key == "synced" else f"{one[key]:,}"
 
 
 def _sides(one: Result, kind: str) -> str:
-    if "requests" not in one:
-        return ""
     return " / ".join(f"{one['requests'][side].get(kind, 0):,}" for side in ("source", "target"))
 
 
+def _others(one: Result) -> str:
+    """Requests of kinds that have no column."""
+    sides = (one["requests"][side] for side in ("source", "target"))
+    return " / ".join(
+        f"{sum(n for kind, n in side.items() if kind not in _KINDS):,}" for side in sides
+    )
+
+
 def _megabytes(one: Result) -> str:
-    if "bytes" not in one:
-        return ""
     return " / ".join(f"{one['bytes'][side] / 1e6:.2f}" for side in ("source", "target"))
 
 

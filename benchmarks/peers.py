@@ -2,18 +2,20 @@
 
 The same groups on the same brokers, in turns: MirrorMaker 2 (tasks.max = 1, its default,
 intervals of a second) is started, watched and stopped, then cycles of ours run in a Spark
-session that is up. All target groups are deleted in between. What an earlier prototype of
-KIP-1292 would need is modelled: one fetch and one time lookup a pair, one after the other.
+session that is up. All target groups are deleted in between. What a prototype of KIP-1292 would
+need is modelled: for each group its commits, then one partition's record after the other, then
+the times of all.
 """
 
 import argparse
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPartition
@@ -33,33 +35,44 @@ from benchmarks.estates import (
     two_brokers,
 )
 from benchmarks.measures import in_turns, ratio_spread, rounded, spread
-from benchmarks.mirror_cycles import INTERVAL, PROPERTIES, settle
+from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config import Configuration
-from tsoffset.embedded import MirrorMaker
+from tsoffset.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, Stretch, TopicPartition
 from tsoffset.spark import CycleResult, FlowMemory
+
+T = TypeVar("T")
 
 SIZES = ("100x10", "1000x20", "1000x50")
 QUICK = ("50x4",)
 SHIFT = 1_000
 MOVED = 0.1
+PHASES = ("cold", "warm", "moved")
 CHECKPOINTS = "A.checkpoints.internal"
-# What syncing groups asks for; the rest belongs to mirroring, which goes on.
-KINDS = (
-    *("ListGroups", "DescribeGroups", "ConsumerGroupDescribe", "FindCoordinator"),
-    *("OffsetFetch", "OffsetCommit", "ListOffsets", "Fetch", "Metadata"),
+# What syncing groups asks for; the rest belongs to mirroring, which goes on. Nobody commits on
+# the source but this benchmark.
+_ON_SOURCE = (
+    *("ListGroups", "FindCoordinator", "OffsetFetch", "ListOffsets", "Fetch", "Metadata"),
 )
+KINDS = {
+    "source": _ON_SOURCE,
+    "target": (*_ON_SOURCE, "DescribeGroups", "ConsumerGroupDescribe", "OffsetCommit"),
+}
+# As many as make two tasks, so that both workers are up.
+_WARMING_GROUPS = "group-00[01].*"
 _IDLE_SECONDS = 15.0
-_MODEL_PAIRS = 400
+_MODEL_GROUPS = 20
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = options("peers", __doc__)
     parser.add_argument("--sizes", nargs="+", default=None, help="groups x partitions")
     parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
+    # A size takes minutes.
+    parser.set_defaults(runs=3)
     run("peers", parser, _measure, arguments)
 
 
@@ -80,30 +93,45 @@ def _size(size: str, records: int, runs: int) -> Result:
         metrics = {name: Metrics(name, Path(folder)) for name in ("source", "target")}
         options = {name: one.java_options for name, one in metrics.items()}
         with two_brokers(Path(folder), java_options=options) as (source, target):
-            stand = _Stand(Path(folder), source.bootstrap, target.bootstrap, log, groups, metrics)
+            stand = _Stand(Path(folder), source, target, log, groups, metrics)
             stand.mirror()
+            began = time.perf_counter()
             with session() as spark:
+                session_seconds = time.perf_counter() - began
                 found = in_turns(
                     {"MirrorMaker 2": stand.theirs, "tsoffset": lambda: stand.ours(spark)}, runs
                 )
                 model = stand.model()
+    theirs, ours = found["MirrorMaker 2"], found["tsoffset"]
     return {
         "size": size,
         "groups": groups,
         "partitions": partitions,
         "pairs": groups * partitions,
-        "theirs": found["MirrorMaker 2"][-1],
-        "ours": found["tsoffset"][-1],
+        "session_seconds": rounded(session_seconds),
+        "theirs": theirs[-1],
+        "ours": ours[-1],
         "model": model,
-        "ratios": _ratios(found["MirrorMaker 2"], found["tsoffset"], model),
+        "ratios": _ratios(theirs, ours, model, partitions),
         "seconds": {
-            name: {
-                phase: spread(one[phase]["seconds"] for one in all_runs)
-                for phase in ("cold", "warm", "moved")
-            }
+            name: {phase: spread(one[phase]["seconds"] for one in all_runs) for phase in PHASES}
             for name, all_runs in found.items()
         },
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Spell:
+    """What the brokers served from one moment to another."""
+
+    began: float
+    ended: float
+    spent: Mapping[str, Counts]
+
+    def until(self, moment: float, at_rest: "_Spell") -> Mapping[str, Counts]:
+        """The same without what is served at rest in the time after that moment."""
+        share = max(0.0, self.ended - moment) / (at_rest.ended - at_rest.began)
+        return {name: one.less(at_rest.spent[name], share) for name, one in self.spent.items()}
 
 
 class _Stand:
@@ -112,24 +140,26 @@ class _Stand:
     def __init__(
         self,
         folder: Path,
-        source: str,
-        target: str,
+        source: EmbeddedBroker,
+        target: EmbeddedBroker,
         log: Log,
         groups: int,
         metrics: Mapping[str, Metrics],
     ) -> None:
         self._folder = folder
-        self._source, self._target = settings("A", source), settings("B", target)
+        self._brokers = source, target
+        self._source = settings("A", source.bootstrap)
+        self._target = settings("B", target.bootstrap)
         self._log = log
         self._commits = log.commits(groups)
         self._metrics = metrics
-        addresses = (folder, source, target)
+        addresses = (folder, source.bootstrap, target.bootstrap)
         flow_file(*addresses, {"emit.offset-syncs.enabled": "true"}, name="copy")
         self.configuration: Configuration = flow_file(*addresses, PROPERTIES, name="sync")
 
     def mirror(self) -> None:
         """Let MirrorMaker 2 copy a topic whose start is gone, and note its offset syncs."""
-        (source,), (target,) = self._source.bootstrap_servers, self._target.bootstrap_servers
+        source, target = (broker.bootstrap for broker in self._brokers)
         log = self._log
         filling.topic(source, TOPIC, log.partitions)
         numbers = range(log.partitions)
@@ -146,56 +176,60 @@ class _Stand:
         """MirrorMaker 2 from its start on: all groups for the first time, at rest, and some of
         them moved."""
         self._reset()
-        path = self._folder / "sync.properties"
-        before = self._counts()
-        started = time.time()
-        with MirrorMaker(path, self._folder, name=f"sync-{time.monotonic_ns()}") as mirror:
+        _, target = self._brokers
+        mirror = MirrorMaker(
+            self._folder / "sync.properties", self._folder, name=f"sync-{time.monotonic_ns()}"
+        )
+        try:
             log = MirrorLog(mirror)
-            cold = settle(self._target, self._commits, {}, 600)
-            spent = self._since(before)
+
+            def begin() -> tuple[float, float]:
+                mirror.start()
+                looked = log.first_look()
+                return looked, log.settled(target, looked, 600)
+
+            (looked, last), cold = self._spell(begin)
+            judged = self._judged(self._commits)
+            _, at_rest = self._spell(lambda: time.sleep(_IDLE_SECONDS))
+            rested = self._judged(self._commits)
+
+            def follow() -> tuple[Commits, float, float]:
+                moved, moved_at = self._move(), time.time()
+                return moved, moved_at, log.settled(target, at_rest.ended, 600)
+
+            (moved, moved_at, followed), after = self._spell(follow)
             found = {
                 "cold": {
-                    "seconds": rounded(cold.last_change - log.first_words()),
-                    "seconds_from_start": rounded(cold.last_change - started),
-                    **self._judged(cold.offsets),
-                    **_requests(spent, 1),
+                    "seconds": rounded(last - looked),
+                    "seconds_from_start": rounded(last - cold.began),
+                    **judged,
+                    **_requests(cold.until(last, at_rest)),
                 },
-                "warm": self._their_idle(log),
+                "warm": {**self._their_cycle(log, at_rest), **rested},
+                "moved": {
+                    "seconds": rounded(followed - moved_at),
+                    **self._judged(moved),
+                    **_requests(after.until(followed, at_rest)),
+                },
             }
-            moved = self._move()
-            began = time.time()
-            settled = settle(self._target, moved, _only(cold.offsets, moved), 120)
-            work = self._their_idle(log, since=began)
-            found["moved"] = {
-                "seconds": rounded(settled.last_change - began),
-                "work_seconds": work["seconds"],
-                **_verdict(moved, settled.offsets),
-            }
+        finally:
+            mirror.stop()
         self._move_back()
         shown("MirrorMaker 2", {phase: one["seconds"] for phase, one in found.items()})
         return found
 
-    def _their_idle(self, log: MirrorLog, since: float | None = None) -> dict[str, Any]:
+    def _their_cycle(self, log: MirrorLog, at_rest: _Spell) -> dict[str, Any]:
         """Its work in a cycle in which nothing has to be done: the checkpoint task's walk over
-        the groups, by how often the broker was asked, and the jobs that it logs."""
-        before, began = self._counts(), time.time()
-        time.sleep(_IDLE_SECONDS)
-        ended = time.time()
-        spent = self._since(before)
-        walks = spent["source"].requests["OffsetFetch"] / len(self._commits)
-        walk = max(0.0, (ended - began) / walks - INTERVAL)
-        syncs = log.cycles(began if since is None else since)
-        assert syncs, "MirrorMaker did not sync"
+        the groups and the jobs of a sync that it logs. Both ask for each group's commits once, so
+        that tells how many there were."""
+        cycles = {
+            name: counts.requests["OffsetFetch"] / len(self._commits)
+            for name, counts in at_rest.spent.items()
+        }
+        walk = max(0.0, (at_rest.ended - at_rest.began) / cycles["source"] - INTERVAL)
         return {
-            "seconds": rounded(walk + log.cycle_seconds(began if since is None else since)),
-            "requests": {
-                "source": _each(spent["source"], walks),
-                "target": _each(spent["target"], log.cycles(began)),
-            },
-            "bytes": {
-                "source": round(spent["source"].bytes_out / walks),
-                "target": round(spent["target"].bytes_out / log.cycles(began)),
-            },
+            "seconds": rounded(walk + log.sync_seconds(at_rest.began)),
+            **_requests(at_rest.spent, cycles),
         }
 
     def ours(self, spark: Any) -> dict[str, Any]:
@@ -203,55 +237,60 @@ class _Stand:
         self._reset()
         memory = FlowMemory()
         # Spark ends workers that rest for a minute; this brings them back, with connections.
-        cycle(spark, self.configuration)
+        cycle(spark, self.configuration, groups=_WARMING_GROUPS)
         found = {"cold": self._our_cycle(spark, memory)}
-        found["cold"] |= self._judged(filling.committed(self._target, self._commits))
+        found["cold"] |= self._judged(self._commits)
         found["warm"] = self._our_cycle(spark, memory)
+        found["warm"] |= self._judged(self._commits)
         moved = self._move()
         found["moved"] = self._our_cycle(spark, memory)
-        found["moved"] |= _verdict(moved, filling.committed(self._target, moved))
+        found["moved"] |= self._judged(moved)
         self._move_back()
         shown("tsoffset", {phase: one["seconds"] for phase, one in found.items()})
         return found
 
     def _our_cycle(self, spark: Any, memory: FlowMemory) -> dict[str, Any]:
-        before, worked = self._counts(), cpu()
-        result: CycleResult = cycle(spark, self.configuration, commit=True, memory=memory)
-        cost = {**asdict(result.cost), "positions": result.positions, **cpu_since(worked)}
-        spent = self._since(before)
-        return {"seconds": rounded(result.seconds), **cost, **_requests(spent, 1)}
+        def one() -> tuple[CycleResult, Mapping[str, float]]:
+            worked = cpu()
+            result = cycle(spark, self.configuration, commit=True, memory=memory)
+            return result, cpu_since(worked)
+
+        (result, worked), spell = self._spell(one)
+        cost = {**asdict(result.cost), "positions": result.positions, **worked}
+        return {"seconds": rounded(result.seconds), **cost, **_requests(spell.spent)}
 
     def model(self) -> dict[str, Any]:
-        """A KIP-1292 prototype's walk, on a sample: the batch before each position, then the
-        time of its record, one request after the other."""
-        pairs = [
-            (place, offset)
-            for offsets in self._commits.values()
-            for place, offset in offsets.items()
-        ]
-        some = pairs[:: max(1, len(pairs) // _MODEL_PAIRS)][:_MODEL_PAIRS]
+        """A KIP-1292 prototype's walk, on a sample of the groups, one after the other: its
+        commits; the batch before each, of one partition after the other, for a fetch of 1 kB
+        answers for one alone; and the times of these records on the target, in one request."""
+        names = list(self._commits)
+        some = names[:: max(1, len(names) // _MODEL_GROUPS)][:_MODEL_GROUPS]
         with KafkaCluster(self._source) as source, KafkaCluster(self._target) as target:
 
-            def one(place: TopicPartition, offset: int) -> None:
-                request = ReadFrom(place, max(offset - 1, SHIFT), max_bytes=1)
-                found = source.read([request], Isolation.READ_UNCOMMITTED)[request]
-                assert isinstance(found, Stretch)
-                time_ms = found.records[0].timestamp_ms
-                assert time_ms is not None
-                copy = TopicPartition(REMOTE, place.partition)
-                target.first_at_times([FirstAtTime(copy, time_ms)], Isolation.READ_UNCOMMITTED)
+            def walk(group: str) -> None:
+                source.committed([group], require_stable=False)
+                lookups = []
+                for place, offset in self._commits[group].items():
+                    request = ReadFrom(place, max(offset - 1, SHIFT), max_bytes=1)
+                    found = source.read([request], Isolation.READ_UNCOMMITTED)[request]
+                    assert isinstance(found, Stretch)
+                    time_ms = found.records[0].timestamp_ms
+                    assert time_ms is not None
+                    lookups.append(FirstAtTime(TopicPartition(REMOTE, place.partition), time_ms))
+                target.first_at_times(lookups, Isolation.READ_UNCOMMITTED)
 
-            one(*some[0])
+            walk(some[0])
             began = time.perf_counter()
-            for place, offset in some:
-                one(place, offset)
+            for group in some:
+                walk(group)
             each = (time.perf_counter() - began) / len(some)
-        return {"seconds": rounded(each * len(pairs)), "fetches": len(pairs), "lookups": len(pairs)}
+        pairs = len(names) * self._log.partitions
+        return {"seconds": rounded(each * len(names)), "fetches": pairs, "lookups": pairs}
 
     def _reset(self) -> None:
-        (target,) = self._target.bootstrap_servers
-        forget_groups(target, list(self._commits))
-        with closing(KafkaAdminClient(bootstrap_servers=target)) as admin:
+        _, target = self._brokers
+        forget_groups(target.bootstrap, list(self._commits))
+        with closing(KafkaAdminClient(bootstrap_servers=target.bootstrap)) as admin:
             if CHECKPOINTS in admin.list_topics():
                 admin.delete_topics([CHECKPOINTS])
 
@@ -263,48 +302,48 @@ class _Stand:
     def _move_back(self) -> None:
         filling.commit(self._source, self._commits)
 
-    def _judged(self, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> dict[str, int]:
-        return _verdict(self._commits, offsets)
+    def _judged(self, commits: Commits) -> dict[str, int]:
+        """What the target has of these commits."""
+        return asdict(Verdict.of(commits, filling.committed(self._target, commits), SHIFT))
+
+    def _spell(self, work: Callable[[], T]) -> tuple[T, _Spell]:
+        """What the work gives, and what the brokers served meanwhile."""
+        before, began = self._counts(), time.time()
+        found = work()
+        now, ended = self._counts(), time.time()
+        spent = {name: counts.since(before[name]) for name, counts in now.items()}
+        return found, _Spell(began, ended, spent)
 
     def _counts(self) -> dict[str, Counts]:
-        return {name: one.read() for name, one in self._metrics.items()}
-
-    def _since(self, before: Mapping[str, Counts]) -> dict[str, Counts]:
-        return {name: now.since(before[name]) for name, now in self._counts().items()}
-
-
-def _only(
-    found: Mapping[str, dict[TopicPartition, int]], groups: Commits
-) -> dict[str, dict[TopicPartition, int]]:
-    return {group: found[group] for group in groups}
+        with ThreadPoolExecutor() as threads:
+            found = threads.map(Metrics.read, self._metrics.values())
+            return dict(zip(self._metrics, found, strict=True))
 
 
-def _verdict(commits: Commits, found: Mapping[str, Mapping[TopicPartition, int]]) -> dict[str, int]:
-    verdict = Verdict.of(commits, found, SHIFT)
+def _requests(
+    spent: Mapping[str, Counts], cycles: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Requests by kind, and bytes sent, of each cluster; of one cycle where there were several."""
+    times = cycles or dict.fromkeys(spent, 1.0)
     return {
-        "pairs": verdict.pairs,
-        "synced": verdict.synced,
-        "exact": verdict.exact,
-        "reread": verdict.reread,
+        "requests": {
+            name: {
+                kind: round(number / times[name])
+                for kind, number in counts.only(*KINDS[name]).items()
+            }
+            for name, counts in spent.items()
+        },
+        "bytes": {name: round(counts.bytes_out / times[name]) for name, counts in spent.items()},
     }
-
-
-def _requests(spent: Mapping[str, Counts], cycles: int) -> dict[str, Any]:
-    return {
-        "requests": {name: _each(counts, cycles) for name, counts in spent.items()},
-        "bytes": {name: round(counts.bytes_out / cycles) for name, counts in spent.items()},
-    }
-
-
-def _each(counts: Counts, cycles: float) -> dict[str, int]:
-    return {kind: round(number / cycles) for kind, number in counts.only(*KINDS).items()}
 
 
 def _total(requests: Mapping[str, Mapping[str, int]], but: Sequence[str] = ()) -> int:
     return sum(number for of in requests.values() for kind, number in of.items() if kind not in but)
 
 
-def _ratios(theirs: Sequence[Result], ours: Sequence[Result], model: Result) -> dict[str, Any]:
+def _ratios(
+    theirs: Sequence[Result], ours: Sequence[Result], model: Result, partitions: int
+) -> dict[str, Any]:
     """Ours against theirs: below 1 is less of it. Their fetches are mirroring's."""
 
     def seconds(phase: str) -> dict[str, Any]:
@@ -325,8 +364,11 @@ def _ratios(theirs: Sequence[Result], ours: Sequence[Result], model: Result) -> 
             [_total(one["warm"]["requests"]) for one in ours],
             [_total(one["warm"]["requests"], but=("Fetch", "Metadata")) for one in theirs],
         ),
-        "model_over_cold": rounded(model["seconds"] / ours[-1]["cold"]["seconds"]),
+        "model_over_cold": rounded(
+            model["seconds"] / spread(one["cold"]["seconds"] for one in ours)["median"]
+        ),
         "fetches_per_position": rounded(cold["source_fetches"] / cold["positions"]),
+        "lookups_per_partition": rounded(cold["lookups"] / partitions),
     }
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _HEIGHT = 640, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 40, 50
+_LEFT, _TOP, _BOTTOM = 70, 40, 50
+# Room for the names of the lines: what stands before one, and a letter of it.
+_SAMPLE, _LETTER = 44, 7
 # Told apart by people who do not see all colours, on white and on black.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _GREY = "#808080"
@@ -50,9 +52,10 @@ class Axis:
 
 def plot(title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]]) -> str:
     """A plot of several lines, each with its runs as bars."""
+    right = _WIDTH - _SAMPLE - _LETTER * max(map(len, lines))
 
     def at(point_x: float, point_y: float) -> tuple[float, float]:
-        wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+        wide, high = right - _LEFT, _HEIGHT - _TOP - _BOTTOM
         return _LEFT + wide * x.share(point_x), _HEIGHT - _BOTTOM - high * y.share(point_y)
 
     parts = [
@@ -66,12 +69,11 @@ def plot(title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]]) -> 
         parts += [_rule(left, bottom, left, _TOP), _text(left, bottom + 16, _label(tick), "middle")]
     for tick in y.ticks():
         left, height = at(x.ticks()[0], tick)
-        right = _WIDTH - _RIGHT
         parts += [
             _rule(left, height, right, height),
             _text(left - 6, height + 4, _label(tick), "end"),
         ]
-    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, x.name, "middle"))
+    parts.append(_text((_LEFT + right) / 2, _HEIGHT - 12, x.name, "middle"))
     parts.append(
         f'<text transform="translate(16 {_HEIGHT / 2:.0f}) rotate(-90)" '
         f'text-anchor="middle">{escape(y.name)}</text>'
@@ -87,8 +89,8 @@ def plot(title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]]) -> 
             parts.append(_rule(middle, low, middle, high, colour, 1.5))
             parts.append(f'<circle cx="{middle:.1f}" cy="{height:.1f}" r="3" fill="{colour}"/>')
         line = _TOP + 16 * number + 8
-        parts.append(_rule(_WIDTH - _RIGHT + 12, line, _WIDTH - _RIGHT + 30, line, colour, 2))
-        parts.append(_text(_WIDTH - _RIGHT + 36, line + 4, name, "start"))
+        parts.append(_rule(right + 12, line, right + 30, line, colour, 2))
+        parts.append(_text(right + 36, line + 4, name, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
