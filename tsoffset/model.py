@@ -5,6 +5,7 @@ as -1 is None here. A *source* value belongs to the cluster that is mirrored, a 
 value to the one that holds the copies.
 """
 
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -263,6 +264,30 @@ class UnreadableRecords(Exception):
     holds: brokers verify what they are sent, so it was written past them."""
 
 
+class LazyRecords(Sequence[Record]):
+    """Data records in order that are decoded and digested where they are looked at, one by one.
+
+    Whatever looks at them raises UnreadableRecords where a batch is malformed. Only what was
+    asked for is decoded; `offsets` and `timestamps` take no digest.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def offsets(self) -> Sequence[int]:
+        """Their offsets, ascending: a range where no offset is missing."""
+
+    @property
+    @abstractmethod
+    def timestamps(self) -> Sequence[int | None]:
+        """Their timestamps, found anew each time."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Keep nothing but offsets, timestamps and digests from now on: decode all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A piece of a log read without a gap.
@@ -270,8 +295,8 @@ class Stretch:
     Every data record with start <= offset < end is in `records`, in order. Control records,
     records below the log's start and, read with READ_COMMITTED, aborted ones do not exist.
     At the readable end a stretch is empty: start == end. What a real cluster's records hold is
-    digested where they are looked at, so look at no more than is needed; that raises
-    UnreadableRecords where a batch is malformed.
+    digested where they are looked at (LazyRecords), so look at no more than is needed, and
+    settle what is kept.
     """
 
     start: int
@@ -280,15 +305,43 @@ class Stretch:
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     bytes_read: int = 0
 
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The offsets of `records`, known without decoding them wherever that can be."""
+        records = self.records
+        if isinstance(records, LazyRecords):
+            return records.offsets
+        return [record.offset for record in records]
+
+    @property
+    def timestamps(self) -> Sequence[int | None]:
+        """The timestamps of `records`, found without digesting them, anew each time."""
+        records = self.records
+        if isinstance(records, LazyRecords):
+            return records.timestamps
+        return [record.timestamp_ms for record in records]
+
+    def settle(self) -> None:
+        """Let go of the bytes that `records` still holds, if any."""
+        if isinstance(self.records, LazyRecords):
+            self.records.settle()
+
     def at_or_after(self, offset: int) -> Record | None:
         """The first data record at or after `offset`; None if the stretch has none."""
+        number = self._number(offset)
+        return self.records[number] if number < len(self.records) else None
+
+    def before(self, offset: int) -> Record | None:
+        """The last data record before `offset`; None if the stretch has none."""
+        number = self._number(offset)
+        return self.records[number - 1] if number else None
+
+    def _number(self, offset: int) -> int:
+        """How many records lie before `offset`."""
         records = self.records
-        # Where nothing is missing, offsets count the records.
-        number = offset - self.start
-        if 0 <= number < len(records) and (record := records[number]).offset == offset:
-            return record
-        number = bisect_left(records, offset, key=lambda record: record.offset)
-        return records[number] if number < len(records) else None
+        if isinstance(records, LazyRecords):
+            return bisect_left(records.offsets, offset)
+        return bisect_left(records, offset, key=lambda record: record.offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,37 @@
 """The records of batches, decoded and digested where somebody looks at them.
 
 To decode all records of a batch takes several times as long as to fetch it, and most of them
-are never compared with anything. So a batch, its checksum verified, is kept as it came, and a
-record is made when it is asked for: all of them in one go, or a few one by one. That is done
-only where the bytes take less room than the records would; larger records are digested at
-once, and their bytes let go. A batch whose checksum holds and whose records are malformed all
-the same was written past the brokers, which verify records: `UnreadableRecords` says so where
-it is noticed.
+are never compared with anything. So a batch, its checksum verified, is kept as it came: its
+header tells the offsets, a walk over the lengths where a record begins, a skim the timestamps;
+content is digested record by record as it is asked for. That is done only where the bytes are
+few for their records; others are settled at once (`tsoffset.kafka.settled_records`), and their
+bytes let go. A batch whose checksum holds and whose records are malformed all the same was
+written past the brokers, which verify records: `UnreadableRecords` says so where it is noticed.
 """
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Any, overload
+from typing import overload
 
 from tsoffset.digests import DIGEST_BYTES, header_digests
+from tsoffset.kafka.settled_records import (
+    NO_DIGEST,
+    NULL_KEY,
+    NULL_VALUE,
+    Columns,
+    SettledRecords,
+)
 from tsoffset.model import OffsetHeader, Record, UnreadableRecords
 
-# About what a Record with two digests takes.
+# About what a Record with two digests takes, and several times what a settled one does.
 RECORD_BYTES = 256
 
-_NO_HEADERS: frozenset[bytes] = frozenset()
+# Length, attributes, timestamp, offset, null key, null value, no headers: a byte each.
+SMALLEST_RECORD = 7
+
+_MALFORMED = (IndexError, ValueError, OverflowError)
 
 
 class BatchRecords(Sequence[Record]):
@@ -33,10 +44,13 @@ class BatchRecords(Sequence[Record]):
         "_append_timestamp",
         "_base_offset",
         "_base_timestamp",
+        "_behind",
         "_content",
         "_count",
+        "_first",
         "_header",
         "_last_offset",
+        "_offsets",
         "_places",
     )
 
@@ -57,18 +71,43 @@ class BatchRecords(Sequence[Record]):
         self._base_timestamp = base_timestamp
         self._append_timestamp = append_timestamp
         self._header = header
-        self._places: list[int] | None = None
+        # Those that exist for the reader, counted from the batch's first.
+        self._first, self._behind = 0, self._count
+        # Of all records, where compaction has left gaps; of the first ones, where they begin.
+        self._offsets: Sequence[int] | None = None
+        self._places: array[int] | None = None
 
     @property
     def are_large(self) -> bool:
         """Whether the bytes take more room than the records made of them."""
         return len(self._content) > RECORD_BYTES * self._count
 
+    def restrict(self, start: int, end: int) -> None:
+        """From now on only records with start <= offset < end exist. Raises UnreadableRecords."""
+        offsets = self._all_offsets()
+        self._first, self._behind = bisect_left(offsets, start), bisect_left(offsets, end)
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Known from the header where nothing is missing. Raises UnreadableRecords."""
+        return self._all_offsets()[self._first : self._behind]
+
+    @property
+    def timestamps(self) -> Sequence[int | None]:
+        """Skimmed, anew each time. Raises UnreadableRecords."""
+        _, stamps = self._skimmed()
+        found = stamps[self._first : self._behind]
+        return [stamp if stamp >= 0 else None for stamp in found]
+
+    def settled(self) -> SettledRecords:
+        """All of them without their bytes. Raises UnreadableRecords."""
+        return SettledRecords(self._decoded(self._first, self._behind))
+
     def __len__(self) -> int:
-        return self._count
+        return max(0, self._behind - self._first)
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._records(0, self._count))
+        return iter(self.settled())
 
     @overload
     def __getitem__(self, at: int) -> Record: ...
@@ -77,154 +116,240 @@ class BatchRecords(Sequence[Record]):
     def __getitem__(self, at: slice) -> Sequence[Record]: ...
 
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
-        if isinstance(at, slice):
-            return self._records(0, self._count)[at]
-        number = range(self._count)[at]
-        return self._records(number, number + 1)[0]
+        numbers = range(self._first, self._behind)[at]
+        if isinstance(numbers, int):
+            return self._decoded(numbers, numbers + 1).record(0)
+        low, high = min(numbers, default=0), max(numbers, default=-1)
+        columns = self._decoded(low, high + 1)
+        return tuple(columns.record(number - low) for number in numbers)
 
-    def _records(self, first: int, behind: int) -> list[Record]:
+    # --- where records are -----------------------------------------------------------------
+
+    @property
+    def _is_dense(self) -> bool:
+        return self._count == self._last_offset - self._base_offset + 1
+
+    def _all_offsets(self) -> Sequence[int]:
+        if self._offsets is None:
+            if self._is_dense:
+                self._offsets = range(self._base_offset, self._last_offset + 1)
+            else:
+                self._offsets, _ = self._skimmed()
+        return self._offsets
+
+    def _place(self, number: int) -> int:
+        """Where a record begins, with its length. Walked as far as need be, and kept."""
+        if self._places is None:
+            self._places = array("I", (0,))
+        places = self._places
+        known = len(places)
+        if number < known:
+            return places[number]
+        content, count = self._content, self._count
+        position, step = places[-1], 0
+        while known <= number:
+            before, place = step, position
+            byte = content[position]
+            if byte & 1:
+                raise ValueError("a record of negative length")
+            if byte < 0x80:
+                position += 1 + (byte >> 1)
+            elif (after := content[position + 1]) < 0x80:
+                position += 2 + ((byte & 0x7F | after << 7) >> 1)
+            else:
+                byte, position = _rest_of_varint(content, position + 1, byte)
+                position += byte >> 1
+            step = position - place
+            if step == before:
+                # Records of one length stand where their lengths repeat: no walk at all.
+                same = min(_alike(content, place, step), count - known + 1)
+                places.extend(range(position, place + same * step + 1, step))
+                position = places[-1]
+                known = len(places)
+            else:
+                places.append(position)
+                known += 1
+        return places[number]
+
+    def _skimmed(self) -> tuple[Sequence[int], list[int]]:
+        """Offsets and timestamps of all records of the batch; where they are is kept."""
+        content, base_timestamp = self._content, self._base_timestamp
+        offsets, stamps, places = [], [], []
+        before, position = -1, 0
         try:
-            if self._places is None:
-                self._places = _places(self._content, self._count)
-            return self._decoded(self._places, first, behind)
-        except (IndexError, ValueError) as error:
-            raise UnreadableRecords(
-                f"a record of the batch at offset {self._base_offset} is malformed"
-            ) from error
+            for _ in range(self._count):
+                places.append(position)
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                if byte & 1:
+                    raise ValueError("a record of negative length")
+                record_end = position + (byte >> 1)
 
-    def _decoded(self, places: list[int], first: int, behind: int) -> list[Record]:
+                byte = content[position + 1]  # behind the attributes, of which none is in use
+                position += 2
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
+
+                byte = content[position]
+                if byte >= 0x80:
+                    byte, _ = _rest_of_varint(content, position + 1, byte)
+                delta = (byte >> 1) ^ -(byte & 1)
+                if delta <= before:
+                    raise ValueError("offsets of records are not in order")
+                offsets.append(delta)
+                before, position = delta, record_end
+            self._check_bounds(before, position)
+            self._places = array("I", places)
+        except _MALFORMED as error:
+            raise self._unreadable() from error
+        if self._append_timestamp is not None:
+            stamps = [self._append_timestamp] * self._count
+        base_offset = self._base_offset
+        return array("q", [base_offset + delta for delta in offsets]), stamps
+
+    def _check_bounds(self, last_delta: int, position: int) -> None:
+        if self._base_offset + last_delta > self._last_offset:
+            raise ValueError("a record past the end of its batch")
+        if position != len(self._content):
+            raise ValueError("the records do not end where the batch does")
+
+    def _unreadable(self) -> UnreadableRecords:
+        return UnreadableRecords(
+            f"a record of the batch at offset {self._base_offset} is malformed"
+        )
+
+    # --- what records hold -----------------------------------------------------------------
+
+    def _decoded(self, first: int, behind: int) -> Columns:
         """Written out in one piece: it runs once per record, and calls are what costs here.
         Numbers are zigzag varints, nearly all of one or two bytes."""
-        records = []
         content, header, append_timestamp = self._content, self._header, self._append_timestamp
-        base_offset, base_timestamp = self._base_offset, self._base_timestamp
-        last_offset, before = self._last_offset, base_offset - 1
-        for number in range(first, behind):
-            position = places[number]
-            byte = content[position]
-            position += 1
-            if byte >= 0x80:
-                byte, position = _rest_of_varint(content, position, byte)
-            record_end = position + (byte >> 1)
-
-            byte = content[position + 1]  # behind the attributes, of which none is in use
-            position += 2
-            if byte >= 0x80:
-                after = content[position]
-                if after < 0x80:
-                    byte = byte & 0x7F | after << 7
-                    position += 1
-                else:
-                    byte, position = _rest_of_varint(content, position, byte)
-            timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))
-            if append_timestamp is not None:
-                timestamp = append_timestamp
-
-            byte = content[position]
-            position += 1
-            if byte >= 0x80:
-                byte, position = _rest_of_varint(content, position, byte)
-            offset = base_offset + ((byte >> 1) ^ -(byte & 1))
-            if not before < offset <= last_offset:
-                raise ValueError("offsets of records are not in order")
-            before = offset
-
-            byte = content[position]
-            position += 1
-            if byte >= 0x80:
-                byte, position = _rest_of_varint(content, position, byte)
-            key = None
-            if not byte & 1:
-                end = position + (byte >> 1)
-                key = blake2b(content[position:end], digest_size=DIGEST_BYTES).digest()
-                position = end
-
-            byte = content[position]
-            position += 1
-            if byte >= 0x80:
-                after = content[position]
-                if after < 0x80:
-                    byte = byte & 0x7F | after << 7
-                    position += 1
-                else:
-                    byte, position = _rest_of_varint(content, position, byte)
-            value = None
-            if not byte & 1:
-                end = position + (byte >> 1)
-                value = blake2b(content[position:end], digest_size=DIGEST_BYTES).digest()
-                position = end
-
-            headers, source_offset = _NO_HEADERS, None
-            if content[position]:
-                found, position = _headers(content, position)
-                headers = header_digests(found)
-                if header is not None:
-                    source_offset = header.of(found)
-            else:
+        base_timestamp, size = self._base_timestamp, len(self._content)
+        # Without gaps each delta is known; otherwise they rise, up to the batch's last.
+        dense, last_delta = self._is_dense, self._last_offset - self._base_offset
+        before = first - 1 if dense else -1
+        deltas: list[int] = []
+        stamps: list[int] = []
+        digests: list[bytes] = []
+        nulls = bytearray(behind - first)
+        others: dict[int, tuple[frozenset[bytes], int | None]] = {}
+        try:
+            position = self._place(first) if behind > first else 0
+            for number in range(behind - first):
+                byte = content[position]
                 position += 1
-            if position != record_end:
-                raise ValueError("a record does not end where its length says")
-            stamp = timestamp if timestamp >= 0 else None
-            records.append(Record(offset, stamp, key, value, headers, source_offset))
-        return records
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                record_end = position + (byte >> 1)
+                if record_end > size:
+                    raise ValueError("a record past the end of its batch")
+
+                byte = content[position + 1]  # behind the attributes, of which none is in use
+                position += 2
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
+
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    byte, position = _rest_of_varint(content, position, byte)
+                delta = (byte >> 1) ^ -(byte & 1)
+                if not before < delta <= last_delta or (dense and delta != before + 1):
+                    raise ValueError("offsets of records are not in order")
+                deltas.append(delta)
+                before = delta
+
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    byte, position = _rest_of_varint(content, position, byte)
+                if byte & 1:
+                    nulls[number] = NULL_KEY
+                    digests.append(NO_DIGEST)
+                else:
+                    end = position + (byte >> 1)
+                    digests.append(
+                        blake2b(content[position:end], digest_size=DIGEST_BYTES).digest()
+                    )
+                    position = end
+
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                if byte & 1:
+                    nulls[number] |= NULL_VALUE
+                    digests.append(NO_DIGEST)
+                else:
+                    end = position + (byte >> 1)
+                    digests.append(
+                        blake2b(content[position:end], digest_size=DIGEST_BYTES).digest()
+                    )
+                    position = end
+
+                if content[position]:
+                    found, position = _headers(content, position)
+                    source_offset = None if header is None else header.of(found)
+                    others[number] = header_digests(found), source_offset
+                else:
+                    position += 1
+                if position != record_end:
+                    raise ValueError("a record does not end where its length says")
+            if first < behind == self._count:
+                self._check_bounds(before, position)
+        except _MALFORMED as error:
+            raise self._unreadable() from error
+        if append_timestamp is not None:
+            stamps = [append_timestamp] * len(stamps)
+        base_offset = self._base_offset
+        offsets: Sequence[int]
+        if dense:
+            offsets = range(base_offset + first, base_offset + behind)
+        else:
+            offsets = [base_offset + delta for delta in deltas]
+        return Columns(offsets, stamps, digests, nulls, others)
 
 
-class StretchRecords(Sequence[Record]):
-    """The records of several batches, one after the other.
-
-    It is equal to a tuple of the same records, and becomes one where it is pickled: what
-    records hold leaves the process as digests alone. Once all have been looked at, their
-    bytes are let go.
-    """
-
-    __slots__ = ("_ends", "_parts")
-
-    def __init__(self, parts: Sequence[Sequence[Record]]) -> None:
-        self._parts = parts
-        self._ends: list[int] = []
-        count = 0
-        for part in parts:
-            count += len(part)
-            self._ends.append(count)
-
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._all())
-
-    @overload
-    def __getitem__(self, at: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
-        if isinstance(at, slice):
-            return self._all()[at]
-        number = range(len(self))[at]
-        part = bisect_right(self._ends, number)
-        return self._parts[part][number - self._ends[part]]
-
-    def _all(self) -> Sequence[Record]:
-        if len(self._parts) != 1 or not isinstance(self._parts[0], tuple):
-            every = tuple(record for part in self._parts for record in part)
-            self._parts, self._ends = (every,), [len(every)]
-        return self._parts[0]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, tuple | StretchRecords):
-            return NotImplemented
-        return len(self) == len(other) and self._all() == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._all())
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} records>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (tuple(self),)
+def _alike(content: bytes, place: int, step: int) -> int:
+    """How many records, from the one at `place` on, begin with the same length, each `step` bytes
+    behind the one before."""
+    firsts = content[place::step]
+    same = len(firsts) - len(firsts.lstrip(firsts[:1]))
+    if firsts[0] >= 0x80:
+        seconds = content[place + 1 :: step]
+        same = min(same, len(seconds) - len(seconds.lstrip(seconds[:1])))
+        if seconds[0] >= 0x80:
+            return 1
+    return same
 
 
 def varint(content: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -249,29 +374,6 @@ def _rest_of_varint(content: bytes | memoryview, position: int, byte: int) -> tu
         shift += 7
         if shift > 63:
             raise ValueError("a number of more than 64 bits")
-
-
-def _places(content: bytes, count: int) -> list[int]:
-    """Where each record begins, with its length; raises where they do not fill the batch."""
-    places = []
-    position = 0
-    for _ in range(count):
-        places.append(position)
-        byte = content[position]
-        position += 1
-        if byte >= 0x80:
-            after = content[position]
-            if after < 0x80:
-                byte = byte & 0x7F | after << 7
-                position += 1
-            else:
-                byte, position = _rest_of_varint(content, position, byte)
-        if byte & 1:
-            raise ValueError("a record of negative length")
-        position += byte >> 1
-    if position != len(content):
-        raise ValueError("the records do not end where the batch does")
-    return places
 
 
 def _headers(content: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:

@@ -10,11 +10,18 @@ from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest
-from tsoffset.kafka.batch_records import BatchRecords, StretchRecords, varint
+from tsoffset.kafka.batch_records import SMALLEST_RECORD, BatchRecords, varint
+from tsoffset.kafka.settled_records import (
+    NO_DIGEST,
+    NULL_KEY,
+    NULL_VALUE,
+    Columns,
+    SettledRecords,
+)
+from tsoffset.kafka.stretch_records import StretchRecords
 from tsoffset.model import (
     Isolation,
     OffsetHeader,
-    Record,
     Stretch,
     TimestampType,
     UnreadableRecords,
@@ -48,12 +55,15 @@ Aborted = Sequence[tuple[int, int]]
 """Aborted transactions as a Fetch answers them: (producer id, first offset)."""
 
 
+_Records = BatchRecords | SettledRecords
+
+
 class _Batch(NamedTuple):
     """One batch, its checksum verified. `read` decodes its records."""
 
     base_offset: int
     last_offset: int
-    read: Callable[[], Sequence[Record]]
+    read: Callable[[], _Records]
     log_append_time: bool
     producer_id: int = -1
     transactional: bool = False
@@ -81,7 +91,7 @@ def stretch(
     Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
     later one ends the stretch before it.
     """
-    found: list[tuple[_Batch, Sequence[Record]]] = []
+    found: list[tuple[_Batch, _Records]] = []
     start: int | None = None
     end = offset
     append_time = False
@@ -128,17 +138,19 @@ def stretch(
     )
 
 
-def _within(batch: _Batch, records: Sequence[Record], start: int, end: int) -> Sequence[Record]:
-    """The records with start <= offset < end; all of a batch that lies within are looked at
-    later."""
-    if start <= batch.base_offset and batch.last_offset < end:
-        return records
-    return tuple(record for record in _looked_at(records) if start <= record.offset < end)
+def _within(batch: _Batch, records: _Records, start: int, end: int) -> _Records:
+    """The records with start <= offset < end."""
+    if start > batch.base_offset or batch.last_offset >= end:
+        try:
+            records.restrict(start, end)
+        except UnreadableRecords as error:
+            raise CorruptRecordError(str(error)) from error
+    return records
 
 
-def _looked_at(records: Sequence[Record]) -> Sequence[Record]:
+def _settled(records: BatchRecords) -> SettledRecords:
     try:
-        return tuple(records)
+        return records.settled()
     except UnreadableRecords as error:
         raise CorruptRecordError(str(error)) from error
 
@@ -173,9 +185,12 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
         raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
     append_time = bool(attributes & _LOG_APPEND_TIME)
 
-    def read() -> Sequence[Record]:
+    def read() -> _Records:
+        content = _content(view[_RECORDS_FROM:], attributes, base_offset)
+        if count * SMALLEST_RECORD > len(content):
+            raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
         records = BatchRecords(
-            _content(view[_RECORDS_FROM:], attributes, base_offset),
+            content,
             count,
             base_offset,
             base_offset + last_delta,
@@ -183,7 +198,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
             max_timestamp if append_time else None,
             header,
         )
-        return _looked_at(records) if records.are_large else records
+        return _settled(records) if records.are_large else records
 
     control = bool(attributes & _CONTROL)
     return _Batch(
@@ -255,13 +270,17 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
         raise CorruptRecordError(f"the message at offset {offset} is malformed") from error
     if not content:
         raise CorruptRecordError(f"the message set at offset {offset} is empty")
-    records = [
-        Record(
-            record.offset,
-            record.timestamp if record.timestamp is not None and record.timestamp >= 0 else None,
-            content_digest(record.key),
-            content_digest(record.value),
-        )
-        for record in content
-    ]
-    return _Batch(records[0].offset, records[-1].offset, lambda: records, batch.timestamp_type == 1)
+    offsets = [record.offset for record in content]
+    columns = Columns(
+        offsets,
+        [-1 if record.timestamp is None else record.timestamp for record in content],
+        [content_digest(each) or NO_DIGEST for one in content for each in (one.key, one.value)],
+        [
+            (NULL_KEY if record.key is None else 0) | (NULL_VALUE if record.value is None else 0)
+            for record in content
+        ],
+        {},
+    )
+    return _Batch(
+        offsets[0], offsets[-1], lambda: SettledRecords(columns), batch.timestamp_type == 1
+    )

@@ -1,0 +1,136 @@
+"""Records that have let go of their bytes: offset, timestamp and digests, in columns.
+
+A `Record` with its digests takes some 256 bytes, a row of these columns 40 to 48; records are
+made of them where somebody asks.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, overload
+
+from tsoffset.digests import DIGEST_BYTES
+from tsoffset.model import Record
+
+# Where a null stands in a column of digests.
+NO_DIGEST = bytes(DIGEST_BYTES)
+NULL_KEY, NULL_VALUE = 1, 2
+_NO_OTHERS: tuple[frozenset[bytes], int | None] = (frozenset(), None)
+_ROW_BYTES = 2 * DIGEST_BYTES
+
+
+class Columns(NamedTuple):
+    """Data records as they are decoded.
+
+    `stamps` are negative where a record carries no timestamp; `digests` are those of key and
+    value in turns; `nulls` says for each record which of the two is null; `others` holds, of
+    those that have headers, the headers' digests and the offset that one of them tells.
+    """
+
+    offsets: Sequence[int]
+    stamps: Sequence[int]
+    digests: Sequence[bytes]
+    nulls: Sequence[int]
+    others: Mapping[int, tuple[frozenset[bytes], int | None]]
+
+    def record(self, number: int) -> Record:
+        """One of them."""
+        stamp, null = self.stamps[number], self.nulls[number]
+        key, value = self.digests[2 * number], self.digests[2 * number + 1]
+        return _record(
+            self.offsets[number], stamp, key, value, null, self.others.get(number, _NO_OTHERS)
+        )
+
+
+class SettledRecords(Sequence[Record]):
+    """Data records in order, in little room."""
+
+    __slots__ = ("_digests", "_nulls", "_offsets", "_others", "_stamps")
+
+    def __init__(self, columns: Columns) -> None:
+        offsets = columns.offsets
+        self._offsets = offsets if isinstance(offsets, range) else array("q", offsets)
+        self._stamps = array("q", columns.stamps)
+        self._digests = b"".join(columns.digests)
+        self._nulls = bytes(columns.nulls)
+        self._others = columns.others
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Ascending."""
+        return self._offsets
+
+    @property
+    def timestamps(self) -> Sequence[int | None]:
+        """In the order of the offsets."""
+        return [stamp if stamp >= 0 else None for stamp in self._stamps]
+
+    def restrict(self, start: int, end: int) -> None:
+        """From now on only records with start <= offset < end exist."""
+        first, behind = bisect_left(self._offsets, start), bisect_left(self._offsets, end)
+        self._offsets = self._offsets[first:behind]
+        self._stamps, self._nulls = self._stamps[first:behind], self._nulls[first:behind]
+        self._digests = self._digests[first * _ROW_BYTES : behind * _ROW_BYTES]
+        self._others = {
+            number - first: other
+            for number, other in self._others.items()
+            if first <= number < behind
+        }
+
+    def settled(self) -> "SettledRecords":
+        """The same."""
+        return self
+
+    def __len__(self) -> int:
+        return len(self._stamps)
+
+    def __iter__(self) -> Iterator[Record]:
+        digests, others = self._digests, self._others
+        at = 0
+        for number, (offset, stamp, null) in enumerate(
+            zip(self._offsets, self._stamps, self._nulls, strict=True)
+        ):
+            middle, end = at + DIGEST_BYTES, at + _ROW_BYTES
+            other = others.get(number, _NO_OTHERS) if others else _NO_OTHERS
+            yield _record(offset, stamp, digests[at:middle], digests[middle:end], null, other)
+            at = end
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
+        if isinstance(at, slice):
+            return tuple(self[number] for number in range(len(self))[at])
+        number = range(len(self))[at]
+        begin = number * _ROW_BYTES
+        middle = begin + DIGEST_BYTES
+        return _record(
+            self._offsets[number],
+            self._stamps[number],
+            self._digests[begin:middle],
+            self._digests[middle : begin + _ROW_BYTES],
+            self._nulls[number],
+            self._others.get(number, _NO_OTHERS),
+        )
+
+
+def _record(
+    offset: int,
+    stamp: int,
+    key: bytes,
+    value: bytes,
+    null: int,
+    other: tuple[frozenset[bytes], int | None],
+) -> Record:
+    headers, source_offset = other
+    return Record(
+        offset,
+        stamp if stamp >= 0 else None,
+        None if null & NULL_KEY else key,
+        None if null & NULL_VALUE else value,
+        headers,
+        source_offset,
+    )
