@@ -76,45 +76,62 @@ def decide(
     `current` is what the target group has now (None: nothing). `floor` is
     `translation.floor`.
     """
+    partition, committed = commit.partition, commit.committed
+    outcome: Outcome | None = None
+    verdict: OutcomeKind | Skipped | Failed
+    if commit.verdict is not None:
+        verdict = commit.verdict
+    else:
+        assert position is not None
+        assert committed is not None
+        outcome = _at_least_floor(
+            position.translation.outcome, committed, position.target_range, current, floor
+        )
+        verdict = _verdict(commit, outcome, position.target_range, current, remembered)
+    found = outcome if isinstance(outcome, Translated) else None
+    # Made once: to make it step by step, with `replace`, was half the time of deciding.
     row = Row(
         flow=flow,
         group=commit.group,
-        source_topic=None if commit.partition is None else commit.partition.topic,
-        partition=None if commit.partition is None else commit.partition.partition,
-        source_offset=None if commit.committed is None else commit.committed.offset,
-        source_timestamp_ms=None,
+        source_topic=None if partition is None else partition.topic,
+        partition=None if partition is None else partition.partition,
+        source_offset=None if committed is None else committed.offset,
+        source_timestamp_ms=(
+            None
+            if outcome is None or position is None
+            else position.translation.source_timestamp_ms
+        ),
         target_topic=None if commit.target is None else commit.target.topic,
-        target_offset=None,
+        target_offset=None if found is None else found.target_offset,
         current_target_offset=current.offset if isinstance(current, CommittedOffset) else None,
-        outcome=OutcomeKind.UNCHANGED,
+        outcome=verdict if isinstance(verdict, OutcomeKind) else OutcomeKind.UNCHANGED,
+        precision=None if found is None else found.precision,
+        reread_bound=None if found is None else found.reread_bound,
     )
-    if commit.verdict is not None:
-        return with_verdict(row, commit.verdict)
-    assert position is not None
-    assert commit.committed is not None
-    row = replace(row, source_timestamp_ms=position.translation.source_timestamp_ms)
-    outcome = _at_least_floor(
-        position.translation.outcome, commit.committed, position.target_range, current, floor
-    )
+    return row if isinstance(verdict, OutcomeKind) else with_verdict(row, verdict)
+
+
+def _verdict(
+    commit: SourceCommit,
+    outcome: Outcome,
+    target_range: LogRange | None,
+    current: CommittedOffset | Failed | None,
+    remembered: Remembered | None,
+) -> OutcomeKind | Skipped | Failed:
+    """What becomes of the translation of a commit."""
     if not isinstance(outcome, Translated):
-        return with_verdict(row, outcome)
-    row = replace(
-        row,
-        target_offset=outcome.target_offset,
-        precision=outcome.precision,
-        reread_bound=outcome.reread_bound,
-    )
+        return outcome
     if isinstance(current, Failed):
-        return with_verdict(row, current)
+        return current
     # A commit below the target's log start is below every translation, too.
     if current is not None:
         if outcome.same_from <= current.offset <= outcome.same_to:
-            return replace(row, outcome=OutcomeKind.UNCHANGED)
+            return OutcomeKind.UNCHANGED
         if current.offset > outcome.target_offset:
-            return with_verdict(row, _ahead(commit, current, position.target_range, remembered))
+            return _ahead(commit, current, target_range, remembered)
     if commit.target_active:
-        return with_verdict(row, active(commit.group))
-    return replace(row, outcome=OutcomeKind.WOULD_COMMIT)
+        return active(commit.group)
+    return OutcomeKind.WOULD_COMMIT
 
 
 def with_verdict(row: Row, verdict: Skipped | Failed) -> Row:
