@@ -462,7 +462,7 @@ def test_spark_and_directories_are_the_files():
     assert flow.source.fetch_max_bytes_per_second == 5_000_000_000
     assert flow.source.fetch_max_in_flight == 8
     assert flow.target.fetch_max_bytes_per_second is None
-    assert flow.target.fetch_max_in_flight == 64
+    assert flow.target.fetch_max_in_flight is None
     assert flow.translation.offset_header == OffsetHeader("mm-offset")
     assert flow.target.offset_header == OffsetHeader("mm-offset")
     assert flow.source.offset_header is None

@@ -97,6 +97,9 @@ def test_rests_of_several_brokers_at_once_count_once() -> None:
 def test_a_limit_is_shared_by_those_who_read_at_once(
     limit: int | None, clients: int, share: int | None
 ) -> None:
-    """Together they stay within it, as far as bytes can be parted; nobody gets nothing."""
-    settings = ClusterSettings("A", ("localhost:9092",), fetch_max_bytes_per_second=limit)
+    """Together they stay within it, as far as it can be parted; nobody gets nothing."""
+    settings = ClusterSettings(
+        "A", ("localhost:9092",), fetch_max_bytes_per_second=limit, fetch_max_in_flight=limit
+    )
     assert settings.shared_by(clients).fetch_max_bytes_per_second == share
+    assert settings.shared_by(clients).fetch_max_in_flight == share

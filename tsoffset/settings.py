@@ -21,8 +21,9 @@ class ClusterSettings:
     total deadline of one call with its retries; `poll_timeout_ms` how long one fetch may
     wait for a log that has more than it answered. `offset_header` is the header in which this
     cluster's records carry the offsets of their originals, if any.
-    `fetch_max_bytes_per_second` limits what fetches bring to one client (None: no limit),
-    `fetch_max_in_flight` how many of them are under way at once on one connection.
+    `fetch_max_bytes_per_second` limits what fetches bring (None: no limit), and
+    `fetch_max_in_flight` how many of them are under way at once at each broker (None: as many
+    as pay for each client); both hold for one client, or for all those of `shared_by`.
     """
 
     alias: str
@@ -32,15 +33,20 @@ class ClusterSettings:
     poll_timeout_ms: int = 1_000
     offset_header: OffsetHeader | None = None
     fetch_max_bytes_per_second: int | None = None
-    fetch_max_in_flight: int = 64
+    fetch_max_in_flight: int | None = None
 
     def shared_by(self, clients: int) -> "ClusterSettings":
         """The same for one of so many clients that read at once: each has its part of the
-        limit."""
-        whole = self.fetch_max_bytes_per_second
-        if whole is None or clients <= 1:
-            return self
-        return replace(self, fetch_max_bytes_per_second=max(1, whole // clients))
+        limits, and at least one byte and one fetch."""
+        return replace(
+            self,
+            fetch_max_bytes_per_second=_part(self.fetch_max_bytes_per_second, clients),
+            fetch_max_in_flight=_part(self.fetch_max_in_flight, clients),
+        )
+
+
+def _part(limit: int | None, clients: int) -> int | None:
+    return None if limit is None else max(1, limit // max(1, clients))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,8 @@ class SparkBackend:
         from tsoffset.spark import spark_session
 
         self.close()
-        self._session = self._stack.enter_context(spark_session(self._selection.settings.spark))
+        settings = self._selection.settings.spark
+        self._session = self._stack.enter_context(spark_session(settings, keep_workers=True))
 
     def alive(self) -> bool:
         """Ask the session's JVM whether it still runs."""

@@ -228,12 +228,12 @@ FETCH_RATE: Key[int | None] = Key(
     "none",
     "Most bytes that fetches bring from the source in a second, over all tasks of the flow.",
 )
-FETCHES_IN_FLIGHT: Key[int] = Key(
+FETCHES_IN_FLIGHT: Key[int | None] = Key(
     "source.fetch.max.requests.in.flight",
-    64,
-    values.integer(1, 10_000),
-    "64",
-    "Most fetches under way at once on one connection to the source.",
+    None,
+    values.optional(values.integer(1, 10_000)),
+    "64 a task",
+    "Most fetches under way at once at each broker of the source, over all tasks of the flow.",
 )
 
 FLOW_KEYS: tuple[Key[Any], ...] = (

@@ -69,7 +69,7 @@ class Connections:
         self.client = client_settings(settings)
         self.requests: Counter[str] = Counter()
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
-        self.fetch_window = settings.fetch_max_in_flight
+        self.fetch_window = settings.fetch_max_in_flight or WINDOW
         self._loop: NetworkSelector | None = None
         self._manager: KafkaConnectionManager | None = None
         try:

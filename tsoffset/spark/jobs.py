@@ -13,7 +13,7 @@ import py4j.protocol
 import pyarrow as pa
 import structlog
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tsoffset.errors import CycleFailed
 
@@ -31,7 +31,7 @@ _JAVA_MESSAGE = re.compile(r"^(?:Caused by: |: )\S+: (?P<message>.+)$", re.MULTI
 _JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
 _SAYS_NOTHING = "Exception thrown in awaitResult"
 # Spark gave up, or there is no Spark any more.
-_SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
+SPARK_ERRORS = (PySparkException, py4j.protocol.Py4JError, OSError, EOFError)
 
 
 class Interrupted(RuntimeError):
@@ -72,20 +72,20 @@ class Jobs:
                 cancelling = threading.Thread(target=self._cancel, args=(outcome,), daemon=True)
                 cancelling.start()
                 cancelling.join()
-            elif isinstance(error, _SPARK_ERRORS):
+            elif isinstance(error, SPARK_ERRORS):
                 raise CycleFailed(
                     f"run cycle, flow {self._flow}: Spark gave up: {cause(error)}; the next cycle "
                     "starts anew from the clusters"
                 ) from error
             raise
 
-    def collect(self, stage: str, frame: DataFrame) -> pa.Table:
-        """Run the action, once."""
+    def collect(self, stage: str, action: Callable[[], pa.Table]) -> pa.Table:
+        """Run the action, once, and return what it collects."""
         started = time.perf_counter()
         if self._interrupted:
             raise Interrupted(stage)
         self._stage = stage
-        table = frame.toArrow()
+        table = action()
         log.debug(
             "spark_action_finished",
             flow=self._flow,
@@ -135,7 +135,7 @@ def is_alive(session: SparkSession) -> bool:
     """False where the session's Spark is gone and a new session is needed."""
     try:
         return not session.sparkContext._jsc.sc().isStopped()
-    except (AttributeError, *_SPARK_ERRORS):
+    except (AttributeError, *SPARK_ERRORS):
         return False
 
 
@@ -143,7 +143,7 @@ def cause(error: BaseException) -> str:
     """The one sentence that tells in what Spark says, without the stacks around it."""
     try:
         text = str(error)
-    except _SPARK_ERRORS:
+    except SPARK_ERRORS:
         # A Java exception is asked for its words, and Java is gone.
         text = type(error).__name__
     return sentence(text)
@@ -175,5 +175,5 @@ def _ends_within(outcome: Future[T], seconds: float) -> bool:
 @contextmanager
 def _spark_may_be_gone() -> Iterator[None]:
     """The failure of the cycle itself is the one to tell."""
-    with suppress(*_SPARK_ERRORS):
+    with suppress(*SPARK_ERRORS):
         yield

@@ -7,7 +7,7 @@ wrong with the data: what it was to do becomes failed rows.
 
 import socket
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from zlib import crc32
@@ -66,14 +66,15 @@ class Stages:
     log_level: LogLevel
     translate_tasks: int = 1
 
-    def all_in_one(self, batches: Batches) -> Batches:
-        """WORK -> RESULTS: the whole cycle in this task."""
-        work = list(batches)
-        memories = _memories(work)
-        commits = (
-            batch.filter(batch["distinct_offsets"].is_null()) for batch in self.read(iter(work))
-        )
-        return self.settle(self._translate(commits, memories))
+    def all_in_one(self, streams: Iterable[bytes]) -> Iterator[bytes]:
+        """WORK -> RESULTS, each table as an Arrow stream: the whole cycle in this task."""
+        for stream in streams:
+            work = schema.from_bytes(stream).to_batches()
+            commits = (
+                batch.filter(batch["distinct_offsets"].is_null()) for batch in self.read(iter(work))
+            )
+            for batch in self.settle(self._translate(commits, _memories(work))):
+                yield schema.to_bytes(pa.Table.from_batches([batch]))
 
     def read(self, batches: Batches) -> Batches:
         """WORK -> COMMITS: the source commits of the tasks' groups, and at the end how many
