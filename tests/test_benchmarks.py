@@ -1,12 +1,16 @@
 """What the benchmarks compute with: fits, logs, plots, and the guard over their ratios."""
 
+import os
+from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
-from benchmarks import guard, page
+from benchmarks import guard, mirror_cycles, page
+from benchmarks.counters import Counts
 from benchmarks.estates import Log, Verdict
 from benchmarks.filling import Batches
 from benchmarks.generated import RECORDS, SHIFT, TOPIC, GeneratedCluster, Sizes, connect
@@ -14,6 +18,7 @@ from benchmarks.measures import exponent, line, spread
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, load
 from tests.memory_flows import flow
+from tsoffset.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
 from tsoffset.settings import ClusterSettings
 from tsoffset.sync import cycle
@@ -77,6 +82,51 @@ def test_moved_groups_move_forward_only() -> None:
     for group, offsets in moved.items():
         for place, offset in offsets.items():
             assert commits[group][place] <= offset <= log.records
+
+
+def test_counts_let_go_of_what_came_on_top() -> None:
+    """Half of what was served at rest is taken off each kind, and none falls below nothing."""
+    spent = Counts(Counter(OffsetFetch=1_200, OffsetCommit=100), 5_000.0, 9_000.0)
+    at_rest = Counts(Counter(OffsetFetch=400, ListGroups=2), 1_000.0, 20_000.0)
+    left = spent.less(at_rest, 0.5)
+    assert left == Counts(Counter(OffsetFetch=1_000, OffsetCommit=100), 4_500.0, 0.0)
+
+
+def test_last_commit_is_when_the_broker_wrote_to_its_commits(tmp_path: Path) -> None:
+    """Of all partitions of that topic the youngest counts, and no other topic's."""
+    broker = EmbeddedBroker(tmp_path, name="target")
+    assert mirror_cycles.last_commit(broker) == 0
+    for name, seconds in (("__consumer_offsets-3", 50), ("__consumer_offsets-9", 70), ("t-0", 90)):
+        file = tmp_path / "data" / name / "00000000000000000000.log"
+        file.parent.mkdir(parents=True)
+        file.touch()
+        os.utime(file, (seconds, seconds))
+    assert mirror_cycles.last_commit(broker) == 70
+
+
+def test_mirror_log_tells_of_looks_and_syncs(tmp_path: Path) -> None:
+    """A sync is its two jobs, on average of those that began since; other jobs are none."""
+    mirror = MirrorMaker({}, tmp_path)
+    lines = [
+        "16:21:16,713 INFO task-thread-MirrorCheckpointConnector-0 checkpointing 100 consumer "
+        "groups A->B: [group-00017, group-00018]. (MirrorCheckpointTask)",
+        *(
+            f"16:21:{at} INFO {what} took {ms} ms (Scheduler)"
+            for at, what, ms in (
+                ("17,138", "refreshing idle consumers group offsets at target cluster", 900),
+                ("18,110", "refreshing idle consumers group offsets at target cluster", 100),
+                ("18,134", "sync idle consumer group offset from source to target", 24),
+                ("18,135", "refreshing topics", 5_000),
+                ("19,233", "refreshing idle consumers group offsets at target cluster", 300),
+            )
+        ),
+    ]
+    mirror.log_path.write_text("".join(f"2026-11-21 {line}\n" for line in lines))
+    log = mirror_cycles.Log(mirror)
+    assert log.first_look() == datetime(2026, 11, 21, 16, 21, 16, 713_000).timestamp()
+    since = datetime(2026, 11, 21, 16, 21, 18).timestamp()
+    assert log.syncs(since) == 2
+    assert log.sync_seconds(since) == pytest.approx(0.2 + 0.024)
 
 
 def generated(alias: str, sizes: Sizes) -> GeneratedCluster:
