@@ -90,7 +90,10 @@ class BatchRecords(Sequence[Record]):
     @property
     def offsets(self) -> Sequence[int]:
         """Known from the header where nothing is missing. Raises UnreadableRecords."""
-        return self._all_offsets()[self._first : self._behind]
+        offsets = self._all_offsets()
+        if self._behind - self._first == self._count:
+            return offsets
+        return offsets[self._first : self._behind]
 
     @property
     def timestamps(self) -> Sequence[int | None]:
@@ -116,9 +119,12 @@ class BatchRecords(Sequence[Record]):
     def __getitem__(self, at: slice) -> Sequence[Record]: ...
 
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
+        if isinstance(at, int):
+            number = at + (self._first if at >= 0 else self._behind)
+            if not self._first <= number < self._behind:
+                raise IndexError(at)
+            return self._decoded(number, number + 1).record(0)
         numbers = range(self._first, self._behind)[at]
-        if isinstance(numbers, int):
-            return self._decoded(numbers, numbers + 1).record(0)
         low, high = min(numbers, default=0), max(numbers, default=-1)
         columns = self._decoded(low, high + 1)
         return tuple(columns.record(number - low) for number in numbers)

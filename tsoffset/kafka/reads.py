@@ -39,6 +39,9 @@ from tsoffset.model import (
 
 S = TypeVar("S")
 
+# A request's number, and the epoch of its partition's leader.
+_Question = tuple[int, int]
+
 FETCH = Api("fetch", FetchRequest, fetch_codec.VERSION, fetch_codec.VERSION)
 
 
@@ -77,6 +80,7 @@ class Reads:
 class _Reading(Generic[S]):
     """One call of `read` or `read_raw`, which differ in what is made of the batches.
 
+    Requests go by their numbers: to look one up by what it says takes several times as long.
     `patient` holds what was empty below the log's end, which is asked for once more and
     waited for then; `outside` the offsets outside their logs.
     """
@@ -95,57 +99,56 @@ class _Reading(Generic[S]):
         self._alias = reads.connections.alias
         self._isolation = isolation
         self._deadline = deadline
-        self._patient: set[ReadFrom] = set()
-        self._outside: set[ReadFrom] = set()
+        self._requests: list[ReadFrom] = []
+        self._patient: set[int] = set()
+        self._outside: set[int] = set()
         client = reads.connections.client
         self._frames = FetchFrames(client.library["client_id"], ISOLATION_LEVELS[isolation])
         self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
-        answers: dict[ReadFrom, S | Failed] = in_rounds(
-            self._reads.connections,
-            sorted(set(requests), key=_place),
-            self._round,
-            "read",
-            self._deadline,
+        self._requests = asked = sorted(set(requests), key=_place)
+        answers: dict[int, S | Failed] = in_rounds(
+            self._reads.connections, range(len(asked)), self._round, "read", self._deadline
         )
         logs = self._logs_outside()
-        for request in self._outside:
+        for number in self._outside:
+            request = asked[number]
             log = logs.get(request.partition)
             note = f"{log.start} to {log.end}" if isinstance(log, LogRange) else ""
-            answers[request] = failure(OffsetOutOfRangeError, _what(request), self._alias, note)
-        return answers
+            answers[number] = failure(OffsetOutOfRangeError, _what(request), self._alias, note)
+        return {request: answers[number] for number, request in enumerate(asked)}
 
     def _logs_outside(self) -> Mapping[TopicPartition, LogRange | Failed]:
         """For the message only: a broker says that an offset is outside, and not of what."""
         try:
             return self._reads.log_offsets.log_ranges(
-                {request.partition for request in self._outside},
+                {self._requests[number].partition for number in self._outside},
                 Isolation.READ_UNCOMMITTED,
                 self._deadline,
             )
         except ClusterUnreachable:
             return {}
 
-    async def _round(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed | Again]:
-        answers: dict[ReadFrom, S | Failed | Again] = {}
-        topology = self._reads.topology
+    async def _round(self, numbers: Collection[int]) -> dict[int, S | Failed | Again]:
+        answers: dict[int, S | Failed | Again] = {}
+        topology, asked = self._reads.topology, self._requests
         leaders = await topology.leaders(
-            {request.partition for request in requests}, "read", self._deadline
+            {asked[number].partition for number in numbers}, "read", self._deadline
         )
-        by_node: dict[Node, list[tuple[ReadFrom, int]]] = defaultdict(list)
-        for request in requests:
-            leader = leaders[request.partition]
+        by_node: dict[Node, list[_Question]] = defaultdict(list)
+        for number in numbers:
+            leader = leaders[asked[number].partition]
             if isinstance(leader, Leader):
-                by_node[leader.node].append((request, leader.epoch))
+                by_node[leader.node].append((number, leader.epoch))
             else:
-                answers[request] = leader
+                answers[number] = leader
 
-        def take(question: tuple[ReadFrom, int], response: FetchAnswer | KafkaError) -> None:
-            request, _ = question
-            answers[request] = self._answer(request, response)
+        def take(question: _Question, response: FetchAnswer | KafkaError) -> None:
+            number, _ = question
+            answers[number] = self._answer(number, response)
 
-        async def ask(node: Node, theirs: list[tuple[ReadFrom, int]]) -> None:
+        async def ask(node: Node, theirs: list[_Question]) -> None:
             stream = self._reads.connections.stream
             hasty, patient = theirs, []
             if self._patient:
@@ -162,17 +165,18 @@ class _Reading(Generic[S]):
             [partial(ask, node, theirs) for node, theirs in by_node.items()]
         )
         topology.forget(
-            request.partition.topic
-            for request, answer in answers.items()
+            asked[number].partition.topic
+            for number, answer in answers.items()
             if isinstance(answer, Again) and answer.refresh
         )
         return answers
 
-    def _encode(self, question: tuple[ReadFrom, int], correlation_id: int) -> bytes:
-        request, epoch = question
+    def _encode(self, question: _Question, correlation_id: int) -> bytes:
+        number, epoch = question
+        request = self._requests[number]
         partition = request.partition
         wait_ms = 0
-        if self._patient and request in self._patient:
+        if self._patient and number in self._patient:
             wait_ms = self._deadline.milliseconds(self._wait_ms)
         return self._frames.frame(
             correlation_id,
@@ -184,13 +188,14 @@ class _Reading(Generic[S]):
             wait_ms,
         )
 
-    def _answer(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | Failed | Again:
+    def _answer(self, number: int, response: FetchAnswer | KafkaError) -> S | Failed | Again:
+        request = self._requests[number]
         if isinstance(response, KafkaError):
             return answer_to(response, _what(request), self._alias)
         if response.error_code:
             error = error_class(response.error_code)
             if issubclass(error, OffsetOutOfRangeError):
-                self._outside.add(request)
+                self._outside.add(number)
             return answer_to(error, _what(request), self._alias)
         if not response.present:
             return answer_to(ThrottlingQuotaExceededError, _what(request), self._alias)
@@ -212,20 +217,20 @@ class _Reading(Generic[S]):
             )
         except (CorruptRecordError, UnsupportedCodecError) as error:
             return answer_to(error, _what(request), self._alias)
-        return self._not_yet(request) if found is None else found
+        return self._not_yet(number) if found is None else found
 
-    def _not_yet(self, request: ReadFrom) -> Failed | Again:
+    def _not_yet(self, number: int) -> Failed | Again:
         """The log goes on, yet nothing came: tiered storage that was not asked in time, or
         a broker that holds back. That is not "no record"."""
         timed_out = failure(
             KafkaTimeoutError,
-            _what(request),
+            _what(self._requests[number]),
             self._alias,
             f"the log goes on, and nothing came within {self._reads.poll_timeout_ms} ms",
         )
-        if request in self._patient:
+        if number in self._patient:
             return timed_out
-        self._patient.add(request)
+        self._patient.add(number)
         return Again(timed_out)
 
 

@@ -63,12 +63,10 @@ class _Batch(NamedTuple):
 
     base_offset: int
     last_offset: int
+    attributes: int
+    producer_id: int
+    view: memoryview
     read: Callable[[], _Records]
-    log_append_time: bool
-    producer_id: int = -1
-    transactional: bool = False
-    control: bool = False
-    abort_marker: bool = False
 
 
 def stretch(
@@ -94,7 +92,7 @@ def stretch(
     found: list[tuple[_Batch, _Records]] = []
     start: int | None = None
     end = offset
-    append_time = False
+    append_time = 0
     # Last first, so that the next one is popped from the end.
     ahead = sorted(aborted, key=lambda each: each[1], reverse=True) if aborted else []
     aborting: set[int] = set()
@@ -104,19 +102,20 @@ def stretch(
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
                 break
-            dropped = batch.control
+            dropped = batch.attributes & _CONTROL
             if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
                 # A producer's records count as aborted from a transaction's first offset
                 # up to its marker (FetchResponse, AbortedTransactions).
                 while ahead and ahead[-1][1] <= batch.last_offset:
                     aborting.add(ahead.pop()[0])
-                if batch.abort_marker:
-                    aborting.discard(batch.producer_id)
-                elif batch.transactional and batch.producer_id in aborting:
+                if dropped:
+                    if _is_abort_marker(batch):
+                        aborting.discard(batch.producer_id)
+                elif batch.attributes & _TRANSACTIONAL and batch.producer_id in aborting:
                     dropped = True
             if not dropped:
                 found.append((batch, batch.read()))
-                append_time |= batch.log_append_time
+                append_time |= batch.attributes & _LOG_APPEND_TIME
             if start is None:
                 start = min(offset, batch.base_offset)
             end = batch.last_offset + 1
@@ -183,7 +182,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
         raise CorruptRecordError(f"the batch at offset {base_offset} fails its checksum")
     if base_offset < 0 or last_delta < 0:
         raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
-    append_time = bool(attributes & _LOG_APPEND_TIME)
+    last_offset = base_offset + last_delta
 
     def read() -> _Records:
         content = _content(view[_RECORDS_FROM:], attributes, base_offset)
@@ -193,24 +192,14 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
             content,
             count,
             base_offset,
-            base_offset + last_delta,
+            last_offset,
             base_timestamp,
-            max_timestamp if append_time else None,
+            max_timestamp if attributes & _LOG_APPEND_TIME else None,
             header,
         )
         return _settled(records) if records.are_large else records
 
-    control = bool(attributes & _CONTROL)
-    return _Batch(
-        base_offset,
-        base_offset + last_delta,
-        read,
-        append_time,
-        producer_id,
-        bool(attributes & _TRANSACTIONAL),
-        control,
-        control and _is_abort_marker(view, base_offset),
-    )
+    return _Batch(base_offset, last_offset, attributes, producer_id, view, read)
 
 
 def _malformed(base_offset: int) -> CorruptRecordError:
@@ -234,8 +223,9 @@ def _content(view: memoryview, attributes: int, base_offset: int) -> bytes:
         ) from error
 
 
-def _is_abort_marker(view: memoryview, base_offset: int) -> bool:
+def _is_abort_marker(batch: _Batch) -> bool:
     """Whether the one record of a control batch ends a transaction by aborting it."""
+    view = batch.view
     try:
         position = _RECORDS_FROM
         _, position = varint(view, position)
@@ -247,7 +237,7 @@ def _is_abort_marker(view: memoryview, base_offset: int) -> bool:
             return False
         _, kind = _MARKER.unpack_from(view, position)
     except (IndexError, ValueError, struct.error) as error:
-        raise _malformed(base_offset) from error
+        raise _malformed(batch.base_offset) from error
     return bool(kind == _ABORT)
 
 
@@ -281,6 +271,5 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
         ],
         {},
     )
-    return _Batch(
-        offsets[0], offsets[-1], lambda: SettledRecords(columns), batch.timestamp_type == 1
-    )
+    attributes = _LOG_APPEND_TIME if batch.timestamp_type == 1 else 0
+    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: SettledRecords(columns))

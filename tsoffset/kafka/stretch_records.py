@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, overload
 
 from tsoffset.kafka.batch_records import BatchRecords
@@ -24,11 +24,7 @@ class StretchRecords(LazyRecords):
     def __init__(self, parts: Sequence[BatchRecords | SettledRecords]) -> None:
         self._parts = parts
         self._offsets: Sequence[int] | None = None
-        self._ends: list[int] = []
-        count = 0
-        for part in parts:
-            count += len(part)
-            self._ends.append(count)
+        self._ends = list(accumulate(map(len, parts)))
 
     @property
     def offsets(self) -> Sequence[int]:
@@ -62,9 +58,13 @@ class StretchRecords(LazyRecords):
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
         if isinstance(at, slice):
             return self._some(range(len(self))[at])
-        number = range(len(self))[at]
-        part = bisect_right(self._ends, number)
-        return self._parts[part][number - self._ends[part]]
+        ends = self._ends
+        if at < 0 and ends:
+            at += ends[-1]
+        part = bisect_right(ends, at)
+        if at < 0 or part == len(ends):
+            raise IndexError(at)
+        return self._parts[part][at - ends[part - 1] if part else at]
 
     def _some(self, numbers: range) -> Sequence[Record]:
         if numbers.step != 1:
