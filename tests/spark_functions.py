@@ -1,5 +1,6 @@
 """What tests have Spark's workers do, or do to Spark: importable, since workers import it."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -12,6 +13,11 @@ def say_who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:
         continue
     yield pa.RecordBatch.from_pydict({"executable": [sys.executable]})
+
+
+def process(_: object) -> int:
+    """The process that runs the task."""
+    return os.getpid()
 
 
 def java() -> int:

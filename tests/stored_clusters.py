@@ -53,9 +53,10 @@ class BrokenOnPurpose(RuntimeError):
 class StoredCluster:
     """A `MemoryCluster` in `folder`, asked by any number of processes."""
 
-    def __init__(self, folder: Path, alias: str) -> None:
+    def __init__(self, folder: Path, settings: ClusterSettings) -> None:
         self._folder = folder
-        self._alias = alias
+        self._alias = settings.alias
+        self._limits = (settings.fetch_max_bytes_per_second, settings.fetch_max_in_flight)
 
     @property
     def alias(self) -> str:
@@ -96,6 +97,7 @@ class StoredCluster:
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, Stretch | Failed]:
+        journal(self._folder, self._alias, "read within", self._limits)
         with self._open("read", requests) as cluster:
             return cluster.read(requests, isolation)
 
@@ -161,7 +163,7 @@ def connect(settings: ClusterSettings) -> StoredCluster:
     """What `FlowTask.connect` is in these tests."""
     folder = Path(settings.client[FOLDER_SETTING])
     journal(folder, settings.alias, "connect", ())
-    return StoredCluster(folder, settings.alias)
+    return StoredCluster(folder, settings)
 
 
 def store(folder: Path, *clusters: MemoryCluster) -> None:
@@ -197,6 +199,17 @@ def asked(folder: Path, alias: str, verb: str) -> list[list[str]]:
     """The items of every call of that verb so far."""
     lines = (folder / f"{alias}.journal").read_text().splitlines()
     return [items for name, _, items in map(json.loads, lines) if name == verb]
+
+
+def limits(folder: Path, alias: str) -> dict[int, set[tuple[str, ...]]]:
+    """For each process that read, the limits that its clients were given: bytes a second, and
+    reads under way."""
+    lines = (folder / f"{alias}.journal").read_text().splitlines()
+    found: dict[int, set[tuple[str, ...]]] = {}
+    for name, pid, items in map(json.loads, lines):
+        if name == "read within":
+            found.setdefault(pid, set()).add(tuple(items))
+    return found
 
 
 def processes(folder: Path, alias: str, verb: str) -> set[int]:

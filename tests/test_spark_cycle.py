@@ -130,6 +130,36 @@ def test_tasks_max_is_an_upper_limit(world: World, monkeypatch: pytest.MonkeyPat
     assert len(shared.processes(world.folder, "A", "committed")) == 1
 
 
+def test_tasks_share_the_limits_on_the_source(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the tasks that read at once has its part, so that together they stay within what
+    the user allows for; a cycle of one task has all of it, and the target knows no limit."""
+    limited = world.task(
+        source_fetch_max_bytes_per_second="1001", source_fetch_max_requests_in_flight="7"
+    )
+    world.store(*mirrored())
+    world.cycle(limited)
+    assert list(shared.limits(world.folder, "A").values()) == [{("1001", "7")}]
+    spread(monkeypatch)
+    world.store(*mirrored())
+    world.cycle(limited)
+    assert list(shared.limits(world.folder, "A").values()) == [{("500", "3")}] * 2
+    found = set.union(*shared.limits(world.folder, "B").values())
+    assert found == {("None", "None")}
+
+
+def test_no_more_tasks_read_than_the_user_allows_reads_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task has at least one read under way, so where one is all that may be, one task reads."""
+    spread(monkeypatch)
+    world.store(*mirrored())
+    world.cycle(world.task(source_fetch_max_requests_in_flight="1"))
+    assert list(shared.limits(world.folder, "A").values()) == [{("None", "1")}]
+    assert len(shared.processes(world.folder, "A", "committed")) == 2
+
+
 # --- each thing once ---------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from tests.spark_worlds import World, mirrored
 from tests.stored_clusters import runs, until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import is_alive
+from tsoffset.spark import is_alive, rest
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
 
 ROOT = Path(__file__).parents[1]
@@ -129,7 +129,7 @@ def test_setting_that_spark_refuses_is_named(
 
 
 SESSION = """
-import json, os, sys
+import json, os, stat, sys
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.spark import is_alive, spark_session
 from tests.spark_functions import say_who
@@ -144,7 +144,11 @@ for master in ("local[2]", "local[1]"):
         frame = session.range(1).mapInArrow(say_who, "executable string")
         workers = frame.toArrow()["executable"].to_pylist()
         told.append({"java": java, "workers": workers, "alive": is_alive(session)})
+        sockets = session.conf.get("spark.python.unix.domain.socket.dir")
+        told[-1]["sockets"] = len(os.listdir(sockets))
+        told[-1]["mode"] = stat.S_IMODE(os.stat(sockets).st_mode)
     told[-1]["after"] = children(os.getpid())
+    told[-1]["sockets_after"] = os.path.exists(sockets)
 print(json.dumps(told))
 """
 
@@ -152,7 +156,8 @@ print(json.dumps(told))
 @pytest.mark.spark
 def test_session_is_silent_and_leaves_nothing() -> None:
     """A program with a session, and a second one after it, writes what it writes itself and not
-    a word of Spark's; its workers are this interpreter; its Java is gone when the block ends."""
+    a word of Spark's; its workers are this interpreter; its Java and its sockets, which lie where
+    nobody else can reach them, are gone when the block ends."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
     done = subprocess.run(
         [sys.executable, "-c", SESSION],
@@ -169,6 +174,10 @@ def test_session_is_silent_and_leaves_nothing() -> None:
         assert told["alive"]
         assert len(told["java"]) == 1
         assert told["after"] == []
+        # Whoever could write to a worker's socket could have it run anything.
+        assert told["sockets"] > 0
+        assert told["mode"] == 0o700
+        assert not told["sockets_after"]
     assert first["java"] != second["java"]
 
 
@@ -225,10 +234,14 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
 
 
 @pytest.mark.spark
-def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path: Path) -> None:
+def test_dead_java_fails_its_cycle_and_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """A session whose Java died in the middle of a cycle fails that cycle, says that it is dead
-    and ends without an error; the next session runs the cycle."""
-    with spark_session({"spark.master": "local[1]"}) as session:
+    and ends without an error, and what keeps its workers says nothing of it; the next session runs
+    the cycle."""
+    monkeypatch.setattr(rest, "REST_SECONDS", 0.01)
+    with spark_session({"spark.master": "local[1]"}, keep_workers=True) as session:
         world = World(tmp_path, session)
         world.store(*mirrored())
         hold = tmp_path / f"A.{shared.HOLD}"
@@ -247,5 +260,6 @@ def test_dead_java_fails_its_cycle_and_is_replaced(tmp_path: Path) -> None:
         hold.unlink()
     with spark_session({"spark.master": "local[1]"}) as session:
         assert is_alive(session)
+        assert "Traceback" not in capfd.readouterr().err
         rows = World(tmp_path, session).cycle().rows
         assert {row.outcome for row in rows} <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}

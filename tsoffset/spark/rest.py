@@ -19,8 +19,9 @@ REST_SECONDS = 45.0
 
 
 @contextmanager
-def workers_kept(session: SparkSession) -> Iterator[None]:
-    """Let no worker of the session rest for a minute while the block lasts."""
+def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
+    """Let no worker of the session rest for a minute while the block lasts; the thread that sees
+    to it ends soon after."""
     over = threading.Event()
     context = session.sparkContext
 
@@ -30,9 +31,10 @@ def workers_kept(session: SparkSession) -> Iterator[None]:
             with suppress(*SPARK_ERRORS):
                 context.parallelize([None], 1).mapPartitions(_nothing).collect()
 
-    threading.Thread(target=work, name="keep-workers", daemon=True).start()
+    keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
+    keeping.start()
     try:
-        yield
+        yield keeping
     finally:
         over.set()
 

@@ -1,0 +1,57 @@
+"""Workers that had nothing to do for longer than Spark lets them live."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark_functions import process
+from tests.stored_clusters import until
+from tsoffset.spark import rest, spark_session
+from tsoffset.spark.rest import workers_kept
+
+pytestmark = pytest.mark.spark
+
+# Spark's minute, and how long it takes to see that it is over.
+LONG_REST = 75
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    with spark_session({"spark.master": "local[2]"}) as session:
+        yield session
+
+
+def worker(session: SparkSession) -> int:
+    """The process of a worker."""
+    return int(session.sparkContext.parallelize([0], 1).map(process).collect()[0])
+
+
+def jobs(session: SparkSession) -> int:
+    return len(session.sparkContext.statusTracker().getJobIdsForGroup())
+
+
+def test_workers_get_something_to_do_while_they_are_kept(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One job after the other, and none any more once nobody wants the workers."""
+    monkeypatch.setattr(rest, "REST_SECONDS", 0.01)
+    before = jobs(session)
+    with workers_kept(session) as keeping:
+        until(lambda: jobs(session) >= before + 3)
+    until(lambda: not keeping.is_alive())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kept", [False, True])
+def test_kept_workers_outlive_a_rest(session: SparkSession, kept: bool) -> None:
+    """Spark ends those that rest for a minute; with one small task in between it does not."""
+    first = worker(session)
+    rested = time.monotonic() + LONG_REST
+    if kept:
+        with workers_kept(session):
+            until(lambda: time.monotonic() > rested)
+    else:
+        until(lambda: time.monotonic() > rested)
+    assert (worker(session) == first) is kept
