@@ -320,9 +320,12 @@ class _Replicator:
             if kind.begins_late:
                 at, world.reached = start, start
             self._between_runs()
+        end = stop
         for _ in range(kind.unfinished_repeats):
-            at = rng.randrange(start, stop + 1)
-            self._run(at, min(stop, at + rng.randrange(0, max(20, kind.records // 50))))
+            # No run begins behind what the one before it has come to.
+            at = rng.randrange(start, end + 1)
+            end = min(stop, at + rng.randrange(0, max(20, kind.records // 50)))
+            self._run(at, end)
 
     def _restart(self, end: int) -> int:
         """Where the next run begins: at what was noted down as done, or earlier."""

@@ -11,10 +11,10 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tsoffset.log_view import Copies, LogView
+from tsoffset.copies import Copies
+from tsoffset.log_view import LogView, Unanswered
 from tsoffset.model import (
     Failed,
-    FailureKind,
     FirstAtTime,
     Isolation,
     LogRange,
@@ -60,14 +60,6 @@ class Edge(Enum):
     LOG_START = auto()
     LOG_END = auto()
     UNKNOWN = auto()
-
-
-class Unanswered(Exception):
-    """A question failed; the conversation ends with `failed` as its outcome."""
-
-    def __init__(self, failed: Failed) -> None:
-        super().__init__(failed)
-        self.failed = failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +247,16 @@ class Evidence:
         self.pairs.add(pair)
         self._news += 1
 
-    def forget_records(self) -> None:
-        """Let go of all records, to bound what is held; proven pairs stay."""
-        for view in self._views.values():
-            view.forget()
+    def forget_records(self, above: int = 0) -> None:
+        """Let go of all records, to bound what is held, but for those of the source in batches
+        that end at or below an offset; proven pairs stay."""
+        self.target.forget()
+        left = self.source.forget(above)
         self._copies = Copies(self.source, self.target)
+        self._copies.note(left)
         self.runs.clear()
         self.scanned.clear()
-        self.known = 0
+        self.known = len(left)
 
     @property
     def by_header(self) -> bool:
@@ -274,12 +268,10 @@ class Evidence:
         are not believed from then on. True where the pair holds."""
         if not self.by_header or self.source.content(record) == self.target.content(copy):
             return True
-        for view in self._views.values():
-            view.compare_contents()
         self.repeat_at_end = None
         self._copies = Copies(self.source, self.target)
-        known = self.source.known(self.source.start, self.source.end)
-        self._copies.note([self.source.identity(one) for one in known])
+        for view in self._views.values():
+            self._copies.note(view.compare_contents())
         return False
 
     def contradiction(self, source_offset: int, target_offset: int) -> int | None:
@@ -370,8 +362,7 @@ class Inquiry:
         try:
             self.evidence.add(side, answer)
         except UnreadableRecords as error:
-            failed = Failed(FailureKind.CORRUPT_BATCH, f"read, {view.partition}@{offset}: {error}")
-            raise Unanswered(failed) from error
+            raise Unanswered.by_malformed(view.partition, offset, error) from error
         if scan and (side, offset) not in self.evidence.scanned:
             self.evidence.scanned.add((side, offset))
             self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)

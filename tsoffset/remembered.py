@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from tsoffset.evidence import Evidence
+from tsoffset.log_view import Unanswered
 from tsoffset.model import LogRange, Precision, TopicDescription, TopicPartition, Translated
 from tsoffset.settings import FlowSettings
 from tsoffset.translate import Translation
@@ -163,12 +164,16 @@ def log_identity(topic: object, partition: int) -> LogIdentity | None:
 def known_position(
     offset: int, translation: Translation, evidence: Evidence
 ) -> KnownPosition | None:
-    """What is worth remembering of a translation: None where it is not exact."""
+    """What is worth remembering of a translation: None where it is not exact, or what it stands
+    at cannot be read."""
     found = translation.outcome
     if not isinstance(found, Translated) or found.precision is not Precision.EXACT:
         return None
-    following = evidence.source.next_known(offset)
-    there = evidence.target.at(found.same_to)
+    try:
+        following = evidence.source.next_known(offset)
+        there = evidence.target.at(found.same_to)
+    except Unanswered:
+        return None
     passed = (
         following is not None
         and there is not None

@@ -13,7 +13,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from tsoffset import skips
-from tsoffset.evidence import Answer, Edge, Evidence, Inquiry, Question, Unanswered
+from tsoffset.evidence import Answer, Edge, Evidence, Inquiry, Question
+from tsoffset.log_view import Unanswered
 from tsoffset.model import (
     Isolation,
     Outcome,

@@ -15,8 +15,10 @@ SOURCE, TARGET = Side.SOURCE, Side.TARGET
 # Target records before a copy that are looked at until the source is seen to have one.
 NEIGHBOURS = 3
 
-# How far back records that are equal on both sides are compared, one by one.
+# How far back records that are equal on both sides are compared, one by one; and where the
+# distance to a known pair says the same.
 LONGEST_STRETCH = 16
+LONGEST_STRETCH_BY_A_PAIR = 2
 
 
 class Twins:
@@ -100,7 +102,9 @@ class Twins:
                 return False
         before: Record | Edge = yield from self.ask.previous_data(SOURCE, record.offset)
         copy_before: Record | Edge = yield from self.ask.previous_data(TARGET, copy.offset)
-        for _ in range(LONGEST_STRETCH):
+        read_further = False
+        by_a_pair = self._as_far_as_a_pair(record, copy)
+        for _ in range(LONGEST_STRETCH_BY_A_PAIR if by_a_pair else LONGEST_STRETCH):
             if not self.equals.equal(before, copy_before):
                 break
             assert isinstance(before, Record)
@@ -108,17 +112,23 @@ class Twins:
             known_pair = self.evidence.pairs.at(before.offset)
             if known_pair is not None and known_pair.target_offset == copy_before.offset:
                 return True
-            before = self.evidence.source.previous_known(before.offset) or Edge.UNKNOWN
             known = target.previous_known(copy_before.offset)
             if known is None:
                 return True
-            copy_before = known
+            copy_before, at = known, before.offset
+            before = self.evidence.source.previous_known(at) or Edge.UNKNOWN
+            if before is Edge.UNKNOWN and not read_further:
+                # One more batch of the source spares a time lookup and its batch.
+                read_further = True
+                before = yield from self.ask.previous_data(SOURCE, at)
         for _ in range(NEIGHBOURS):
             if not isinstance(copy_before, Record):
                 return copy_before is Edge.LOG_START
             is_of_earlier = yield from self._is_of_earlier(copy_before, record)
             if is_of_earlier is False:
                 return False
+            if is_of_earlier and by_a_pair and target.previous_known(copy_before.offset) is None:
+                return True
             nearer = yield from self.ask.previous_data(TARGET, copy_before.offset)
             if is_of_earlier and _in_order(nearer, copy_before, copy):
                 return True

@@ -177,9 +177,10 @@ class Partition:
         return self._held[first:]
 
     def _go_on_with_the_next(self) -> None:
-        if self._evidence.known > self._share:
-            self._evidence.forget_records()
         following = self._next()
+        if self._evidence.known > self._share:
+            # What was read ahead for them stays.
+            self._evidence.forget_records(following[-1] + self._reads[Side.SOURCE].batch_offsets)
         self._held = self._held[: len(self._held) - len(following)]
         self._talk_of(following)
 

@@ -6,6 +6,7 @@ in each stretch as long as a batch; and where nearly every batch is wanted, in w
 do not overlap. What is still not covered then is asked for in the next round.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 
 from tsoffset.evidence import Answer, Evidence, Question
@@ -97,6 +98,10 @@ class BatchSizes:
         """Batches that a wide read holds, on average."""
         return WIDE_READ_BYTES * self.batches // max(1, self._bytes)
 
+    def bytes_of(self, batches: int) -> int:
+        """Bytes in so many batches, on average; the last one whole where all are alike."""
+        return -(-self._bytes * batches // max(1, self.batches))
+
 
 def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int, int]]:
     """The reads of this round, as (offset, max_bytes), for offsets that nothing covers yet."""
@@ -114,10 +119,13 @@ def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int
     batches = sizes.in_a_wide_read
     at = 0
     while at < len(chosen):
-        reach = chosen[at] + batches * sizes.offsets
-        behind = at
-        while behind < len(chosen) and chosen[behind] < reach:
-            behind += 1
-        wide = batches >= _FEWEST_BATCHES and behind - at >= WANTED_SHARE * batches
-        yield chosen[at], WIDE_READ_BYTES if wide else 1
-        at = behind if wide else at + 1
+        first = chosen[at]
+        reach = first + batches * sizes.offsets
+        inside = offsets[bisect_left(offsets, first) : bisect_left(offsets, reach)]
+        holding = len({(offset - first) // sizes.offsets for offset in inside})
+        if batches >= _FEWEST_BATCHES and holding >= WANTED_SHARE * batches:
+            yield first, sizes.bytes_of(batches)
+            at = bisect_left(chosen, reach)
+        else:
+            yield first, 1
+            at += 1

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.evidence import Answer, Evidence, Inquiry, Question, Unanswered
+from tsoffset.evidence import Answer, Evidence, Inquiry, Question
+from tsoffset.log_view import Unanswered
 from tsoffset.model import Isolation, Side, TopicPartition
 from tsoffset.remembered import (
     KnownPosition,
