@@ -46,16 +46,6 @@ class Counts:
         requests.subtract(before.requests)
         return Counts(+requests, self.bytes_in - before.bytes_in, self.bytes_out - before.bytes_out)
 
-    def less(self, other: "Counts", share: float) -> "Counts":
-        """What is left without that share of the other, which came on top."""
-        requests = Counter(self.requests)
-        requests.subtract({kind: round(share * n) for kind, n in other.requests.items()})
-        return Counts(
-            +requests,
-            max(0.0, self.bytes_in - share * other.bytes_in),
-            max(0.0, self.bytes_out - share * other.bytes_out),
-        )
-
     def only(self, *kinds: str) -> dict[str, int]:
         """Of these kinds alone, those that occur."""
         return {kind: self.requests[kind] for kind in kinds if self.requests.get(kind)}

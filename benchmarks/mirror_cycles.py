@@ -3,11 +3,14 @@ its own log and the files of the target's broker. To ask the broker would count 
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from tsoffset.embedded import EmbeddedBroker, MirrorMaker
+
+T = TypeVar("T")
 
 # Its shortest intervals, in seconds: between cycles it rests that long.
 INTERVAL = 1
@@ -30,6 +33,8 @@ _CYCLE = (
     "sync idle consumer group offset from source to target",
 )
 _STARTS_WITHIN_SECONDS = 120.0
+# After so long without a commit its requests are counted: that may have been the last one.
+_PAUSE_SECONDS = 1.0
 # It is at rest once so many of its syncs and so many seconds have passed without a commit.
 _QUIET_SYNCS = 2
 _QUIET_SECONDS = 8.0
@@ -58,14 +63,22 @@ class Log:
             time.sleep(_POLL_SECONDS)
         raise AssertionError(f"{self._path} does not say when checkpoints began")
 
-    def settled(self, target: EmbeddedBroker, since: float, seconds: float) -> float:
-        """When the last commit after `since` landed; waits until MirrorMaker is at rest."""
+    def settled(
+        self, target: EmbeddedBroker, since: float, seconds: float, count: Callable[[], T]
+    ) -> tuple[float, T]:
+        """When the last commit after `since` landed, and what `count` gave a second later; waits
+        until MirrorMaker is at rest."""
         deadline = time.time() + seconds
+        counted: tuple[float, T] | None = None
         while time.time() < deadline:
             last = last_commit(target)
             quiet = time.time() - last
-            if last > since and quiet > _QUIET_SECONDS and self.syncs(last) >= _QUIET_SYNCS:
-                return last
+            if last <= since or quiet < _PAUSE_SECONDS:
+                pass
+            elif counted is None or counted[0] != last:
+                counted = last, count()
+            elif quiet > _QUIET_SECONDS and self.syncs(last) >= _QUIET_SYNCS:
+                return counted
             time.sleep(_POLL_SECONDS)
         raise AssertionError(f"MirrorMaker is not at rest after {seconds:g} s; see {self._path}")
 

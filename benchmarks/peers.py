@@ -128,11 +128,6 @@ class _Spell:
     ended: float
     spent: Mapping[str, Counts]
 
-    def until(self, moment: float, at_rest: "_Spell") -> Mapping[str, Counts]:
-        """The same without what is served at rest in the time after that moment."""
-        share = max(0.0, self.ended - moment) / (at_rest.ended - at_rest.began)
-        return {name: one.less(at_rest.spent[name], share) for name, one in self.spent.items()}
-
 
 class _Stand:
     """The two clusters, mirrored, with their groups."""
@@ -182,35 +177,27 @@ class _Stand:
         )
         try:
             log = MirrorLog(mirror)
-
-            def begin() -> tuple[float, float]:
-                mirror.start()
-                looked = log.first_look()
-                return looked, log.settled(target, looked, 600)
-
-            (looked, last), cold = self._spell(begin)
-            judged = self._judged(self._commits)
-            _, at_rest = self._spell(lambda: time.sleep(_IDLE_SECONDS))
-            rested = self._judged(self._commits)
-
-            def follow() -> tuple[Commits, float, float]:
-                moved, moved_at = self._move(), time.time()
-                return moved, moved_at, log.settled(target, at_rest.ended, 600)
-
-            (moved, moved_at, followed), after = self._spell(follow)
+            before, started = self._counts(), time.time()
+            mirror.start()
+            looked = log.first_look()
+            last, then = log.settled(target, looked, 600, self._counts)
             found = {
                 "cold": {
                     "seconds": rounded(last - looked),
-                    "seconds_from_start": rounded(last - cold.began),
-                    **judged,
-                    **_requests(cold.until(last, at_rest)),
-                },
-                "warm": {**self._their_cycle(log, at_rest), **rested},
-                "moved": {
-                    "seconds": rounded(followed - moved_at),
-                    **self._judged(moved),
-                    **_requests(after.until(followed, at_rest)),
-                },
+                    "seconds_from_start": rounded(last - started),
+                    **self._judged(self._commits),
+                    **_requests(_since(before, then)),
+                }
+            }
+            _, at_rest = self._spell(lambda: time.sleep(_IDLE_SECONDS))
+            found["warm"] = {**self._their_cycle(log, at_rest), **self._judged(self._commits)}
+            before = self._counts()
+            moved, moved_at = self._move(), time.time()
+            last, then = log.settled(target, at_rest.ended, 600, self._counts)
+            found["moved"] = {
+                "seconds": rounded(last - moved_at),
+                **self._judged(moved),
+                **_requests(_since(before, then)),
             }
         finally:
             mirror.stop()
@@ -311,13 +298,16 @@ class _Stand:
         before, began = self._counts(), time.time()
         found = work()
         now, ended = self._counts(), time.time()
-        spent = {name: counts.since(before[name]) for name, counts in now.items()}
-        return found, _Spell(began, ended, spent)
+        return found, _Spell(began, ended, _since(before, now))
 
     def _counts(self) -> dict[str, Counts]:
         with ThreadPoolExecutor() as threads:
             found = threads.map(Metrics.read, self._metrics.values())
             return dict(zip(self._metrics, found, strict=True))
+
+
+def _since(before: Mapping[str, Counts], now: Mapping[str, Counts]) -> dict[str, Counts]:
+    return {name: counts.since(before[name]) for name, counts in now.items()}
 
 
 def _requests(

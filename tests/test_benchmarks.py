@@ -1,7 +1,7 @@
 """What the benchmarks compute with: fits, logs, plots, and the guard over their ratios."""
 
 import os
-from collections import Counter
+import time
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,7 +10,6 @@ import pytest
 from kafka.record.memory_records import MemoryRecords
 
 from benchmarks import guard, mirror_cycles, page
-from benchmarks.counters import Counts
 from benchmarks.estates import Log, Verdict
 from benchmarks.filling import Batches
 from benchmarks.generated import RECORDS, SHIFT, TOPIC, GeneratedCluster, Sizes, connect
@@ -84,24 +83,38 @@ def test_moved_groups_move_forward_only() -> None:
             assert commits[group][place] <= offset <= log.records
 
 
-def test_counts_let_go_of_what_came_on_top() -> None:
-    """Half of what was served at rest is taken off each kind, and none falls below nothing."""
-    spent = Counts(Counter(OffsetFetch=1_200, OffsetCommit=100), 5_000.0, 9_000.0)
-    at_rest = Counts(Counter(OffsetFetch=400, ListGroups=2), 1_000.0, 20_000.0)
-    left = spent.less(at_rest, 0.5)
-    assert left == Counts(Counter(OffsetFetch=1_000, OffsetCommit=100), 4_500.0, 0.0)
-
-
 def test_last_commit_is_when_the_broker_wrote_to_its_commits(tmp_path: Path) -> None:
     """Of all partitions of that topic the youngest counts, and no other topic's."""
     broker = EmbeddedBroker(tmp_path, name="target")
     assert mirror_cycles.last_commit(broker) == 0
     for name, seconds in (("__consumer_offsets-3", 50), ("__consumer_offsets-9", 70), ("t-0", 90)):
-        file = tmp_path / "data" / name / "00000000000000000000.log"
-        file.parent.mkdir(parents=True)
-        file.touch()
-        os.utime(file, (seconds, seconds))
+        written_at(tmp_path, name, seconds)
     assert mirror_cycles.last_commit(broker) == 70
+
+
+def written_at(folder: Path, partition: str, seconds: float) -> None:
+    file = folder / "data" / partition / "00000000000000000000.log"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    os.utime(file, (seconds, seconds))
+
+
+def test_mirror_is_at_rest_after_syncs_without_a_commit(tmp_path: Path) -> None:
+    """What was counted after the last commit is given once two syncs have passed without
+    another; a commit before the time asked for is none."""
+    mirror, broker = MirrorMaker({}, tmp_path), EmbeddedBroker(tmp_path, name="target")
+    last = time.time() - 60
+    written_at(tmp_path, "__consumer_offsets-0", last)
+    job = "refreshing idle consumers group offsets at target cluster took 1 ms (Scheduler)\n"
+    syncs = [datetime.fromtimestamp(last + after) for after in (1, 2)]
+    mirror.log_path.write_text(
+        "".join(f"{at:%Y-%m-%d %H:%M:%S},{at:%f}"[:-3] + f" INFO {job}" for at in syncs)
+    )
+    log = mirror_cycles.Log(mirror)
+    found, counted = log.settled(broker, last - 1, 30, lambda: "counted")
+    assert (found, counted) == (pytest.approx(last), "counted")
+    with pytest.raises(AssertionError, match="not at rest"):
+        log.settled(broker, last + 1, 0.1, lambda: "counted")
 
 
 def test_mirror_log_tells_of_looks_and_syncs(tmp_path: Path) -> None:
