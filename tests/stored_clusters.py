@@ -42,6 +42,7 @@ FOLDER_SETTING = "client.id"
 # Files beside a cluster's that order what the next process to come by shall meet.
 DIE_AFTER_COMMIT, RAISE_AFTER_COMMIT = "die-after-commit", "raise-after-commit"
 KILL_EXECUTOR_AFTER_COMMIT = "kill-executor-after-commit"
+KILL_MACHINE_AFTER_COMMIT = "kill-machine-after-commit"
 # These hold for every process for as long as the file is there.
 DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
 
@@ -123,6 +124,12 @@ class StoredCluster:
             os._exit(1)
         if self._ordered(KILL_EXECUTOR_AFTER_COMMIT):
             os.kill(parent(os.getppid()), signal.SIGKILL)
+            until(lambda: False)
+        if self._ordered(KILL_MACHINE_AFTER_COMMIT):
+            executor = parent(os.getppid())
+            # The worker first: it would start another executor.
+            os.kill(parent(executor), signal.SIGKILL)
+            os.kill(executor, signal.SIGKILL)
             until(lambda: False)
         if self._ordered(RAISE_AFTER_COMMIT):
             raise BrokenOnPurpose("raised after a commit")

@@ -141,7 +141,9 @@ def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Pat
 
     outcome, finished, _ = sync()
     assert (outcome, finished["from_memory"]) == ("committed", 0)
-    assert finished["source_fetches"] > 0
+    assert 0 < finished["source_fetches"] < finished["source_requests"]
+    assert finished["rounds"] > 0
+    assert 0 < finished["source_bytes_read"] < finished["bytes_read"]
     (kept,) = folder.iterdir()
 
     outcome, finished, events = sync()

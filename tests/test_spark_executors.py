@@ -1,7 +1,8 @@
 """A cycle where executors are processes of their own, as on a cluster of machines.
 
-Spark's `local-cluster` starts a standalone master and workers; executors get nothing from
-the driver but what Spark carries. SPARK_HOME is a folder of links, since workers write there.
+Twice: on Spark's `local-cluster`, which starts master and workers within the driver, and on a
+standalone cluster of a master and two workers. Executors get nothing from the driver but what
+Spark carries.
 """
 
 from collections.abc import Iterator
@@ -12,23 +13,41 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
-from tests.spark_worlds import PARTITIONS, World, by_place, mirrored, outcomes, spread
+from tests.spark_standalone import Standalone, standalone
+from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
 from tsoffset import sync
-from tsoffset.model import OutcomeKind
+from tsoffset.embedded.ports import HOST
+from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark import spark_session
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    home = tmp_path_factory.mktemp("spark")
-    for part in Path(pyspark.__file__).parent.iterdir():
-        (home / part.name).symlink_to(part)
+@pytest.fixture(scope="module", params=["local-cluster", "standalone"])
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Standalone | None]:
+    """None: within the driver."""
+    folder = tmp_path_factory.mktemp("cluster")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_HOME", str(home))
-        with spark_session({"spark.master": "local-cluster[2,1,1024]"}) as session:
-            yield session
+        if request.param == "standalone":
+            # Where its executors find the driver.
+            patch.setenv("SPARK_LOCAL_IP", HOST)
+            with standalone(folder, 2) as found:
+                yield found
+        else:
+            # A folder of links, since workers write there.
+            for part in Path(pyspark.__file__).parent.iterdir():
+                (folder / part.name).symlink_to(part)
+            patch.setenv("SPARK_HOME", str(folder))
+            yield None
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Standalone | None) -> Iterator[SparkSession]:
+    settings = {"spark.master": "local-cluster[2,1,1024]"}
+    with spark_session(settings if cluster is None else cluster.settings) as session:
+        yield session
 
 
 @pytest.fixture
@@ -51,17 +70,54 @@ def test_cycle_on_separate_executors(world: World) -> None:
     assert len({shared.parent(shared.parent(worker)) for worker in workers}) == 2
 
 
-def test_lost_executor_commits_nothing_twice(world: World) -> None:
-    """What an executor had read and committed before it was lost is read anew, and found."""
+def test_small_cycle_on_an_executor(
+    cluster: Standalone | None, session: SparkSession, tmp_path: Path
+) -> None:
+    """Ten groups take one task there, too, and it is not the driver's."""
+    world = World(tmp_path, session)
     world.store(*mirrored())
-    world.order("B", shared.KILL_EXECUTOR_AFTER_COMMIT)
+    assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+    (worker,) = shared.processes(world.folder, "A", "read")
+    executor = shared.parent(shared.parent(worker))
+    if cluster is not None:
+        assert shared.parent(executor) in [process.pid for process in cluster.workers]
+
+
+def check_after_a_loss(world: World, event: str) -> None:
+    """Run a cycle in which the event happens to who commits first: no row is lost or doubled,
+    nothing is committed twice, no group is moved back, and all stand where the rows say."""
+    source, target = mirrored()
+    ahead = TopicPartition("A.orders", 0)
+    target.group("g3").offsets[ahead] = CommittedOffset(RECORDS)
+    world.store(source, target)
+    world.order("B", event)
     result = world.cycle()
-    assert not (world.folder / f"B.{shared.KILL_EXECUTOR_AFTER_COMMIT}").exists()
-    assert set(outcomes(result)) <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}
-    assert len(by_place(result)) == 4 * PARTITIONS
+    assert not (world.folder / f"B.{event}").exists()
+    rows = by_place(result)
+    assert len(rows) == 4 * PARTITIONS
+    assert rows.pop(("g3", "orders", 0)).reason is Reason.TARGET_AHEAD
+    assert world.offset("g3", 0) == RECORDS
+    found = {row.outcome for row in rows.values()}
+    assert found <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}
     committed = world.asked("B", "commit")
-    assert len(committed) == len(set(committed)) == 4 * PARTITIONS
-    for row in result.rows:
+    assert len(committed) == len(set(committed)) == len(rows)
+    for row in rows.values():
         assert row.group is not None
         assert row.partition is not None
         assert world.offset(row.group, row.partition) == row.target_offset
+
+
+def test_lost_executor_costs_a_retry(world: World) -> None:
+    """What an executor had read and committed before it was killed is read anew, and found."""
+    check_after_a_loss(world, shared.KILL_EXECUTOR_AFTER_COMMIT)
+
+
+def test_lost_machine_costs_a_retry(cluster: Standalone | None, world: World) -> None:
+    """So it is where the worker goes with its executor: the other one does its work. The next
+    cycle needs nobody else."""
+    if cluster is None:
+        pytest.skip("within the driver there is no machine to lose")
+    check_after_a_loss(world, shared.KILL_MACHINE_AFTER_COMMIT)
+    assert [process.poll() is None for process in cluster.workers].count(True) == 1
+    again = outcomes(world.cycle())
+    assert again == {OutcomeKind.UNCHANGED: 4 * PARTITIONS - 1, OutcomeKind.SKIPPED: 1}

@@ -1,5 +1,6 @@
 """A cycle on Spark over real brokers, through the adapter that users get."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,13 +9,16 @@ from pyspark.sql import SparkSession
 
 from tests.producing import Contents, numbered
 from tests.spark_worlds import spread
+from tests.test_kafka_answers import FETCH, Line
 from tsoffset.config import Configuration
+from tsoffset.embedded import EmbeddedBroker
 from tsoffset.embedded.ports import free_port
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 from tsoffset.spark import FlowMemory, FlowTask, run_cycle, spark_session
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
+LIST_OFFSETS = 2
 PARTITIONS, RECORDS, NOT_COPIED, GROUPS = 4, 60, 15, 5
 
 
@@ -24,14 +28,14 @@ def session() -> Iterator[SparkSession]:
         yield session
 
 
-def configuration(folder: Path, source: str, target: str, groups: str) -> Configuration:
+def configuration(folder: Path, source: str, target: str, groups: str, *more: str) -> Configuration:
     file = folder / "mm2.properties"
     file.write_text(
         "clusters = A, B\n"
         f"A.bootstrap.servers = {source}\n"
         f"B.bootstrap.servers = {target}\n"
         "A->B.enabled = true\n"
-        f"groups = {groups}.*\n"
+        f"groups = {groups}.*\n" + "".join(f"{line}\n" for line in more)
     )
     return Configuration.read(file)
 
@@ -79,6 +83,45 @@ def test_groups_resume_on_the_target_where_they_were(
         }
     again = run_cycle(session, task, commit=True, memory=memory)
     assert {row.outcome for row in again.rows} == {OutcomeKind.UNCHANGED}
+
+
+def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
+    session: SparkSession,
+    source: Contents,
+    target: Contents,
+    source_broker: EmbeddedBroker,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`source.fetch.max.requests.in.flight` holds for all tasks, as the source's line sees it."""
+    spread(monkeypatch)
+    topic, prefix = unique("orders"), unique("polite")
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(f"A.{topic}", PARTITIONS)
+    records = numbered(RECORDS)
+    for partition in range(PARTITIONS):
+        source.produce(topic, records, partition=partition, batch=1)
+        target.produce(f"A.{topic}", records[NOT_COPIED:], partition=partition, batch=1)
+    for number in range(GROUPS):
+        place = {(topic, p): (RECORDS - 9 * number - p, "") for p in range(PARTITIONS)}
+        source.commit_offsets(f"{prefix}-{number}", place)
+    line = Line(source_broker.port, edit=slow)
+    with line.open() as address:
+        limit = "source.fetch.max.requests.in.flight = 3"
+        given = configuration(tmp_path, address, target.bootstrap, prefix, limit)
+        result = run_cycle(session, FlowTask(given, "A->B"), commit=True)
+    assert {row.precision for row in result.rows} == {Precision.EXACT}
+    assert 1 <= line.most_under_way <= 3
+    # Beside these only topics are described for the translation, and clients say hello.
+    asked = line.requests[FETCH] + line.requests[LIST_OFFSETS]
+    assert asked < result.cost.source_requests < line.requests.total()
+
+
+def slow(answer: bytearray) -> bytearray:
+    """An answer that takes its time, so that others are under way meanwhile."""
+    time.sleep(0.02)
+    return answer
 
 
 def test_cluster_that_is_away_is_one_failed_row(

@@ -95,6 +95,7 @@ def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str
         "time_lookups": result.cost.lookups,
         "bytes_read": result.cost.bytes_read,
         "source_bytes_read": result.cost.source_bytes_read,
+        "source_requests": result.cost.source_requests,
         "rounds": result.cost.rounds,
         **{kind.value: tally.outcomes[kind] for kind in kinds},
         "reread_bound": tally.reread_bound,

@@ -11,9 +11,10 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from typing import Protocol, runtime_checkable
 
 from tsoffset.cluster import Cluster
 from tsoffset.settings import ClusterSettings
@@ -27,6 +28,20 @@ IDLE_SECONDS = 150.0
 class _Idle:
     client: Cluster
     since: float
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A client that counts what it sends."""
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """How many requests were sent so far, by kind."""
+
+
+def requests_sent(client: Cluster) -> int:
+    """How many requests the client has sent so far; 0 of one that does not count them."""
+    return sum(client.requests.values()) if isinstance(client, Counting) else 0
 
 
 def settings_digest(settings: ClusterSettings) -> str:

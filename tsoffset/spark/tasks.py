@@ -22,7 +22,7 @@ from tsoffset.plan import SourceCommit, TranslatedPosition, decide
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark import schema, values
-from tsoffset.spark.clients import CLIENTS
+from tsoffset.spark.clients import CLIENTS, requests_sent
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.memories import memories_of, report
 from tsoffset.sync import (
@@ -165,7 +165,10 @@ class Stages:
             with ExitStack() as leases:
                 source = self._client(leases, flow.source.shared_by(self.translate_tasks))
                 target = self._client(leases, flow.target)
-                return translate_remembering(flow, source, target, work)
+                before = requests_sent(source)
+                translated = translate_remembering(flow, source, target, work)
+                sent = requests_sent(source) - before
+                return replace(translated, cost=replace(translated.cost, source_requests=sent))
         except Exception as error:
             what = f"translate positions of {work[0].source}"
             failed = self._broken("translation_broke", what, error)

@@ -29,6 +29,7 @@ class Cost:
     `recalled` of the distinct `positions` were answered from memory. Fetches and time lookups
     are counted as they were asked for; `bytes_read` is what the fetches of both sides brought,
     `source_bytes_read` those of the source. `rounds` are the network waits one after the other.
+    `source_requests` is what was sent to the source for all this, where its client counts it.
     """
 
     positions: int = 0
@@ -39,6 +40,7 @@ class Cost:
     bytes_read: int = 0
     source_bytes_read: int = 0
     rounds: int = 0
+    source_requests: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
