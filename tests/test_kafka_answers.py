@@ -27,7 +27,8 @@ from tsoffset.settings import ClusterSettings
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 
-FETCH, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 1, 8, 9, 10
+FETCH, LIST_OFFSETS = 1, 2
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
 
 # A Fetch response of version 11 from behind its correlation id up to the topic's name, and
@@ -201,6 +202,35 @@ def first(edit: Edit, times: int = 1) -> Edit:
     return one
 
 
+# --- edits of ListOffsets responses, flexible ones for one partition ------------------------
+
+
+def lookup_refused(code: int) -> Edit:
+    """The answer of a broker that says no."""
+
+    def edit(body: bytearray) -> bytearray:
+        # Tags, throttle time, topics, name, partitions, index, error.
+        struct.pack_into(">hqq", body, 6 + body[6] + 1 + 4, code, -1, -1)
+        return body
+
+    return edit
+
+
+def lookup_slowed(milliseconds: int) -> Edit:
+    """The same answer, and word that nothing else is wanted for some time."""
+
+    def edit(body: bytearray) -> bytearray:
+        struct.pack_into(">i", body, 1, milliseconds)
+        return body
+
+    return edit
+
+
+def unreadable(body: bytearray) -> bytearray:
+    """An answer that ends too early."""
+    return body[:-4]
+
+
 # --- the tests ----------------------------------------------------------------------------
 
 
@@ -317,6 +347,81 @@ def test_offsets_are_committed_and_read_over_a_connection_that_breaks(
     assert cluster.commit({group: {tp: CommittedOffset(7, "m")}}) == {group: {tp: None}}
     assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
     assert made.answers > 1
+
+
+def times_of(cluster: KafkaCluster, tp: TopicPartition) -> list[int | None]:
+    """The offsets that the ten records' times lead to, and that of a time after them."""
+    answer = cluster.read([ReadFrom(tp, 0, 1_000_000)], Isolation.READ_UNCOMMITTED)
+    (found,) = answer.values()
+    assert isinstance(found, Stretch)
+    times = [stamp for stamp in found.timestamps if stamp is not None]
+    assert len(times) == 10
+    asked = [FirstAtTime(tp, time) for time in (*times, times[-1] + 1)]
+    answers = cluster.first_at_times(asked, Isolation.READ_UNCOMMITTED)
+    offsets: list[int | None] = []
+    for request in asked:
+        one = answers[request]
+        assert not isinstance(one, Failed), one
+        offsets.append(None if one is None else one.offset)
+    return offsets
+
+
+@pytest.mark.parametrize(
+    ("edit", "asked"),
+    [
+        (lambda body: body, 11),
+        (lookup_refused(NOT_LEADER), 13),
+        (lookup_refused(OFFSET_NOT_AVAILABLE), 13),
+        (unreadable, 11),
+        (cut, 11),
+        (lookup_slowed(30), 11),
+    ],
+    ids=["as it is", "not the leader", "not available", "unreadable", "cut", "slowed"],
+)
+def test_times_are_looked_up_whatever_goes_wrong_twice(
+    line: tuple[Line, KafkaCluster], tp: TopicPartition, edit: Edit, asked: int
+) -> None:
+    """Each lookup has its own answer in the end, and what was answered is not asked again: `asked`
+    at least, for an answer that breaks the connection takes others with it."""
+    made, cluster = line
+    made.api, made.edit = LIST_OFFSETS, first(edit, times=2)
+    assert times_of(cluster, tp) == [*range(10), None]
+    if edit in (cut, unreadable):
+        assert made.requests[LIST_OFFSETS] > asked
+    else:
+        assert made.answers == asked
+
+
+def test_an_answer_to_a_lookup_that_stays_unreadable_fails_it_alone(
+    line: tuple[Line, KafkaCluster], tp: TopicPartition
+) -> None:
+    """The others have theirs."""
+    made, cluster = line
+    made.api = LIST_OFFSETS
+    asked = [FirstAtTime(tp, time) for time in (0, 1)]
+    whole = cluster.first_at_times(asked, Isolation.READ_UNCOMMITTED)
+    made.edit = unreadable
+    answers = cluster.first_at_times(asked[:1], Isolation.READ_UNCOMMITTED)
+    failed = answers[asked[0]]
+    assert isinstance(failed, Failed)
+    assert f"look up a time in {tp}, cluster A" in failed.message
+    made.edit = lambda body: body
+    assert cluster.first_at_times(asked, Isolation.READ_UNCOMMITTED) == whole
+
+
+def test_a_broker_that_throttles_lookups_is_left_alone_and_nothing_fails(
+    source_broker: EmbeddedBroker, tp: TopicPartition
+) -> None:
+    """For longer than a call or a request may take."""
+    made = Line(source_broker.port, api=LIST_OFFSETS)
+    with made.open() as address:
+        settings = ClusterSettings(
+            "A", (address,), {"request.timeout.ms": "1000"}, admin_timeout_ms=1_500
+        )
+        with KafkaCluster(settings) as cluster:
+            assert isinstance(read(cluster, tp, 0), Stretch)
+            made.edit = first(lookup_slowed(800), times=3)
+            assert times_of(cluster, tp) == [*range(10), None]
 
 
 # --- politeness -----------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from kafka.net.selector import NetworkSelector
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.fetch_codec import FetchAnswer
-from tsoffset.kafka.fetch_stream import FetchStream
+from tsoffset.kafka.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.pace import Rate, Window
 from tsoffset.settings import ClusterSettings
 
@@ -35,6 +34,7 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
 Q = TypeVar("Q")
+A = TypeVar("A", bound=Answer)
 Node = int | str
 
 _PAUSE_SECONDS = 0.02
@@ -246,16 +246,18 @@ class Connections:
         node: Node,
         api: Api,
         questions: Sequence[Q],
-        encode: Callable[[Q, int], bytes],
-        take: Callable[[Q, FetchAnswer | KafkaError], None],
+        codec: Callable[[int], Codec[Q, A]],
+        take: Callable[[Q, A | KafkaError], None],
         deadline: Deadline,
-        window: int | None = None,
+        *,
+        window: int = WINDOW,
+        rate: Rate | None = None,
     ) -> None:
-        """The same for fetches, which take `FetchStream`; `encode` makes a request's frame."""
-        window = self.fetch_window if window is None else window
+        """The same over a `FrameStream`, with the codec for the version agreed on."""
+        pace = Rate() if rate is None else rate
 
         def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
-            return self._stream(node, api, some, encode, take, deadline, at_once)
+            return self._stream(node, api, some, codec, take, deadline, at_once, pace)
 
         await self._each_its_own(questions, take, ask, window)
 
@@ -286,14 +288,15 @@ class Connections:
         node: Node,
         api: Api,
         questions: Iterable[Q],
-        encode: Callable[[Q, int], bytes],
+        codec: Callable[[int], Codec[Q, A]],
         take: Callable[[Q, Any], None],
         deadline: Deadline,
         window: int,
+        rate: Rate,
     ) -> None:
         try:
             connection = await self.open(node, deadline)
-            api.version(connection)
+            version = api.version(connection)
         except KafkaError as error:
             for question in questions:
                 take(question, error)
@@ -303,15 +306,15 @@ class Connections:
             self.requests[api.name] += count
 
         assert self._loop is not None
-        await FetchStream(
+        await FrameStream(
             self._loop,
             connection,
             questions,
-            encode,
+            codec(version),
             take,
             sent,
-            window=Window(window, self.fetch_rate),
-            rate=self.fetch_rate,
+            window=Window(window, rate),
+            rate=rate,
             deadline=deadline,
             request_timeout_ms=self.client.request_timeout_ms,
             frame_limit=self.client.library["receive_message_max_bytes"],

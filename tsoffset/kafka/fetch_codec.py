@@ -3,7 +3,7 @@
 Reading is nearly all that a cycle does, one small request for each place it looks at, and
 the library's general encoder and decoder take most of that time. Version 11 (KIP-392;
 brokers since 2.3) is the last before the flexible encoding and before topic ids, and has
-all we need. `tsoffset.kafka.fetch_stream` sends it.
+all we need. `tsoffset.kafka.frame_stream` sends it.
 """
 
 from struct import Struct
@@ -55,6 +55,11 @@ class FetchAnswer(NamedTuple):
     log_start: int = -1
     aborted: tuple[tuple[int, int], ...] = ()
     records: memoryview = _NOTHING
+
+    @property
+    def held_back(self) -> bool:
+        """True where the broker says neither what there is nor what is wrong."""
+        return not self.present and not self.error_code
 
 
 class FetchFrames:

@@ -1,10 +1,8 @@
 """Log starts, log ends and offsets by time: ListOffsets, many partitions a request."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -12,7 +10,14 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class
-from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.frame_stream import Codec
+from tsoffset.kafka.list_offsets_codec import (
+    HIGHEST,
+    LOWEST,
+    ListOffsetsAnswer,
+    ListOffsetsFrames,
+)
+from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.model import (
     Failed,
@@ -23,25 +28,21 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-LIST_OFFSETS = Api("list_offsets", ListOffsetsRequest, 4, 10)
+LIST_OFFSETS = Api("list_offsets", ListOffsetsRequest, LOWEST, HIGHEST)
 
 _EARLIEST = -2
 _LATEST = -1
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
-# What is asked of one partition: a time, or one of the two ends. The library's answer
-# for it: offset and timestamp.
+# What is asked of one partition: a time, or one of the two ends. What is found: offset and
+# timestamp, as the broker says them.
 Lookup = tuple[TopicPartition, int]
 Found = tuple[int, int]
 
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One request: one time for each of many partitions, never the same partition twice."""
-
-    times: Mapping[TopicPartition, int]
-    epochs: Mapping[TopicPartition, int]
+# One request, a partition at most once in it: of each topic the partitions, each with the
+# number of its lookup.
+_Question = Mapping[str, Mapping[int, int]]
 
 
 class LogOffsets:
@@ -56,11 +57,18 @@ class LogOffsets:
     ) -> dict[TopicPartition, LogRange | Failed]:
         """Start and readable end of each log. The start is asked for first: it never lies
         past the end then, whatever is deleted meanwhile."""
-        lookups = [(tp, end) for tp in sorted(set(partitions)) for end in (_EARLIEST, _LATEST)]
-        found = self._look_up("find the log range of", lookups, isolation, deadline)
+        asked = in_order(partitions, _place)
+        found = _Looking(
+            self._connections,
+            self._topology,
+            "find the log range of",
+            [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)],
+            isolation,
+            deadline,
+        ).answers()
         ranges: dict[TopicPartition, LogRange | Failed] = {}
-        for tp in partitions:
-            start, end = found[tp, _EARLIEST], found[tp, _LATEST]
+        for number, tp in enumerate(asked):
+            start, end = found[2 * number], found[2 * number + 1]
             if isinstance(start, Failed):
                 ranges[tp] = start
             elif isinstance(end, Failed):
@@ -79,11 +87,18 @@ class LogOffsets:
         for request in requests:
             if request.timestamp_ms < 0:
                 raise ValueError(f"look up a negative time: {request}")
-        lookups = sorted({(request.partition, request.timestamp_ms) for request in requests})
-        found = self._look_up("look up a time in", lookups, isolation, deadline)
+        asked = in_order(requests, _place_in_time)
+        found = _Looking(
+            self._connections,
+            self._topology,
+            "look up a time in",
+            [(request.partition, request.timestamp_ms) for request in asked],
+            isolation,
+            deadline,
+        ).answers()
         answers: dict[FirstAtTime, TimedOffset | Failed | None] = {}
-        for request in requests:
-            answer = found[request.partition, request.timestamp_ms]
+        for number, request in enumerate(asked):
+            answer = found[number]
             if isinstance(answer, Failed):
                 answers[request] = answer
             else:
@@ -91,115 +106,149 @@ class LogOffsets:
                 answers[request] = None if offset < 0 else TimedOffset(offset, timestamp_ms)
         return answers
 
-    def _look_up(
-        self, operation: str, lookups: list[Lookup], isolation: Isolation, deadline: Deadline
-    ) -> dict[Lookup, Found | Failed]:
-        def attempt(open_ones: Collection[Lookup]) -> Any:
-            return self._round(operation, open_ones, isolation, deadline)
 
-        return in_rounds(self._connections, lookups, attempt, operation, deadline)
+class _Looking:
+    """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
+    up by what it says takes several times as long."""
 
-    async def _round(
+    def __init__(
         self,
+        connections: Connections,
+        topology: Topology,
         operation: str,
-        lookups: Collection[Lookup],
+        lookups: Sequence[Lookup],
         isolation: Isolation,
         deadline: Deadline,
-    ) -> dict[Lookup, Found | Failed | Again]:
-        answers: dict[Lookup, Found | Failed | Again] = {}
-        leaders = await self._topology.leaders({tp for tp, _ in lookups}, operation, deadline)
-        by_node: dict[Node, list[Lookup]] = defaultdict(list)
-        epochs: dict[TopicPartition, int] = {}
-        for lookup in lookups:
-            leader = leaders[lookup[0]]
+    ) -> None:
+        self._connections = connections
+        self._topology = topology
+        self._operation = operation
+        self._lookups = lookups
+        self._isolation = isolation
+        self._deadline = deadline
+        self._epochs = [-1] * len(lookups)
+
+    def answers(self) -> dict[int, Found | Failed]:
+        """What was found, by the numbers of the lookups."""
+        numbers = range(len(self._lookups))
+        return in_rounds(self._connections, numbers, self._round, self._operation, self._deadline)
+
+    async def _round(self, numbers: Collection[int]) -> dict[int, Found | Failed | Again]:
+        answers: dict[int, Found | Failed | Again] = {}
+        by_partition: dict[TopicPartition, list[int]] = {}
+        before: TopicPartition | None = None
+        for number in numbers:
+            tp = self._lookups[number][0]
+            if tp is not before:
+                theirs = by_partition.setdefault(tp, [])
+                before = tp
+            theirs.append(number)
+        leaders = await self._topology.leaders(by_partition, self._operation, self._deadline)
+        by_node: dict[Node, list[list[int]]] = defaultdict(list)
+        for tp, theirs in by_partition.items():
+            leader = leaders[tp]
             if isinstance(leader, Leader):
-                by_node[leader.node].append(lookup)
-                epochs[lookup[0]] = leader.epoch
+                by_node[leader.node].append(theirs)
+                for number in theirs:
+                    self._epochs[number] = leader.epoch
             else:
-                answers[lookup] = leader
+                answers.update(dict.fromkeys(theirs, leader))
 
-        def take(question: _Question, response: Any) -> None:
-            answers.update(self._answers(operation, question, response))
+        def take(question: _Question, response: ListOffsetsAnswer | KafkaError) -> None:
+            self._take(question, response, answers)
 
-        timeout_ms = deadline.milliseconds(self._connections.client.broker_wait_ms)
-        build = partial(_request, isolation=isolation, timeout_ms=timeout_ms)
+        timeout_ms = self._deadline.milliseconds(self._connections.client.broker_wait_ms)
         await self._connections.gather(
             [
                 partial(
-                    self._connections.pipeline,
+                    self._connections.stream,
                     node,
                     LIST_OFFSETS,
-                    [_Question(times, epochs) for times in _layers(theirs)],
-                    build,
+                    self._questions(some),
+                    partial(self._codec, timeout_ms=timeout_ms),
                     take,
-                    deadline,
+                    self._deadline,
                 )
-                for node, theirs in by_node.items()
+                for node, some in by_node.items()
             ]
         )
         self._topology.forget(
-            tp.topic
-            for (tp, _), answer in answers.items()
+            self._lookups[number][0].topic
+            for number, answer in answers.items()
             if isinstance(answer, Again) and answer.refresh
         )
         return answers
 
-    def _answers(
-        self, operation: str, question: _Question, response: Any
-    ) -> dict[Lookup, Found | Failed | Again]:
-        alias = self._connections.alias
-        if isinstance(response, KafkaError):
-            return {
-                (tp, time): answer_to(response, f"{operation} {tp}", alias)
-                for tp, time in question.times.items()
-            }
-        answers: dict[Lookup, Found | Failed | Again] = {}
-        for topic in response.topics:
-            for partition in topic.partitions:
-                tp = TopicPartition(topic.name, partition.partition_index)
-                if (time := question.times.get(tp)) is None:
-                    continue
-                lookup = tp, time
-                if partition.error_code:
-                    error = error_class(partition.error_code)
-                    answers[lookup] = answer_to(error, f"{operation} {tp}", alias)
-                else:
-                    answers[lookup] = partition.offset, partition.timestamp
-        return answers
+    def _questions(self, partitions: Sequence[Sequence[int]]) -> list[_Question]:
+        """As few requests as hold all lookups, a partition at most once in each.
 
+        The first lookup of every partition comes before the second of any.
+        """
+        questions: list[_Question] = []
+        for layer in range(max(len(theirs) for theirs in partitions)):
+            numbers = [theirs[layer] for theirs in partitions if layer < len(theirs)]
+            for begin in range(0, len(numbers), _PARTITIONS_PER_REQUEST):
+                question: dict[str, dict[int, int]] = defaultdict(dict)
+                for number in numbers[begin : begin + _PARTITIONS_PER_REQUEST]:
+                    tp = self._lookups[number][0]
+                    question[tp.topic][tp.partition] = number
+                questions.append(question)
+        return questions
 
-def _layers(lookups: Iterable[Lookup]) -> list[dict[TopicPartition, int]]:
-    """As few requests as hold all lookups, a partition at most once in each.
-
-    The first lookup of every partition comes before the second of any.
-    """
-    depth: dict[TopicPartition, int] = defaultdict(int)
-    layers: dict[tuple[int, int], dict[TopicPartition, int]] = {}
-    sizes: dict[int, int] = defaultdict(int)
-    for tp, time in lookups:
-        layer = depth[tp]
-        depth[tp] += 1
-        chunk = sizes[layer] // _PARTITIONS_PER_REQUEST
-        sizes[layer] += 1
-        layers.setdefault((layer, chunk), {})[tp] = time
-    return [layers[key] for key in sorted(layers)]
-
-
-def _request(question: _Question, version: int, isolation: Isolation, timeout_ms: int) -> Any:
-    topics: dict[str, list[Any]] = defaultdict(list)
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    for tp, time in question.times.items():
-        topics[tp.topic].append(
-            topic_class.ListOffsetsPartition(
-                partition_index=tp.partition,
-                current_leader_epoch=question.epochs[tp],
-                timestamp=time,
-            )
+    def _codec(self, version: int, timeout_ms: int) -> Codec[_Question, ListOffsetsAnswer]:
+        frames = ListOffsetsFrames(
+            self._connections.client.library["client_id"],
+            version,
+            ISOLATION_LEVELS[self._isolation],
+            timeout_ms,
         )
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=ISOLATION_LEVELS[isolation],
-        topics=[topic_class(name=name, partitions=theirs) for name, theirs in topics.items()],
-        timeout_ms=timeout_ms,
-        version=version,
-    )
+        lookups, epochs = self._lookups, self._epochs
+
+        def encode(question: _Question, correlation_id: int) -> bytes:
+            return frames.frame(
+                correlation_id,
+                {
+                    topic: [
+                        (partition, epochs[number], lookups[number][1])
+                        for partition, number in numbers.items()
+                    ]
+                    for topic, numbers in question.items()
+                },
+            )
+
+        return Codec(encode, frames.answer)
+
+    def _take(
+        self,
+        question: _Question,
+        response: ListOffsetsAnswer | KafkaError,
+        answers: dict[int, Found | Failed | Again],
+    ) -> None:
+        if isinstance(response, KafkaError):
+            for numbers in question.values():
+                for number in numbers.values():
+                    answers[number] = self._answer_to(response, number)
+            return
+        for topic, found in response.topics:
+            numbers = question.get(topic, {})
+            for partition, error_code, timestamp_ms, offset in found:
+                asked = numbers.get(partition)
+                if asked is None:
+                    continue
+                if error_code:
+                    answers[asked] = self._answer_to(error_class(error_code), asked)
+                else:
+                    answers[asked] = offset, timestamp_ms
+
+    def _answer_to(self, error: KafkaError | type[KafkaError], number: int) -> Failed | Again:
+        what = f"{self._operation} {self._lookups[number][0]}"
+        return answer_to(error, what, self._connections.alias)
+
+
+def _place(partition: TopicPartition) -> tuple[str, int]:
+    return partition.topic, partition.partition
+
+
+def _place_in_time(request: FirstAtTime) -> tuple[str, int, int]:
+    partition = request.partition
+    return partition.topic, partition.partition, request.timestamp_ms

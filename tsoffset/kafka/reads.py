@@ -20,11 +20,12 @@ from tsoffset.kafka import fetch_codec
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
-from tsoffset.kafka.fetch_codec import FetchAnswer, FetchFrames
+from tsoffset.kafka.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
+from tsoffset.kafka.frame_stream import Codec
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
 from tsoffset.kafka.raw_records import raw_stretch
 from tsoffset.kafka.records import Aborted, stretch
-from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.model import (
     Failed,
@@ -107,7 +108,7 @@ class _Reading(Generic[S]):
         self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
-        self._requests = asked = sorted(set(requests), key=_place)
+        self._requests = asked = in_order(requests, _place)
         answers: dict[int, S | Failed] = in_rounds(
             self._reads.connections, range(len(asked)), self._round, "read", self._deadline
         )
@@ -148,18 +149,23 @@ class _Reading(Generic[S]):
             number, _ = question
             answers[number] = self._answer(number, response)
 
+        def codec(_: int) -> Codec[_Question, FetchAnswer]:
+            return Codec(self._encode, fetch_answer)
+
         async def ask(node: Node, theirs: list[_Question]) -> None:
-            stream = self._reads.connections.stream
+            connections = self._reads.connections
+            stream = partial(connections.stream, rate=connections.fetch_rate)
+            at_once = connections.fetch_window
             hasty, patient = theirs, []
             if self._patient:
                 patient = [each for each in theirs if each[0] in self._patient]
                 hasty = [each for each in theirs if each[0] not in self._patient]
             if hasty:
-                await stream(node, FETCH, hasty, self._encode, take, self._deadline)
+                await stream(node, FETCH, hasty, codec, take, self._deadline, window=at_once)
             # The broker answers a connection's requests one after the other: those that it
             # holds back would use up the time of the ones behind them.
             if patient:
-                await stream(node, FETCH, patient, self._encode, take, self._deadline, window=1)
+                await stream(node, FETCH, patient, codec, take, self._deadline, window=1)
 
         await self._reads.connections.gather(
             [partial(ask, node, theirs) for node, theirs in by_node.items()]
@@ -234,9 +240,10 @@ class _Reading(Generic[S]):
         return Again(timed_out)
 
 
-def _place(request: ReadFrom) -> tuple[str, int, int]:
+def _place(request: ReadFrom) -> tuple[str, int, int, int]:
     """The order in which it is asked: along each log."""
-    return request.partition.topic, request.partition.partition, request.offset
+    partition = request.partition
+    return partition.topic, partition.partition, request.offset, request.max_bytes
 
 
 def _what(request: ReadFrom) -> str:

@@ -5,7 +5,7 @@ answer that may yet come right is `Again`. All requests here can be repeated: th
 they write the same offsets once more.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -84,6 +84,13 @@ class _Stop(stop_base):
             self._unreachable >= _UNREACHABLE_ATTEMPTS
             or state.upcoming_sleep >= self._deadline.seconds_left
         )
+
+
+def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
+    """Each item once, in the order of the places, which tell them apart. (Places are plain
+    tuples: to hash or to compare the items themselves takes several times as long.)"""
+    found = {place(item): item for item in items}
+    return [found[at] for at in sorted(found)]
 
 
 def in_rounds(

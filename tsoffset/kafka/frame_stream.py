@@ -1,10 +1,10 @@
-"""Fetches over a connection of the library, past its handling of single requests.
+"""Hot requests over a connection of the library, past its handling of single requests.
 
 For each request kafka-python makes a future, a timer in a heap that is searched again when
 the answer is there, a turn of its loop to wake who waits for it, and a system call for the
-bytes of its own. Next to a Fetch of one batch that is most of the time. So while fetches
-are under way, a `FetchStream` stands between a connection and its transport, as asyncio's
-`set_protocol` means it: it writes many requests at once, takes the answers to its own
+bytes of its own. Next to a Fetch of one batch or a time lookup that is most of the time. So
+while these are under way, a `FrameStream` stands between a connection and its transport, as
+asyncio's `set_protocol` means it: it writes many requests at once, takes the answers to its own
 correlation ids in the order in which they come, and hands everything else on. Connecting,
 encryption, authentication (again, too, when a session ends) and closing stay the library's.
 """
@@ -13,7 +13,8 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from kafka.errors import (
     CorrelationIdError,
@@ -30,10 +31,23 @@ from kafka.net.connection import KafkaConnection
 from kafka.net.selector import NetworkSelector
 
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.fetch_codec import FetchAnswer, fetch_answer
 from tsoffset.kafka.pace import Rate, Window
 
+
+class Answer(Protocol):
+    """What a narrow codec makes of a response."""
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """For how long the broker wants to be left alone."""
+
+    @property
+    def held_back(self) -> bool:
+        """True where a broker that throttles has left out what was asked for."""
+
+
 Q = TypeVar("Q")
+A = TypeVar("A", bound=Answer)
 
 # The library counts its requests from 1 on; ours lie above what it ever reaches.
 _FIRST_ID = 1 << 30
@@ -41,13 +55,26 @@ _IDS = 1 << 30
 
 _SIZE = struct.Struct(">i")
 _PAUSE_SECONDS = 0.02
+_TOGETHER = 4
 _THROTTLED = "told to by tsoffset"
 
 
-class FetchStream(Generic[Q]):
-    """The fetches of one call over one connection.
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[Q, A]):
+    """How one kind of request goes over the wire, in one version.
 
-    `encode` makes the frame for a question and a correlation id. `take` gets every question
+    `encode` makes the frame for a question and a correlation id; `decode` reads a response's
+    frame without its size, and raises KafkaProtocolError or struct.error where it is none.
+    """
+
+    encode: Callable[[Q, int], bytes]
+    decode: Callable[[memoryview], A]
+
+
+class FrameStream(Generic[Q, A]):
+    """The requests of one kind and call over one connection.
+
+    `take` gets every question
     exactly once, with its answer or the KafkaError that came instead; `sent` is called for
     each request.
     """
@@ -60,8 +87,8 @@ class FetchStream(Generic[Q]):
         loop: NetworkSelector,
         connection: KafkaConnection,
         questions: Iterable[Q],
-        encode: Callable[[Q, int], bytes],
-        take: Callable[[Q, FetchAnswer | KafkaError], None],
+        codec: Codec[Q, A],
+        take: Callable[[Q, A | KafkaError], None],
         sent: Callable[[int], None],
         *,
         window: Window,
@@ -73,7 +100,7 @@ class FetchStream(Generic[Q]):
         self._loop = loop
         self._connection = connection
         self._left = deque(questions)
-        self._encode = encode
+        self._encode, self._decode = codec.encode, codec.decode
         self._take = take
         self._sent = sent
         self._window = window
@@ -137,11 +164,15 @@ class FetchStream(Generic[Q]):
                 )
             return
         now = time.monotonic()
-        room = self._window.size - len(self._under_way)
-        if room <= 0 or not self._left or self._rests(now):
+        room = min(self._window.size - len(self._under_way), len(self._left))
+        # A turn of the loop and a system call for each would cost more than the rest: some are
+        # sent together, while the broker still has most of the window to answer.
+        if room <= 0 or room < min(self._window.size // _TOGETHER, len(self._left)):
+            return
+        if self._rests(now):
             return
         frames = []
-        for _ in range(min(room, len(self._left))):
+        for _ in range(room):
             question = self._left.popleft()
             place = (self._id - _FIRST_ID + len(self._under_way)) % _IDS
             frames.append(self._encode(question, _FIRST_ID + place))
@@ -248,17 +279,16 @@ class FetchStream(Generic[Q]):
         if self._rate.bytes_per_second is not None:
             self._rate.spend(size)
         try:
-            answer = fetch_answer(frame)
+            answer = self._decode(frame)
         except KafkaProtocolError as error:
             self._take(question, error)
             return
         except struct.error:
-            self._take(question, KafkaProtocolError("a Fetch answer that is cut off"))
+            self._take(question, KafkaProtocolError("an answer that is cut off"))
             return
         if answer.throttle_time_ms > 0:
             self._rest(answer.throttle_time_ms / 1000)
-            if not answer.present and not answer.error_code:
-                # The broker has left out what it had: that is no answer.
+            if answer.held_back:
                 self._left.append(question)
                 return
         self._take(question, answer)
