@@ -7,7 +7,7 @@ import sys
 from benchmarks import page
 
 ALL = (
-    *("bytes_read", "fixed_cost", "unit_costs", "distance", "executors", "memory"),
+    *("limit", "bytes_read", "fixed_cost", "unit_costs", "distance", "executors", "memory"),
     *("growth", "peers"),
 )
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from benchmarks.results import load, said
 
 BASELINE = Path(__file__).parent / "baseline.json"
-BENCHMARKS = ("bytes_read", "fixed_cost", "distance", "memory", "growth", "peers")
+BENCHMARKS = ("limit", "bytes_read", "fixed_cost", "distance", "memory", "growth", "peers")
 
 # How much worse than the baseline is still the same, by what the ratio is made of.
 _COUNTS, _TIMES, _MEMORY = 1.10, 1.75, 1.25
 _TOLERANCES = {
+    "limit": _TIMES,
     "bytes_read": _COUNTS,
     "fixed_cost": _TIMES,
     "distance": _TIMES,

@@ -143,6 +143,46 @@ def _megabytes(one: Result) -> str:
     return " / ".join(f"{one['bytes'][side] / 1e6:.2f}" for side in ("source", "target"))
 
 
+def limit(result: Result) -> str:
+    """Ours as a share of what a connection can give."""
+    rows = [
+        (
+            str(one["batch"]),
+            median(one["a_second"]["raw_fetch"]),
+            *(median(one["share"][name]) for name in ("stretch", "record", "all")),
+            median(one["a_second"]["raw_lookup"]),
+            median(one["share"]["lookup"]),
+        )
+        for one in result["logs"]
+    ]
+    head = (
+        *("records a batch", "raw fetches a second", "read", "and its record found"),
+        *("and all records decoded", "raw lookups a second", "time lookup"),
+    )
+    busy = [
+        (
+            str(one["batch"]),
+            *(
+                number(one["our_processor_us"][name]["median"])
+                for name in ("raw_fetch", "stretch", "record", "all", "raw_lookup", "lookup")
+            ),
+        )
+        for one in result["logs"]
+    ]
+    busy_head = (
+        *("records a batch", "raw fetch", "read", "and its record found"),
+        *("and all records decoded", "raw lookup", "time lookup"),
+    )
+    return "\n\n".join(
+        (
+            taken(result),
+            table(head, rows),
+            "Processor time of this side, microseconds each:",
+            table(busy_head, busy),
+        )
+    )
+
+
 def bytes_read(result: Result) -> str:
     """Bytes read over bytes needed."""
     rows = [
@@ -250,14 +290,18 @@ def memory(result: Result) -> str:
 def fixed_cost(result: Result) -> str:
     """A cycle with nothing to do."""
     seconds = result["seconds"]
-    rows = [
-        ("a cycle with nothing to do", median(seconds["cycle"])),
-        ("smallest job and a round trip to each cluster", median(seconds["smallest"])),
-    ]
-    if "after_rest" in seconds:
-        rows.append(("the cycle, after workers rested for 75 s", median(seconds["after_rest"])))
-    ratio = median(result["ratios"]["cycle_over_smallest"])
-    return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\nRatio: {ratio}."
+    names = {
+        "cycle": "a cycle with nothing to do",
+        "smallest": "smallest job and a round trip to each cluster",
+        "small_table": "the same with the smallest job over a table",
+        "after_rest": "the cycle, after workers rested for 75 s",
+        "after_rest_ended": "the same where Spark may end idle workers",
+    }
+    rows = [(name, median(seconds[key])) for key, name in names.items() if key in seconds]
+    told = f"Ratio: {median(result['ratios']['cycle_over_smallest'])}."
+    if "cycle_over_small_table" in result["ratios"]:
+        told += f" Over a table: {median(result['ratios']['cycle_over_small_table'])}."
+    return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\n{told}"
 
 
 def estimate(units: Result, growth_result: Result) -> str:
@@ -283,6 +327,7 @@ def estimate(units: Result, growth_result: Result) -> str:
 
 TABLES: Mapping[str, Callable[[Result], str]] = {
     "peers": peers,
+    "limit": limit,
     "bytes_read": bytes_read,
     "distance": distance,
     "growth": growth,

@@ -21,6 +21,11 @@ class Log:
     reads: tuple[ReadFrom, ...]
     lookups: tuple[tuple[FirstAtTime, ...], ...]
 
+    @property
+    def times(self) -> list[FirstAtTime]:
+        """All lookups."""
+        return [each for layer in self.lookups for each in layer]
+
 
 def write_logs(bootstrap: str, batches: Sequence[int], places: int, seed: int) -> list[Log]:
     """A topic for each size of batch, with room for `places` different offsets."""
@@ -42,12 +47,15 @@ def _write(contents: Contents, batch: int, places: int, seed: int) -> Log:
     rng = random.Random(seed)
     all_places = [(n, offset) for n in range(PARTITIONS) for offset in range(per_partition)]
     chosen = rng.sample(all_places, places)
+    requests = places // PARTITIONS
+    # No time twice in a partition: equal lookups are asked once, and raw has no part in that.
+    times = [rng.sample(range(per_partition), requests) for _ in range(PARTITIONS)]
     layers = [
         tuple(
-            FirstAtTime(TopicPartition(topic, number), start_ms + rng.randrange(per_partition))
+            FirstAtTime(TopicPartition(topic, number), start_ms + times[number][request])
             for number in range(PARTITIONS)
         )
-        for _ in range(places // PARTITIONS)
+        for request in range(requests)
     ]
     return Log(
         batch,
