@@ -82,6 +82,8 @@ def test_little_is_told_without_all(
         step = data.draw(st.sampled_from((1, 2, -1)))
         assert found.records[first:behind][::step] == tuple(expected[first:behind][::step])
         assert found.records[first:behind:step] == tuple(expected[first:behind:step])
+        assert found.records[behind:first:-step] == tuple(expected[behind:first:-step])
+        assert found.records[::step] == tuple(expected[::step])
         before = found.before(base_offset + first)
         assert before == (expected[first - 1] if first else None)
         assert list(found.timestamps) == [record.timestamp_ms for record in expected]
@@ -174,6 +176,10 @@ def test_records_of_several_batches_follow_each_other() -> None:
     """And may be asked for one by one across them."""
     found = read(batch(sent(3), 0) + batch(sent(2), 3) + batch(sent(4), 5))
     assert found.offsets == range(9)
+    whole = tuple(found.records)
+    for part in (slice(2, 6), slice(None, None, -2), slice(4, 4), slice(5, 2, -1), slice(-2, None)):
+        again = read(batch(sent(3), 0) + batch(sent(2), 3) + batch(sent(4), 5))
+        assert again.records[part] == whole[part]
     assert [found.records[number].offset for number in (8, 4, 3, 0, -1)] == [8, 4, 3, 0, 8]
     assert found.at_or_after(9) is None
     with pytest.raises(IndexError):

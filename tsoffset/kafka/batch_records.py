@@ -73,7 +73,7 @@ class BatchRecords(Sequence[Record]):
         self._header = header
         # Those that exist for the reader, counted from the batch's first.
         self._first, self._behind = 0, self._count
-        # Of all records, where compaction has left gaps; of the first ones, where they begin.
+        # Of all records: their offsets, once asked for, and where they begin, once skimmed.
         self._offsets: Sequence[int] | None = None
         self._places: array[int] | None = None
 
@@ -144,16 +144,12 @@ class BatchRecords(Sequence[Record]):
         return self._offsets
 
     def _place(self, number: int) -> int:
-        """Where a record begins, with its length. Walked as far as need be, and kept."""
-        if self._places is None:
-            self._places = array("I", (0,))
-        places = self._places
-        known = len(places)
-        if number < known:
-            return places[number]
-        content, count = self._content, self._count
-        position, step = places[-1], 0
-        while known <= number:
+        """Where a record begins, with its length: known from a skim, or walked to."""
+        if self._places is not None:
+            return self._places[number]
+        content = self._content
+        position = walked = step = 0
+        while walked < number:
             before, place = step, position
             byte = content[position]
             if byte & 1:
@@ -166,16 +162,13 @@ class BatchRecords(Sequence[Record]):
                 byte, position = _rest_of_varint(content, position + 1, byte)
                 position += byte >> 1
             step = position - place
+            walked += 1
             if step == before:
                 # Records of one length stand where their lengths repeat: no walk at all.
-                same = min(_alike(content, place, step), count - known + 1)
-                places.extend(range(position, place + same * step + 1, step))
-                position = places[-1]
-                known = len(places)
-            else:
-                places.append(position)
-                known += 1
-        return places[number]
+                more = min(_alike(content, place, step) - 1, number - walked)
+                walked += more
+                position += more * step
+        return position
 
     def _skimmed(self) -> tuple[Sequence[int], list[int]]:
         """Offsets and timestamps of all records of the batch; where they are is kept."""

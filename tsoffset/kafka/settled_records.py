@@ -35,11 +35,10 @@ class Columns(NamedTuple):
 
     def record(self, number: int) -> Record:
         """One of them."""
-        stamp, null = self.stamps[number], self.nulls[number]
-        key, value = self.digests[2 * number], self.digests[2 * number + 1]
-        return _record(
-            self.offsets[number], stamp, key, value, null, self.others.get(number, _NO_OTHERS)
-        )
+        offsets, stamps, digests, nulls, others = self
+        key, value = digests[2 * number], digests[2 * number + 1]
+        other = others.get(number, _NO_OTHERS)
+        return _record(offsets[number], stamps[number], key, value, nulls[number], other)
 
 
 class SettledRecords(Sequence[Record]):

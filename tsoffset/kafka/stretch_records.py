@@ -24,7 +24,8 @@ class StretchRecords(LazyRecords):
     def __init__(self, parts: Sequence[BatchRecords | SettledRecords]) -> None:
         self._parts = parts
         self._offsets: Sequence[int] | None = None
-        self._ends = list(accumulate(map(len, parts)))
+        # One batch is by far the most frequent case, and needs no looking for the right one.
+        self._ends = () if len(parts) == 1 else tuple(accumulate(map(len, parts)))
 
     @property
     def offsets(self) -> Sequence[int]:
@@ -43,7 +44,9 @@ class StretchRecords(LazyRecords):
         self._parts = [part.settled() for part in self._parts]
 
     def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        if self._ends:
+            return self._ends[-1]
+        return len(self._parts[0]) if self._parts else 0
 
     def __iter__(self) -> Iterator[Record]:
         self.settle()
@@ -56,15 +59,13 @@ class StretchRecords(LazyRecords):
     def __getitem__(self, at: slice) -> Sequence[Record]: ...
 
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
+        if len(self._parts) == 1:
+            return self._parts[0][at]
         if isinstance(at, slice):
             return self._some(range(len(self))[at])
-        ends = self._ends
-        if at < 0 and ends:
-            at += ends[-1]
-        part = bisect_right(ends, at)
-        if at < 0 or part == len(ends):
-            raise IndexError(at)
-        return self._parts[part][at - ends[part - 1] if part else at]
+        number = range(len(self))[at]
+        part = bisect_right(self._ends, number)
+        return self._parts[part][number - (self._ends[part - 1] if part else 0)]
 
     def _some(self, numbers: range) -> Sequence[Record]:
         if numbers.step != 1:
