@@ -32,6 +32,9 @@ _NO_LEADER_EPOCH = -1
 
 _Commit = tuple[str, TopicPartition]
 
+# Each partition once, whatever the number of groups that have committed there.
+_Places = dict[tuple[str, int], TopicPartition]
+
 
 class CommittedOffsets:
     """OffsetFetch and OffsetCommit over all coordinators of a cluster."""
@@ -46,16 +49,21 @@ class CommittedOffsets:
         self, groups: Collection[str], require_stable: bool, deadline: Deadline
     ) -> dict[str, GroupOffsets | Failed]:
         """All committed offsets of each group."""
+        places: _Places = {}
 
         async def attempt(
             open_ones: Collection[str],
         ) -> dict[str, GroupOffsets | Failed | Again]:
-            return await self._fetch_round(open_ones, require_stable, deadline)
+            return await self._fetch_round(open_ones, require_stable, deadline, places)
 
         return in_rounds(self._connections, sorted(set(groups)), attempt, _READ, deadline)
 
     async def _fetch_round(
-        self, groups: Collection[str], require_stable: bool, deadline: Deadline
+        self,
+        groups: Collection[str],
+        require_stable: bool,
+        deadline: Deadline,
+        places: _Places,
     ) -> dict[str, GroupOffsets | Failed | Again]:
         answers: dict[str, GroupOffsets | Failed | Again] = {}
         coordinators = await self._groups.coordinators(groups, _READ, deadline)
@@ -67,7 +75,7 @@ class CommittedOffsets:
                 by_node[node].append(group)
 
         def take(some: list[str], response: Any) -> None:
-            answers.update(self._fetched(some, response))
+            answers.update(self._fetched(some, response, places))
 
         def build(some: list[str], version: int) -> Any:
             return _fetch_request(some, version, require_stable)
@@ -96,7 +104,7 @@ class CommittedOffsets:
         return answers
 
     def _fetched(
-        self, groups: list[str], response: Any
+        self, groups: list[str], response: Any, places: _Places
     ) -> dict[str, GroupOffsets | Failed | Again]:
         alias = self._connections.alias
         if isinstance(response, KafkaError):
@@ -111,15 +119,18 @@ class CommittedOffsets:
                 error = error_class(answer.error_code)
                 answers[group] = answer_to(error, f"{_READ} {group}", alias)
             else:
-                answers[group] = self._offsets(group, answer)
+                answers[group] = self._offsets(group, answer, places)
         return answers
 
-    def _offsets(self, group: str, answer: Any) -> GroupOffsets | Again:
+    def _offsets(self, group: str, answer: Any, places: _Places) -> GroupOffsets | Again:
         offsets: dict[TopicPartition, CommittedOffset | Failed] = {}
         ask_again = False
         for topic in answer.topics:
             for each in topic.partitions:
-                tp = TopicPartition(topic.name, each.partition_index)
+                place = topic.name, each.partition_index
+                tp = places.get(place)
+                if tp is None:
+                    tp = places[place] = TopicPartition(*place)
                 if each.error_code:
                     error = error_class(each.error_code)
                     offsets[tp] = failure(error, f"{_READ} {group}, {tp}", self._connections.alias)
