@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pyspark
 from pyspark.sql import SparkSession
 
 from benchmarks.estates import FLOW
 from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_below
+from tests.spark_standalone import standalone as cluster_of
 from tests.translating import silence_logs
 from tsoffset.config import Configuration
 from tsoffset.model import OutcomeKind
@@ -36,22 +36,13 @@ def session(master: str = "local[2]", **spark: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def standalone(folder: Path, workers: int) -> Iterator[SparkSession]:
-    """A standalone cluster on this machine, each worker a process with one core."""
-    home = folder / "spark"
+    """A session of a standalone cluster on this machine: a master and workers with one core each,
+    all processes of their own."""
+    silence_logs()
+    home = folder / "standalone"
     home.mkdir()
-    for part in Path(pyspark.__file__).parent.iterdir():
-        # Workers write beside what is there.
-        (home / part.name).symlink_to(part)
-    before = os.environ.get("SPARK_HOME")
-    os.environ["SPARK_HOME"] = str(home)
-    try:
-        with session(f"local-cluster[{workers},1,1024]") as found:
-            yield found
-    finally:
-        if before is None:
-            del os.environ["SPARK_HOME"]
-        else:
-            os.environ["SPARK_HOME"] = before
+    with cluster_of(home, workers) as found, session_of(found.settings) as spark:
+        yield spark
 
 
 def cycle(

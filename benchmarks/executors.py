@@ -1,8 +1,9 @@
 """`python -m benchmarks.executors`: more workers, behind a network that is slow.
 
-On two cores more workers help only where they wait, so both brokers stand behind a delay.
-One Spark session with four workers is limited by `tasks.max` to one, two and all of them;
-then two executors of a standalone cluster on this machine do the same.
+On two cores more workers help only where they wait, so both brokers stand behind a delay, and
+batches are small: most positions have one of their own, so that reads are many and take little
+work each. One Spark session with four workers is limited by `tasks.max` to one, two and all of
+them; then the two workers of a standalone cluster on this machine do the same.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from pathlib import Path
 from benchmarks import filling
 from benchmarks.cycles import cycle, session, standalone
 from benchmarks.estates import Log, exact_rows, flow_file, settings
+from benchmarks.filling import Batches
 from benchmarks.measures import in_turns, ratio_spread, spread
 from benchmarks.proxy import FarBroker, far_broker
 from benchmarks.results import Result, options, run, shown
@@ -23,15 +25,15 @@ WORKERS = (1, 2, 4)
 
 def main(arguments: list[str] | None = None) -> None:
     parser = options("executors", __doc__)
-    parser.add_argument("--round-trip", type=int, default=50, help="milliseconds")
-    parser.add_argument("--groups", type=int, default=None, help="(default: 400, quick 100)")
+    parser.add_argument("--round-trip", type=int, default=100, help="milliseconds")
+    parser.add_argument("--groups", type=int, default=None, help="(default: 200, quick 50)")
     parser.add_argument("--partitions", type=int, default=20)
     run("executors", parser, _measure, arguments)
 
 
 def _measure(chosen: argparse.Namespace) -> Result:
-    groups = chosen.groups or (100 if chosen.quick else 400)
-    log = Log(chosen.partitions, 20_000, SHIFT)
+    groups = chosen.groups or (50 if chosen.quick else 200)
+    log = Log(chosen.partitions, 20_000, SHIFT, Batches(10), Batches(20))
     with (
         tempfile.TemporaryDirectory(prefix="tsoffset-executors-") as folder,
         far_broker(Path(folder), "source") as source,

@@ -1,29 +1,36 @@
 """`python -m benchmarks.fixed_cost`: a cycle in which nothing is to be done.
 
-Ten groups that have not moved, on `local[2]`, beside the smallest Spark job there is (one row
-through one Python task) and one round trip to each cluster; in turns. Then the same after the
-workers have rested for longer than Spark lets them live.
+Ten groups that have not moved, on `local[2]`, beside the smallest Spark job there is and one
+round trip to each cluster; in turns. One row goes through one Python task: as a byte, which is
+the least that Spark can do, and in a table (`mapInArrow`), the least over data frames. Then the
+cycle after a rest that is longer than Spark lets idle workers live, in a session that keeps them,
+as `run` has it, and in one that does not.
 """
 
 import argparse
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from benchmarks import filling
-from benchmarks.cycles import cycle, session
+from benchmarks.cycles import cycle
 from benchmarks.estates import Log, flow_file, settings, two_brokers
-from benchmarks.measures import in_turns, ratio_spread, rounded, seconds_of, spread
+from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
+from tests.translating import silence_logs
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import FlowMemory
+from tsoffset.spark import FlowMemory, spark_session
 
+_MASTER = {"spark.master": "local[2]"}
 # Spark ends Python workers that had nothing to do for a minute.
 _REST_SECONDS = 75
+_RESTS = 2
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,40 +53,62 @@ def _measure(chosen: argparse.Namespace) -> Result:
         ]
         filling.commit(settings("A", source.bootstrap), log.commits(chosen.groups))
         configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
-        spark = stack.enter_context(session())
-        memory = FlowMemory()
+        silence_logs()
 
-        def nothing_to_do() -> float:
+        def idle(spark: SparkSession, memory: FlowMemory) -> float:
             result = cycle(spark, configuration, commit=True, memory=memory)
             assert {row.outcome for row in result.rows} == {OutcomeKind.UNCHANGED}
             return result.seconds
 
-        def smallest() -> float:
-            return seconds_of(lambda: (_smallest_job(spark), *(_ask(one) for one in clusters)))
+        def rested(*, kept: bool) -> list[float]:
+            memory, times = FlowMemory(), []
+            with spark_session(_MASTER, keep_workers=kept) as spark:
+                cycle(spark, configuration, commit=True, memory=memory)
+                for _ in range(_RESTS):
+                    time.sleep(_REST_SECONDS)
+                    times.append(idle(spark, memory))
+            return times
 
-        cycle(spark, configuration, commit=True, memory=memory)
-        works = {"cycle": nothing_to_do, "smallest": smallest}
-        in_turns(works, 3)
-        found = in_turns(works, runs)
-        rested = []
+        memory = FlowMemory()
+        with spark_session(_MASTER) as spark:
+            cycle(spark, configuration, commit=True, memory=memory)
+            works = {
+                "cycle": lambda: idle(spark, memory),
+                "smallest": lambda: seconds_of(lambda: _with_trips(_byte_job, spark, clusters)),
+                "small_table": lambda: seconds_of(lambda: _with_trips(_table_job, spark, clusters)),
+            }
+            in_turns(works, 3)
+            found = in_turns(works, runs)
         if not chosen.quick:
-            for _ in range(chosen.runs):
-                time.sleep(_REST_SECONDS)
-                rested.append(nothing_to_do())
-    ratio = ratio_spread(found["cycle"], found["smallest"])
-    shown("nothing to do", {"ratio": ratio["median"], "after a rest": [rounded(s) for s in rested]})
+            found |= {"after_rest": rested(kept=True), "after_rest_ended": rested(kept=False)}
+    ratios = {
+        "cycle_over_smallest": ratio_spread(found["cycle"], found["smallest"]),
+        "cycle_over_small_table": ratio_spread(found["cycle"], found["small_table"]),
+    }
+    shown("nothing to do", {name: ratio["median"] for name, ratio in ratios.items()})
+    shown("seconds", {name: spread(times)["median"] for name, times in found.items()})
     return {
         "groups": chosen.groups,
         "partitions": chosen.partitions,
-        "seconds": {
-            **{name: spread(times) for name, times in found.items()},
-            **({"after_rest": spread(rested)} if rested else {}),
-        },
-        "ratios": {"cycle_over_smallest": ratio},
+        "seconds": {name: spread(times) for name, times in found.items()},
+        "ratios": ratios,
     }
 
 
-def _smallest_job(spark: object) -> None:
+def _with_trips(
+    job: Callable[[SparkSession], None], spark: SparkSession, clusters: Sequence[KafkaCluster]
+) -> None:
+    job(spark)
+    for cluster in clusters:
+        _ask(cluster)
+
+
+def _byte_job(spark: SparkSession) -> None:
+    row = spark.sparkContext.parallelize([b"1"], 1)
+    assert row.mapPartitions(lambda rows: rows).collect() == [b"1"]
+
+
+def _table_job(spark: SparkSession) -> None:
     frame = spark.createDataFrame(pa.table({"number": [1]}))
     assert frame.mapInArrow(lambda batches: batches, frame.schema).toArrow().num_rows == 1
 

@@ -34,6 +34,9 @@ class Standalone:
         """What a user says to run cycles there, and that all workers are to take part."""
         return {
             "spark.master": self.master,
+            # Where executors find the driver.
+            "spark.driver.host": HOST,
+            "spark.driver.bindAddress": HOST,
             "spark.pyspark.python": sys.executable,
             "spark.executor.memory": "512m",
             "spark.scheduler.minRegisteredResourcesRatio": "1",

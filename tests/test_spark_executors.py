@@ -16,7 +16,6 @@ from tests import stored_clusters as shared
 from tests.spark_standalone import Standalone, standalone
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
 from tsoffset import sync
-from tsoffset.embedded.ports import HOST
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark import spark_session
 
@@ -31,8 +30,6 @@ def cluster(
     folder = tmp_path_factory.mktemp("cluster")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "standalone":
-            # Where its executors find the driver.
-            patch.setenv("SPARK_LOCAL_IP", HOST)
             with standalone(folder, 2) as found:
                 yield found
         else:
