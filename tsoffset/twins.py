@@ -158,13 +158,16 @@ class Twins:
             before = source.previous_known(record.offset)
             after = source.next_known(record.offset + 1)
             beside = self.equals.equal(after, target.next_known(copy.offset + 1))
-            if len(target.equals(identity)) > 1 and not beside:
+            alone = len(target.equals(identity)) == 1
+            if not alone and not beside:
                 beside = yield from self._same_before(record, copy)
                 if not beside:
                     # The copy may be of an equal record that the source no longer has.
                     return source.start
             at_start = before is None and source.covered_from(record.offset) <= source.start
-            if at_start or self._as_far_as_a_pair(record, copy):
+            # Of several copies another one may be this record's, and offsets without data on one
+            # side only may make a distance the same by chance.
+            if at_start or (alone and self._as_far_as_a_pair(record, copy)):
                 return record.offset
         # An earlier equal record has the same timestamp: none lies below the time lookup. But
         # that none is answered proves nothing.
