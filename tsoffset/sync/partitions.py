@@ -32,8 +32,8 @@ from tsoffset.translate import Talk, Translation, translate
 
 log = structlog.get_logger(__name__)
 
-# Batches of one partition that are looked at together at least, however large they are.
-FEWEST_AT_ONCE = 8
+# Those of a position and their neighbours, on both sides.
+_BATCHES_A_POSITION = 4
 
 Observe = Callable[[Position, Question, Answer], None]
 """Told each question that a position asks, with its answer, in the order of its conversation."""
@@ -44,7 +44,7 @@ class Partition:
 
     The highest one goes first: the pair that it finds predicts the others, which then need no
     time lookup. Their source batches are read meanwhile. They follow from the top down, as many
-    at once as may have their records held (`share`).
+    at once as may have their records held (`share`, which may change on the way).
     """
 
     def __init__(
@@ -53,10 +53,9 @@ class Partition:
         work: PartitionWork,
         usable: PartitionMemory | None,
         observe: Observe | None,
-        share: int,
     ) -> None:
         self.work = work
-        self._share = share
+        self.share = 0
         self.recalled: Mapping[int, Translation] = {}
         self._usable = usable
         self._observe = observe
@@ -89,8 +88,6 @@ class Partition:
             else:
                 self._go_on_with_the_next()
             self._go_on_where_covered()
-        if not self._open and self._evidence.known > self._share:
-            self._evidence.forget_records()
         asked: set[Question] = set()
         wanted: dict[Side, set[int]] = {Side.SOURCE: self._ahead(), Side.TARGET: set()}
         for one in self._open:
@@ -103,6 +100,13 @@ class Partition:
         for side, offsets in wanted.items():
             asked |= self._reads[side].choose(side, self._evidence.view(side).partition, offsets)
         return asked
+
+    @property
+    def records_at_once(self) -> int | None:
+        """About how many records a single position has to have held; None while nothing was
+        read that tells."""
+        sizes = [reads.batch_offsets for reads in self._reads.values() if reads.has_read]
+        return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
     def _ahead(self) -> set[int]:
         """Source offsets of the positions that wait, to be read for them already."""
@@ -164,7 +168,9 @@ class Partition:
     def _next(self) -> Sequence[int]:
         """The highest of those that wait, as many as may have their batches held on both sides."""
         batch = self._reads[Side.SOURCE].batch_offsets
-        batches_left = max(FEWEST_AT_ONCE, self._share // (2 * batch))
+        # Its images may lie in a longer batch, and a batch is read ahead meanwhile.
+        images = max(batch, self._reads[Side.TARGET].batch_offsets)
+        batches_left = max(1, self.share // (2 * batch + images))
         first, lowest = len(self._held), None
         while first > 0:
             offset = self._held[first - 1]
@@ -178,7 +184,7 @@ class Partition:
 
     def _go_on_with_the_next(self) -> None:
         following = self._next()
-        if self._evidence.known > self._share:
+        if self._evidence.known > self.share // 2:
             # What was read ahead for them stays.
             self._evidence.forget_records(following[-1] + self._reads[Side.SOURCE].batch_offsets)
         self._held = self._held[: len(self._held) - len(following)]

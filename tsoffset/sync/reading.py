@@ -32,6 +32,11 @@ class SideReads:
         self._asked: dict[int, Question] = {}
 
     @property
+    def has_read(self) -> bool:
+        """True once a batch was read."""
+        return self._sizes.known
+
+    @property
     def batch_offsets(self) -> int:
         """Offsets in a batch, on average; as long as none was read, a guess."""
         return self._sizes.offsets if self._sizes.known else _USUAL_BATCH

@@ -6,6 +6,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import structlog
 
@@ -33,9 +34,10 @@ from tsoffset.sync.work import Cost, PartitionWork, TranslatedWork
 log = structlog.get_logger(__name__)
 
 # A worker holds about so many records at once, a few hundred bytes each, and looks at so many
-# partitions at once.
+# partitions at once: at few as long as it has not seen how large batches are.
 RECORDS_HELD = 500_000
 PARTITIONS_AT_ONCE = 250
+_AT_FIRST = 32
 
 
 def translate_partitions(
@@ -53,12 +55,11 @@ def translate_partitions(
     own conversations only. `observe` listens to all of them.
     """
     run = _Run(flow, source, target)
-    for some in _at_once(work):
-        share = RECORDS_HELD // len(some)
-        parts = [Partition(flow, part, None, observe, share) for part in some]
-        run.converse(parts)
-        for part in parts:
-            yield from part.positions()
+    positions: dict[TopicPartition, list[TranslatedPosition]] = {}
+    for part in run.converse(Partition(flow, one, None, observe) for one in work):
+        positions[part.work.source] = list(part.positions())
+    for one in work:
+        yield from positions[one.source]
 
 
 def translate_remembering(
@@ -71,27 +72,21 @@ def translate_remembering(
     """
     identities = Identities.of(source, target, work)
     run = _Run(flow, source, target)
-    positions: list[TranslatedPosition] = []
-    kept: list[PartitionMemory] = []
-    for some in _at_once(work):
-        share = RECORDS_HELD // len(some)
-        blanks = [identities.blank(part) for part in some]
-        parts = [
-            Partition(flow, part, _usable(part, blank), None, share)
-            for part, blank in zip(some, blanks, strict=True)
-        ]
-        run.converse(parts)
-        for part, blank in zip(parts, blanks, strict=True):
-            positions += part.positions()
-            memory = part.left_to_the_next(blank)
-            if memory is not None:
-                kept.append(memory)
-    return TranslatedWork(tuple(positions), tuple(kept), run.cost)
-
-
-def _at_once(work: Sequence[PartitionWork]) -> Iterator[Sequence[PartitionWork]]:
-    for start in range(0, len(work), PARTITIONS_AT_ONCE):
-        yield work[start : start + PARTITIONS_AT_ONCE]
+    blanks = {one.source: identities.blank(one) for one in work}
+    positions: dict[TopicPartition, list[TranslatedPosition]] = {}
+    kept: dict[TopicPartition, PartitionMemory] = {}
+    parts = (Partition(flow, one, _usable(one, blanks[one.source]), None) for one in work)
+    for part in run.converse(parts):
+        place = part.work.source
+        positions[place] = list(part.positions())
+        memory = part.left_to_the_next(blanks[place])
+        if memory is not None:
+            kept[place] = memory
+    return TranslatedWork(
+        tuple(position for one in work for position in positions[one.source]),
+        tuple(kept[one.source] for one in work if one.source in kept),
+        run.cost,
+    )
 
 
 def _usable(part: PartitionWork, blank: PartitionMemory | None) -> PartitionMemory | None:
@@ -111,21 +106,51 @@ class _Run:
             Side.TARGET: (target, Isolation.READ_COMMITTED),
         }
         self.cost = Cost()
+        # Of the partitions that are through: how many, and what a position of theirs took.
+        self._through = self._took = 0
 
-    def converse(self, parts: Sequence[Partition]) -> None:
-        """Let all of them ask until nobody does."""
+    def converse(self, parts: Iterator[Partition]) -> Iterator[Partition]:
+        """Let all of them ask until nobody does, as many at once as may have their records held;
+        yields each that is through, and holds it no longer."""
+        under_way: list[Partition] = []
         rounds = 0
-        while asked := [(part, questions) for part in parts if (questions := part.questions())]:
+        while True:
+            under_way += islice(parts, max(0, self._places(under_way) - len(under_way)))
+            if not under_way:
+                break
+            asked: list[tuple[Partition, set[Question]]] = []
+            for part in under_way:
+                part.share = RECORDS_HELD // len(under_way)
+                if questions := part.questions():
+                    asked.append((part, questions))
+                else:
+                    self._note(part)
+                    yield part
+            under_way = [part for part, _ in asked]
+            if not asked:
+                continue
             rounds += 1
             answers = self._ask({question for _, questions in asked for question in questions})
             for part, questions in asked:
                 part.take({question: answers[question] for question in questions})
-        self.cost += Cost(
-            positions=sum(len(part.work.offsets) for part in parts),
-            recalled=sum(len(part.recalled) for part in parts),
-            rounds=rounds,
-        )
+            # What was read is taken in, and no more of it is to be held than that.
+            del part, asked, answers
+        self.cost += Cost(rounds=rounds)
         log.debug("partitions_translated", flow=self._flow, rounds=rounds)
+
+    def _places(self, under_way: Sequence[Partition]) -> int:
+        """How many partitions may be under way at once."""
+        told = [took for part in under_way if (took := part.records_at_once) is not None]
+        seen = self._through + len(told)
+        if not seen:
+            return _AT_FIRST
+        each = max(1, (self._took + sum(told)) // seen)
+        return min(PARTITIONS_AT_ONCE, max(1, RECORDS_HELD // each))
+
+    def _note(self, part: Partition) -> None:
+        self._through += 1
+        self._took += part.records_at_once or 0
+        self.cost += Cost(positions=len(part.work.offsets), recalled=len(part.recalled))
 
     def _ask(self, questions: Iterable[Question]) -> dict[Question, Answer]:
         """Put the questions of one round, equal ones once, in one batch per side and kind."""
