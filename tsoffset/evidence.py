@@ -247,11 +247,11 @@ class Evidence:
         self.pairs.add(pair)
         self._news += 1
 
-    def forget_records(self, above: int = 0) -> None:
-        """Let go of all records, to bound what is held, but for those of the source in batches
-        that end at or below an offset; proven pairs stay."""
-        self.target.forget()
-        left = self.source.forget(above)
+    def forget_records(self, above: int) -> None:
+        """Let go of all records, to bound what is held, but for those in batches that begin at
+        or below a source offset, or its image; proven pairs stay."""
+        pair = self.pairs.above(above)
+        left = [*self.source.forget(above), *self.target.forget(pair.target_offset if pair else -1)]
         self._copies = Copies(self.source, self.target)
         self._copies.note(left)
         self.runs.clear()

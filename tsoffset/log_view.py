@@ -163,13 +163,13 @@ class LogView:
                     known = by_key[key] = Sharing(known)
                 known.add(offset)
 
-    def forget(self, above: int = -1) -> Sequence[Key]:
-        """Let go of the records, except in stretches that end at or below `above`; what is known
+    def forget(self, above: int) -> Sequence[Key]:
+        """Let go of the records, except in stretches that begin at or below `above`; what is known
         of the log as a whole stays. Returns the keys of what is left."""
         kept = [
             stretch
             for start, stretch in zip(self._stretch_starts, self._stretches, strict=True)
-            if start == stretch.start and stretch.end <= above
+            if start == stretch.start and start <= above
         ]
         self._forget()
         return [key for stretch in kept for key in self.add(stretch)]

@@ -186,7 +186,7 @@ class Partition:
         following = self._next()
         if self._evidence.known > self.share // 2:
             # What was read ahead for them stays.
-            self._evidence.forget_records(following[-1] + self._reads[Side.SOURCE].batch_offsets)
+            self._evidence.forget_records(following[-1])
         self._held = self._held[: len(self._held) - len(following)]
         self._talk_of(following)
 
