@@ -163,22 +163,20 @@ def limit(result: Result) -> str:
         (
             str(one["batch"]),
             *(
-                number(one["our_processor_us"][name]["median"])
+                "{ours:.3g} + {broker:.3g}".format(**one["processor_us"][name])
+                + (f": {number(shares[name])}" if name in shares else "")
                 for name in ("raw_fetch", "stretch", "record", "all", "raw_lookup", "lookup")
             ),
         )
         for one in result["logs"]
+        for shares in (one["share_of_processor"],)
     ]
-    busy_head = (
-        *("records a batch", "raw fetch", "read", "and its record found"),
-        *("and all records decoded", "raw lookup", "time lookup"),
-    )
     return "\n\n".join(
         (
             taken(result),
             table(head, rows),
-            "Processor time of this side, microseconds each:",
-            table(busy_head, busy),
+            "Processor time, microseconds each, of the client + the broker; raw's sum over it:",
+            table((head[0], "raw fetch", *head[2:5], "raw lookup", head[6]), busy),
         )
     )
 

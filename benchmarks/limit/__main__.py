@@ -3,24 +3,31 @@
 Raw: requests encoded beforehand, answers counted and thrown away. Ours, through the adapter:
 `stretch` is each place read; `record` the record found there, too, which is what a position
 asks for; `all` every record of each batch decoded; `lookup` a time looked up in a partition,
-eight of these a request as raw. `--profile` writes a profile of ours for each log instead.
+eight of these a request as raw. `share` is raw's time over ours in the same turn;
+`share_of_processor` the same for the processor time of client and broker together, which other
+work on the machine changes little; `ratios` its inverse. `--profile` writes profiles of ours
+instead.
 """
 
 import argparse
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.limit.logs import Log, write_logs
 from benchmarks.limit.profiling import profiled
-from benchmarks.limit.raw import exchange, fetch_frames, lookup_frames
-from benchmarks.measures import in_turns, ratio_spread, rounded, spread
+from benchmarks.limit.raw import connected, exchange, fetch_frames, lookup_frames
+from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.embedded import EmbeddedBroker
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import Isolation, ReadFrom, Stretch
 from tsoffset.settings import ClusterSettings
 
+# Short turns, and many: other work on the machine comes and goes within seconds.
+_TURNS = 5
 UNCOMMITTED = Isolation.READ_UNCOMMITTED
 # What is held against which raw work.
 OURS = {"stretch": "raw_fetch", "record": "raw_fetch", "all": "raw_fetch", "lookup": "raw_lookup"}
@@ -29,7 +36,9 @@ OURS = {"stretch": "raw_fetch", "record": "raw_fetch", "all": "raw_fetch", "look
 def main(arguments: list[str] | None = None) -> None:
     parser = options("limit", __doc__)
     parser.add_argument("--batches", type=int, nargs="+", default=None, metavar="RECORDS")
-    parser.add_argument("--places", type=int, default=None, help="(default: 4000, quick 1000)")
+    parser.add_argument(
+        "--places", type=int, default=None, help="in one turn (default: 800, quick 400)"
+    )
     parser.add_argument("--seed", type=int, default=1292)
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="profile ours instead")
     chosen = parser.parse_args(arguments)
@@ -42,8 +51,13 @@ def main(arguments: list[str] | None = None) -> None:
 def _measure(chosen: argparse.Namespace) -> Result:
     with EmbeddedBroker(name="limit") as broker:
         logs = _logs(broker, chosen)
-        with KafkaCluster(ClusterSettings("A", (broker.bootstrap,))) as cluster:
-            found = [_compare(cluster, broker.bootstrap, log, chosen.runs) for log in logs]
+        with (
+            KafkaCluster(ClusterSettings("A", (broker.bootstrap,))) as cluster,
+            connected(broker.bootstrap) as raw,
+        ):
+            turns = _TURNS * chosen.runs
+            assert broker.pid is not None
+            found = [_compare(cluster, raw, broker.pid, log, turns) for log in logs]
     return {
         "logs": found,
         "ratios": {
@@ -71,50 +85,73 @@ def _profile(chosen: argparse.Namespace) -> None:
 
 def _logs(broker: EmbeddedBroker, chosen: argparse.Namespace) -> list[Log]:
     batches = chosen.batches or ([10] if chosen.quick else [1, 10, 100])
-    places = chosen.places or (1_000 if chosen.quick else 4_000)
+    places = chosen.places or (400 if chosen.quick else 800)
     return write_logs(broker.bootstrap, batches, places, chosen.seed)
 
 
-def _compare(cluster: KafkaCluster, bootstrap: str, log: Log, runs: int) -> Result:
-    host, _, port = bootstrap.rpartition(":")
+def _compare(
+    cluster: KafkaCluster, raw: socket.socket, broker_pid: int, log: Log, turns: int
+) -> Result:
     fetches, lookups = fetch_frames(log.reads), lookup_frames(log.lookups)
     works: dict[str, Callable[[], object]] = {
-        "raw_fetch": lambda: exchange(host, int(port), fetches),
+        "raw_fetch": lambda: exchange(raw, fetches),
         "stretch": lambda: cluster.read(log.reads, UNCOMMITTED),
         "record": lambda: _found(cluster, log.reads),
         "all": lambda: _all_records(cluster, log.reads),
-        "raw_lookup": lambda: exchange(host, int(port), lookups),
+        "raw_lookup": lambda: exchange(raw, lookups),
         "lookup": lambda: cluster.first_at_times(log.times, UNCOMMITTED),
     }
     counts = {name: len(log.times if "lookup" in name else log.reads) for name in works}
-    timed = {name: _timed(work) for name, work in works.items()}
+    timed = {name: _timed(work, broker_pid) for name, work in works.items()}
     in_turns(timed, 1)  # warms up
-    taken = in_turns(timed, runs)
-    seconds = {name: [wall for wall, _ in runs] for name, runs in taken.items()}
+    taken = in_turns(timed, turns)
+    seconds = {name: [turn.seconds for turn in of] for name, of in taken.items()}
+    # A process' time is counted in hundredths of a second, so of all turns together.
+    processor_us = {
+        name: {
+            "ours": rounded(sum(turn.ours for turn in of) / len(of) / counts[name] * 1e6),
+            "broker": rounded(sum(turn.broker for turn in of) / len(of) / counts[name] * 1e6),
+        }
+        for name, of in taken.items()
+    }
+    both_us = {name: sum(sides.values()) for name, sides in processor_us.items()}
     result = {
         "batch": log.batch,
         "places": len(log.reads),
         "a_second": {
             name: spread(rounded(counts[name] / one) for one in of) for name, of in seconds.items()
         },
-        "our_processor_us": {
-            name: spread(rounded(busy / counts[name] * 1e6) for _, busy in runs)
-            for name, runs in taken.items()
+        "share": {
+            name: ratio_spread(seconds[limit], seconds[name]) for name, limit in OURS.items()
         },
-        "share": {name: ratio_spread(seconds[raw], seconds[name]) for name, raw in OURS.items()},
-        "ratios": {name: ratio_spread(seconds[name], seconds[raw]) for name, raw in OURS.items()},
+        "processor_us": processor_us,
+        "share_of_processor": {
+            name: rounded(both_us[limit] / both_us[name]) for name, limit in OURS.items()
+        },
+        "ratios": {name: rounded(both_us[name] / both_us[limit]) for name, limit in OURS.items()},
     }
-    shown(f"batches of {log.batch}", _medians(result["share"]))
+    shown(f"batches of {log.batch}, share of the time", _medians(result["share"]))
+    shown(f"batches of {log.batch}, share of the processor", result["share_of_processor"])
     return result
 
 
-def _timed(work: Callable[[], object]) -> Callable[[], tuple[float, float]]:
-    """Seconds that pass, and seconds of our own processor time in them."""
+class _Turn(NamedTuple):
+    """Seconds that passed, and those in which a processor worked for us and for the broker."""
 
-    def timed() -> tuple[float, float]:
-        began, worked = time.perf_counter(), time.process_time()
+    seconds: float
+    ours: float
+    broker: float
+
+
+def _timed(work: Callable[[], object], broker_pid: int) -> Callable[[], _Turn]:
+    def timed() -> _Turn:
+        theirs, ours, began = cpu_seconds(broker_pid), time.process_time(), time.perf_counter()
         work()
-        return time.perf_counter() - began, time.process_time() - worked
+        return _Turn(
+            time.perf_counter() - began,
+            time.process_time() - ours,
+            cpu_seconds(broker_pid) - theirs,
+        )
 
     return timed
 

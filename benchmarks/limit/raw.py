@@ -59,24 +59,30 @@ def lookup_frames(layers: Sequence[Sequence[FirstAtTime]]) -> list[bytes]:
     return frames
 
 
-def exchange(host: str, port: int, frames: Sequence[bytes], window: int = WINDOW) -> int:
+def connected(bootstrap: str) -> socket.socket:
+    """A connection to the broker, as plain as can be."""
+    host, _, port = bootstrap.rpartition(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def exchange(connection: socket.socket, frames: Sequence[bytes], window: int = WINDOW) -> int:
     """Send all frames, `window` of them under way at once; the bytes of all answers."""
-    with socket.create_connection((host, port)) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sent = min(window, len(frames))
-        connection.sendall(b"".join(frames[:sent]))
-        received, answered, left_over = 0, 0, b""
-        while answered < len(frames):
-            some = connection.recv(_RECEIVE_BYTES)
-            if not some:
-                raise ConnectionError("the broker ended the connection")
-            received += len(some)
-            whole, left_over = _whole_frames(left_over + some)
-            answered += whole
-            more = frames[sent : sent + whole]
-            if more:
-                sent += len(more)
-                connection.sendall(b"".join(more))
+    sent = min(window, len(frames))
+    connection.sendall(b"".join(frames[:sent]))
+    received, answered, left_over = 0, 0, b""
+    while answered < len(frames):
+        some = connection.recv(_RECEIVE_BYTES)
+        if not some:
+            raise ConnectionError("the broker ended the connection")
+        received += len(some)
+        whole, left_over = _whole_frames(left_over + some)
+        answered += whole
+        more = frames[sent : sent + whole]
+        if more:
+            sent += len(more)
+            connection.sendall(b"".join(more))
     return received
 
 
