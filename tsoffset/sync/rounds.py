@@ -6,6 +6,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import islice
 
 import structlog
@@ -112,6 +113,10 @@ class _Run:
     def converse(self, parts: Iterator[Partition]) -> Iterator[Partition]:
         """Let all of them ask until nobody does, as many at once as may have their records held;
         yields each that is through, and holds it no longer."""
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            yield from self._converse(parts, beside)
+
+    def _converse(self, parts: Iterator[Partition], beside: Executor) -> Iterator[Partition]:
         under_way: list[Partition] = []
         rounds = 0
         while True:
@@ -130,11 +135,12 @@ class _Run:
             if not asked:
                 continue
             rounds += 1
-            answers = self._ask({question for _, questions in asked for question in questions})
+            questions_of_all = {question for _, questions in asked for question in questions}
+            answers = self._ask(questions_of_all, beside)
             for part, questions in asked:
                 part.take({question: answers[question] for question in questions})
             # What was read is taken in, and no more of it is to be held than that.
-            del part, asked, answers
+            del part, asked, answers, questions_of_all
         self.cost += Cost(rounds=rounds)
         log.debug("partitions_translated", flow=self._flow, rounds=rounds)
 
@@ -152,14 +158,29 @@ class _Run:
         self._took += part.records_at_once or 0
         self.cost += Cost(positions=len(part.work.offsets), recalled=len(part.recalled))
 
-    def _ask(self, questions: Iterable[Question]) -> dict[Question, Answer]:
-        """Put the questions of one round, equal ones once, in one batch per side and kind."""
-        answers: dict[Question, Answer] = {}
-        batches: defaultdict[tuple[Side, type, bool], list[Question]] = defaultdict(list)
+    def _ask(self, questions: Iterable[Question], beside: Executor) -> dict[Question, Answer]:
+        """Put the questions of one round, equal ones once, in one batch per side and kind; to both
+        sides at once."""
+        batches: dict[Side, defaultdict[tuple[type, bool], list[Question]]] = {}
         for question in questions:
             itself = isinstance(question.what, RangeOf) and question.what.log_itself
-            batches[question.side, type(question.what), itself].append(question)
-        for (side, kind, itself), batch in batches.items():
+            of_side = batches.setdefault(question.side, defaultdict(list))
+            of_side[type(question.what), itself].append(question)
+        *others, last = batches
+        asked = [beside.submit(self._ask_side, side, batches[side]) for side in others]
+        answers, cost = self._ask_side(last, batches[last])
+        for found, its_cost in (future.result() for future in asked):
+            answers.update(found)
+            cost += its_cost
+        self.cost += cost
+        return answers
+
+    def _ask_side(
+        self, side: Side, batches: Mapping[tuple[type, bool], Sequence[Question]]
+    ) -> tuple[dict[Question, Answer], Cost]:
+        answers: dict[Question, Answer] = {}
+        cost = Cost()
+        for (kind, itself), batch in batches.items():
             cluster, isolation = self._sides[side]
             if itself:
                 isolation = Isolation.READ_UNCOMMITTED
@@ -169,8 +190,8 @@ class _Run:
                 failed: Answer = Failed(FailureKind.UNREACHABLE, str(error))
                 found = dict.fromkeys(batch, failed)
             answers.update(found)
-            self.cost += _cost(side, kind, found)
-        return answers
+            cost += _cost(side, kind, found)
+        return answers, cost
 
 
 def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:
