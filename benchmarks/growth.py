@@ -6,6 +6,9 @@ Three series, each with nothing remembered and once more remembering all:
 - groups: more and more groups on real brokers that have all read the same things;
 - dataflow: an estate of up to 65,000 groups and 2,500 partitions with clusters that make up
   their answers: what the driver and Spark take of the time, and of memory.
+
+A quarter of an hour on two quiet cores; so no size is run more than three times, and of the
+dataflow none more than twice.
 """
 
 import argparse
@@ -39,9 +42,13 @@ POSITIONS = (1_000, 10_000, 30_000, 100_000)
 GROUPS = (100, 1_000, 10_000)
 DATAFLOW = (6_500, 20_000, 65_000)
 SERIES = ("positions", "groups", "dataflow")
+MOST_RUNS = {"positions": 3, "groups": 3, "dataflow": 2}
 # 10 partitions for each group; 26 groups for each partition.
 _EACH = 10
 _GROUPS_A_PARTITION = 26
+# Groups that are there in every size; and rows that no single task is given.
+_FEW = "group-00000.|of-[0-9]+-0000."
+_MANY_ROWS = 1_000_000
 _SPREAD = (
     *("seconds", "driver_cpu", "java_cpu", "worker_cpu", "cpu_seconds"),
     *("driver_mb", "worker_mb"),
@@ -50,7 +57,9 @@ _SPREAD = (
 
 def main(arguments: list[str] | None = None) -> None:
     parser = options("growth", __doc__)
-    parser.add_argument("--series", nargs="+", choices=SERIES, default=list(SERIES))
+    parser.add_argument(
+        "--series", nargs="+", choices=SERIES, default=None, help="(default: all, quick no groups)"
+    )
     parser.add_argument("--positions", nargs="+", type=int, default=None)
     parser.add_argument("--groups", nargs="+", type=int, default=None)
     parser.add_argument("--dataflow", nargs="+", type=int, default=None, help="groups")
@@ -59,13 +68,16 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _measure(chosen: argparse.Namespace) -> Result:
     quick = chosen.quick
+    series = chosen.series or (("positions", "dataflow") if quick else SERIES)
     sizes = {
-        "positions": chosen.positions or ((500, 2_000, 8_000) if quick else POSITIONS),
-        "groups": chosen.groups or ((100, 400, 1_600) if quick else GROUPS),
-        "dataflow": chosen.dataflow or ((650, 2_600, 6_500) if quick else DATAFLOW),
+        "positions": chosen.positions or ((500, 8_000) if quick else POSITIONS),
+        "groups": chosen.groups or ((100, 1_600) if quick else GROUPS),
+        "dataflow": chosen.dataflow or ((650, 6_500) if quick else DATAFLOW),
     }
     measures = {"positions": _positions, "groups": _groups, "dataflow": _dataflow}
-    found = {name: measures[name](sizes[name], chosen.runs) for name in chosen.series}
+    found = {
+        name: measures[name](sizes[name], min(chosen.runs, MOST_RUNS[name])) for name in series
+    }
     exponents = _exponents(found)
     # How long it took is told, but on a shared machine says too little to be guarded.
     guarded = {name: value for name, value in exponents.items() if not name.endswith("_seconds")}
@@ -128,7 +140,7 @@ def _dataflow(sizes: Sequence[int], runs: int) -> list[Result]:
         for groups in sizes:
             each = Sizes(groups, groups // _GROUPS_A_PARTITION, _EACH, settled=False)
             works[str(groups)] = partial(_generated, Path(folder), each)
-        return _sizes(works, min(runs, 3))
+        return _sizes(works, runs)
 
 
 def _generated(folder: Path, sizes: Sizes) -> Result:
@@ -150,8 +162,10 @@ def _twice(
 ) -> Result:
     """A cycle that remembers nothing and one that remembers all, in a session of their own."""
     with session() as spark:
-        # Brings up the workers.
-        cycle(spark, configuration, groups="group-00000.|of-[0-9]+-0000.", **how)
+        # Brings up the workers, and both ways of a cycle: in one task, and in several.
+        for rows in (1, _MANY_ROWS):
+            few = FlowMemory(rows=rows)
+            cycle(spark, configuration, groups=_FEW, memory=few, **how)
         memory = FlowMemory()
         found: Result = {}
         for name, flow in (("cold", configuration), ("warm", then or configuration)):

@@ -1,68 +1,66 @@
 """`python -m benchmarks.memory`: what processes hold at most, over more and larger batches.
 
-Cycles over 500 and 2,000 positions, each in a batch of 1 MB of its own, and over 100,000
-positions in small ones; each in a fresh Spark session. What was read must leave no trace.
+Cycles over few and many positions, each in a batch of 1 MB of its own: once a batch has ten
+large records, once thousands of small ones, of which only so many may be held. Then 100,000
+positions in batches of 100 records. Each in a fresh Spark session; what was read must leave
+no trace.
 """
 
 import argparse
 import tempfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from benchmarks import filling
 from benchmarks.cycles import cycle, forget_peaks, peaks_mb, session
-from benchmarks.estates import TOPIC, Log, exact_rows, flow_file, settings, two_brokers
+from benchmarks.estates import TOPIC, Commits, Log, exact_rows, flow_file, settings, two_brokers
 from benchmarks.filling import Batches
 from benchmarks.measures import in_turns, ratio_spread, rounded, spread
 from benchmarks.results import Result, options, run, shown
 from tsoffset.config import Configuration
 from tsoffset.model import TopicPartition
 
-BATCHES = {"few": 500, "many": 2_000}
-QUICK = {"few": 50, "many": 200}
-LARGE = Batches(10, 100_000)
+# Positions in batches of large records, and in batches of many.
+LARGE, MANY = Batches(10, 100_000), Batches(9_000, 100)
+SIZES = {"few": 500, "many": 2_000, "few_of_many": 250, "many_of_many": 1_000}
+QUICK = {"few": 50, "many": 200, "few_of_many": 50, "many_of_many": 200}
+SMALL = 100_000
 PARTITIONS = 10
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = options("memory", __doc__)
-    parser.add_argument("--small", type=int, default=None, help="positions in small batches")
+    help = f"positions in small batches (default: {SMALL}, quick none)"
+    parser.add_argument("--small", type=int, default=None, help=help)
     run("memory", parser, _measure, arguments)
 
 
 def _measure(chosen: argparse.Namespace) -> Result:
-    batches = QUICK if chosen.quick else BATCHES
-    small = chosen.small or (10_000 if chosen.quick else 100_000)
+    sizes = QUICK if chosen.quick else SIZES
+    small = chosen.small if chosen.small is not None else 0 if chosen.quick else SMALL
     with (
         tempfile.TemporaryDirectory(prefix="tsoffset-memory-") as folder,
         two_brokers(Path(folder)) as (source, target),
     ):
         ends = (source.bootstrap, target.bootstrap)
-        large = Log(
-            PARTITIONS, max(batches.values()) // PARTITIONS * LARGE.records, 0, LARGE, LARGE
-        )
-        large.write(*ends, f"{TOPIC}-large")
-        each = small // PARTITIONS
-        Log(PARTITIONS, 10 * each).write(*ends, f"{TOPIC}-small")
         commits = {
-            f"{name}-{number:04}": {
-                TopicPartition(f"{TOPIC}-large", partition): LARGE.records * number + 3
-                for partition in range(PARTITIONS)
-            }
-            for name, count in batches.items()
-            for number in range(count // PARTITIONS)
+            **_one_a_batch(ends, "large", LARGE, {name: sizes[name] for name in ("few", "many")}),
+            **_one_a_batch(
+                ends,
+                "many",
+                MANY,
+                {name: sizes[name] for name in ("few_of_many", "many_of_many")},
+            ),
         }
-        commits |= {
-            f"small-{number:05}": {
-                TopicPartition(f"{TOPIC}-small", partition): 10 * number
-                for partition in range(PARTITIONS)
-            }
-            for number in range(each)
-        }
+        names = list(sizes)
+        if small:
+            commits |= _small(ends, small)
+            names.append("small")
         filling.commit(settings("A", source.bootstrap), commits)
         configuration = flow_file(Path(folder), *ends)
-        works = {name: partial(_fresh, configuration, f"{name}-.*") for name in (*batches, "small")}
-        found = in_turns(works, min(chosen.runs, 3))
+        works = {name: partial(_fresh, configuration, f"{name}-[0-9]+") for name in names}
+        found = in_turns(works, min(chosen.runs, 2))
     return {
         "estates": {
             name: {
@@ -75,10 +73,46 @@ def _measure(chosen: argparse.Namespace) -> Result:
             for name, all_runs in found.items()
         },
         "ratios": {
-            "worker_many_over_few": ratio_spread(
-                *([one["worker_mb"] for one in found[name]] for name in ("many", "few"))
-            ),
+            f"{process}_{name}": ratio_spread(
+                *([one[f"{process}_mb"] for one in found[each]] for each in estates)
+            )
+            for process in ("worker", "driver")
+            for name, estates in (
+                ("many_over_few", ("many", "few")),
+                ("many_over_few_of_many", ("many_of_many", "few_of_many")),
+            )
         },
+    }
+
+
+def _one_a_batch(
+    ends: tuple[str, str], kind: str, batches: Batches, sizes: Mapping[str, int]
+) -> Commits:
+    """A topic of batches of a megabyte, and for each size groups of which each stands in a batch
+    of its own on every partition."""
+    count = max(sizes.values()) // PARTITIONS
+    topic = f"{TOPIC}-{kind}"
+    Log(PARTITIONS, count * batches.records, 0, batches, batches).write(*ends, topic)
+    return {
+        f"{name}-{number:04}": {
+            TopicPartition(topic, partition): batches.records * number + 3
+            for partition in range(PARTITIONS)
+        }
+        for name, size in sizes.items()
+        for number in range(size // PARTITIONS)
+    }
+
+
+def _small(ends: tuple[str, str], positions: int) -> Commits:
+    """Ten records between positions, none in the same place."""
+    each = positions // PARTITIONS
+    topic = f"{TOPIC}-small"
+    Log(PARTITIONS, 10 * each).write(*ends, topic)
+    return {
+        f"small-{number:05}": {
+            TopicPartition(topic, partition): 10 * number for partition in range(PARTITIONS)
+        }
+        for number in range(each)
     }
 
 
