@@ -41,7 +41,8 @@ from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config import Configuration
 from tsoffset.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.kafka import KafkaCluster
-from tsoffset.model import FirstAtTime, Isolation, ReadFrom, Stretch, TopicPartition
+from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
+from tsoffset.records import Stretch
 from tsoffset.spark import CycleResult, FlowMemory
 
 T = TypeVar("T")

@@ -25,13 +25,8 @@ from tsoffset.embedded import EmbeddedBroker
 from tsoffset.embedded.process import JavaProcess
 from tsoffset.kafka import KafkaCluster
 from tsoffset.memory_cluster import Clock, MemoryCluster, Message
-from tsoffset.model import (
-    CommittedOffset,
-    GroupType,
-    OffsetHeader,
-    TimestampType,
-    TopicPartition,
-)
+from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
+from tsoffset.records import OffsetHeader
 from tsoffset.settings import ClusterSettings
 
 # A little ago, so that what a broker stamps itself is always later.

@@ -28,13 +28,12 @@ from tsoffset.model import (
     GroupOffsets,
     Isolation,
     LogRange,
-    RawStretch,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import RawStretch, Stretch
 from tsoffset.settings import ClusterSettings
 
 # The setting that carries the folder to the workers: text that nobody else reads.

@@ -19,13 +19,8 @@ from tsoffset.commands.check import Checked, Finding, Severity, check
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
 from tsoffset.embedded import EmbeddedBroker
 from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
-from tsoffset.model import (
-    CommittedOffset,
-    LogRange,
-    OffsetHeader,
-    TimestampType,
-    TopicPartition,
-)
+from tsoffset.model import CommittedOffset, LogRange, TimestampType, TopicPartition
+from tsoffset.records import OffsetHeader
 from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR

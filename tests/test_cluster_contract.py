@@ -23,15 +23,13 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
-    RawStretch,
     ReadFrom,
-    Record,
-    Stretch,
     TimedOffset,
     TimestampType,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import RawStretch, Record, Stretch
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 BOTH = (UNCOMMITTED, COMMITTED)

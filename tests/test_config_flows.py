@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from tests.configured import resolved, two_clusters
 from tsoffset.config import Format
 from tsoffset.errors import UsageError
-from tsoffset.model import Isolation, OffsetHeader
+from tsoffset.model import Isolation
 from tsoffset.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
     DefaultTopicFilter,
     IdentityReplicationPolicy,
 )
+from tsoffset.records import OffsetHeader
 from tsoffset.settings import TranslationSettings
 
 CLUSTERS = """\

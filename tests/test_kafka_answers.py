@@ -20,9 +20,9 @@ from tsoffset.model import (
     FirstAtTime,
     Isolation,
     ReadFrom,
-    Stretch,
     TopicPartition,
 )
+from tsoffset.records import Stretch
 from tsoffset.settings import ClusterSettings
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]

@@ -15,7 +15,7 @@ from tsoffset.digests import content_digest, header_digests
 from tsoffset.kafka.batch_records import RECORD_BYTES, BatchRecords
 from tsoffset.kafka.records import stretch
 from tsoffset.kafka.settled_records import SettledRecords
-from tsoffset.model import Record, Stretch, UnreadableRecords
+from tsoffset.records import Record, Stretch, UnreadableRecords
 
 CONTENT = st.none() | st.binary(max_size=300)
 SENT = st.lists(

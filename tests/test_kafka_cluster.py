@@ -34,11 +34,11 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import Stretch
 from tsoffset.settings import ClusterSettings
 
 pytestmark = pytest.mark.integration

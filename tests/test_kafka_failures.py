@@ -23,10 +23,10 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
-    Stretch,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import Stretch
 from tsoffset.settings import ClusterSettings
 
 pytestmark = pytest.mark.integration

@@ -14,7 +14,8 @@ from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest, header_digests
 from tsoffset.kafka.records import stretch
-from tsoffset.model import Isolation, Record, Stretch, TimestampType, UnreadableRecords
+from tsoffset.model import Isolation, TimestampType
+from tsoffset.records import Record, Stretch, UnreadableRecords
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED

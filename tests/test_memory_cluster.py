@@ -29,10 +29,10 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TopicPartition,
 )
+from tsoffset.records import Stretch
 
 ORDERS = TopicPartition("orders", 0)
 BROKEN = Failed(FailureKind.TIMEOUT, "made to fail")

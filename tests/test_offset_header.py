@@ -7,7 +7,8 @@ import pytest
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.translating import flow
 from tsoffset.memory_cluster import MemoryCluster, Message
-from tsoffset.model import OffsetHeader, Outcome, Precision, Translated
+from tsoffset.model import Outcome, Precision, Translated
+from tsoffset.records import OffsetHeader
 from tsoffset.settings import TranslationSettings
 from tsoffset.sync import PartitionWork, translate_partitions
 

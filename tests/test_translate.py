@@ -19,15 +19,13 @@ from tsoffset.model import (
     Precision,
     ReadFrom,
     Reason,
-    Record,
     Side,
     Skipped,
-    Stretch,
     TimedOffset,
     TimestampType,
     Translated,
-    UnreadableRecords,
 )
+from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.settings import TranslationSettings
 from tsoffset.sync import PartitionWork, translate_partitions
 from tsoffset.translate import Translation, translate

@@ -24,7 +24,8 @@ from tests.translating import (
     sliced,
     translations,
 )
-from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Stretch, Translated
+from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
+from tsoffset.records import Stretch
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import TranslationSettings
 

@@ -18,12 +18,12 @@ from tsoffset.model import (
     LogRange,
     Outcome,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TopicPartition,
     Translated,
 )
 from tsoffset.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.records import Stretch
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.sync import Observe, PartitionWork, translate_partitions, translate_remembering

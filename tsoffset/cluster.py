@@ -19,13 +19,12 @@ from tsoffset.model import (
     GroupOffsets,
     Isolation,
     LogRange,
-    RawStretch,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import RawStretch, Stretch
 
 
 class Cluster(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Generator
 
 from tsoffset.equals import Equals
 from tsoffset.evidence import Answer, Edge, Pair, Question, Repeat, Search
-from tsoffset.model import Record, Side
+from tsoffset.model import Side
+from tsoffset.records import Record
 from tsoffset.twins import Twins
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET

@@ -7,7 +7,8 @@ from collections.abc import Generator
 
 from tsoffset.evidence import GROWING_READ_BYTES, Answer, Edge, Inquiry, Question, Search
 from tsoffset.log_view import Identity
-from tsoffset.model import Record, Side
+from tsoffset.model import Side
+from tsoffset.records import Record
 
 
 class Equals:

@@ -19,13 +19,11 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
-    Record,
     Side,
-    Stretch,
     TimedOffset,
     TopicPartition,
-    UnreadableRecords,
 )
+from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.settings import TranslationSettings
 
 # A search for the next data record grows its reads; so does a scan.

@@ -12,14 +12,12 @@ from tsoffset.model import (
     Failed,
     FailureKind,
     LogRange,
-    Record,
     Side,
-    Stretch,
     TimedOffset,
     TimestampType,
     TopicPartition,
-    UnreadableRecords,
 )
+from tsoffset.records import Record, Stretch, UnreadableRecords
 
 Identity = tuple[int | bytes | None, ...]
 Key = Identity | int | None

@@ -8,8 +8,9 @@ nearest pairs on both sides of C; and source records further and further before 
 from collections.abc import Generator
 
 from tsoffset.evidence import Answer, Edge, Pair, Question
-from tsoffset.model import Record, Side
+from tsoffset.model import Side
 from tsoffset.pairs import Pairs
+from tsoffset.records import Record
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

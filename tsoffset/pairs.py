@@ -11,7 +11,8 @@ from collections.abc import Generator
 from tsoffset.ends import Ends
 from tsoffset.equals import Equals
 from tsoffset.evidence import Answer, Inquiry, Pair, Question, Repeat
-from tsoffset.model import Record, Side, TimedOffset
+from tsoffset.model import Side, TimedOffset
+from tsoffset.records import Record
 from tsoffset.twins import Twins
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET

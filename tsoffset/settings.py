@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsoffset.errors import UsageError
-from tsoffset.model import Isolation, OffsetHeader
+from tsoffset.model import Isolation
 from tsoffset.policy import GroupFilter, ReplicationPolicy, TopicFilter
+from tsoffset.records import OffsetHeader
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,18 +15,10 @@ from dataclasses import dataclass
 from tsoffset import skips
 from tsoffset.evidence import Answer, Edge, Evidence, Inquiry, Question
 from tsoffset.log_view import Unanswered
-from tsoffset.model import (
-    Isolation,
-    Outcome,
-    Precision,
-    Reason,
-    Record,
-    Side,
-    Skipped,
-    Translated,
-)
+from tsoffset.model import Isolation, Outcome, Precision, Reason, Side, Skipped, Translated
 from tsoffset.nearest import Nearest
 from tsoffset.pairs import Pair, Pairs
+from tsoffset.records import Record
 from tsoffset.walk import LONGEST_WALK, Reached, count, walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET

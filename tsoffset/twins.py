@@ -8,7 +8,8 @@ from collections.abc import Generator, Sequence
 
 from tsoffset.equals import Equals
 from tsoffset.evidence import Answer, Edge, Question, Run
-from tsoffset.model import Record, Side, TimedOffset
+from tsoffset.model import Side, TimedOffset
+from tsoffset.records import Record
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

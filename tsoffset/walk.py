@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tsoffset.evidence import Answer, Edge, Question
-from tsoffset.model import Record, Side
+from tsoffset.model import Side
 from tsoffset.pairs import Pair, Pairs
+from tsoffset.records import Record
 
 # More records than a batch usually holds would be matched for one position.
 LONGEST_WALK = 500

@@ -23,7 +23,8 @@ from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, sp
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.embedded import EmbeddedBroker
 from tsoffset.kafka import KafkaCluster
-from tsoffset.model import Isolation, ReadFrom, Stretch
+from tsoffset.model import Isolation, ReadFrom
+from tsoffset.records import Stretch
 from tsoffset.settings import ClusterSettings
 
 # Short turns, and many: other work on the machine comes and goes within seconds.

@@ -5,7 +5,8 @@ from typing import Any
 from tsoffset import policy
 from tsoffset.config import values
 from tsoffset.config.keys import Key, Use
-from tsoffset.model import Isolation, OffsetHeader
+from tsoffset.model import Isolation
+from tsoffset.records import OffsetHeader
 from tsoffset.settings import ClusterSettings, TranslationSettings
 
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."

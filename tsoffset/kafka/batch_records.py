@@ -23,7 +23,7 @@ from tsoffset.kafka.settled_records import (
     Columns,
     SettledRecords,
 )
-from tsoffset.model import OffsetHeader, Record, UnreadableRecords
+from tsoffset.records import OffsetHeader, Record, UnreadableRecords
 
 # About what a Record with two digests takes, and several times what a settled one does.
 RECORD_BYTES = 256

@@ -24,13 +24,12 @@ from tsoffset.model import (
     GroupOffsets,
     Isolation,
     LogRange,
-    RawStretch,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import RawStretch, Stretch
 from tsoffset.settings import ClusterSettings
 
 # How long `describe` waits for an address or a broker that does not answer.

@@ -4,7 +4,8 @@ from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.memory_records import MemoryRecords
 
 from tsoffset.kafka.records import Aborted, stretch
-from tsoffset.model import Isolation, RawRecord, RawStretch
+from tsoffset.model import Isolation
+from tsoffset.records import RawRecord, RawStretch
 
 
 def raw_stretch(

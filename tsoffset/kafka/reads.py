@@ -27,16 +27,8 @@ from tsoffset.kafka.raw_records import raw_stretch
 from tsoffset.kafka.records import Aborted, stretch
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
-from tsoffset.model import (
-    Failed,
-    Isolation,
-    LogRange,
-    OffsetHeader,
-    RawStretch,
-    ReadFrom,
-    Stretch,
-    TopicPartition,
-)
+from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
+from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
 S = TypeVar("S")
 

@@ -19,13 +19,8 @@ from tsoffset.kafka.settled_records import (
     SettledRecords,
 )
 from tsoffset.kafka.stretch_records import StretchRecords
-from tsoffset.model import (
-    Isolation,
-    OffsetHeader,
-    Stretch,
-    TimestampType,
-    UnreadableRecords,
-)
+from tsoffset.model import Isolation, TimestampType
+from tsoffset.records import OffsetHeader, Stretch, UnreadableRecords
 
 # Base offset, length, leader epoch, magic: in the same places in all formats.
 _PREFIX = struct.Struct(">qiib")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
 from tsoffset.digests import DIGEST_BYTES
-from tsoffset.model import Record
+from tsoffset.records import Record
 
 # Where a null stands in a column of digests.
 NO_DIGEST = bytes(DIGEST_BYTES)

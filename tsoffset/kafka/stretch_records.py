@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from tsoffset.kafka.batch_records import BatchRecords
 from tsoffset.kafka.settled_records import SettledRecords
-from tsoffset.model import LazyRecords, Record
+from tsoffset.records import LazyRecords, Record
 
 
 class StretchRecords(LazyRecords):

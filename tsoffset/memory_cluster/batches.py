@@ -4,13 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.model import (
-    Isolation,
-    OffsetHeader,
-    Record,
-    Stretch,
-    TimestampType,
-)
+from tsoffset.model import Isolation, TimestampType
+from tsoffset.records import OffsetHeader, Record, Stretch
 
 _BATCH_HEADER_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 8

@@ -24,16 +24,14 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
-    OffsetHeader,
     PartitionDescription,
-    RawStretch,
     ReadFrom,
-    Stretch,
     TimedOffset,
     TimestampType,
     TopicDescription,
     TopicPartition,
 )
+from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
 _Answer = TypeVar("_Answer")
 

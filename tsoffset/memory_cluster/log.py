@@ -6,16 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from tsoffset.memory_cluster.batches import NO_TIMESTAMP, Batch, Message
-from tsoffset.model import (
-    Failed,
-    Isolation,
-    OffsetHeader,
-    RawRecord,
-    RawStretch,
-    Stretch,
-    TimedOffset,
-    TimestampType,
-)
+from tsoffset.model import Failed, Isolation, TimedOffset, TimestampType
+from tsoffset.records import OffsetHeader, RawRecord, RawStretch, Stretch
 
 
 @dataclass(slots=True)

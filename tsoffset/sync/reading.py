@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 
 from tsoffset.evidence import Answer, Evidence, Question
-from tsoffset.model import ReadFrom, Side, Stretch, TopicPartition, UnreadableRecords
+from tsoffset.model import ReadFrom, Side, TopicPartition
+from tsoffset.records import Stretch, UnreadableRecords
 
 # Of positions whose batches are unknown, one in so many is asked for first.
 SPARSE = 64

@@ -22,10 +22,10 @@ from tsoffset.model import (
     LogRange,
     ReadFrom,
     Side,
-    Stretch,
     TopicPartition,
 )
 from tsoffset.plan import TranslatedPosition
+from tsoffset.records import Stretch
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import FlowSettings
 from tsoffset.sync.partitions import Observe, Partition

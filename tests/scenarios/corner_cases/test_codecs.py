@@ -7,7 +7,8 @@ from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_
 from tests.scenarios.corner_cases.corners import LARGE_BATCHES, Corners
 from tests.scenarios.corner_cases.holdings import MEGABYTE, megabytes
 from tsoffset.kafka import KafkaCluster
-from tsoffset.model import Isolation, ReadFrom, Stretch, TopicPartition
+from tsoffset.model import Isolation, ReadFrom, TopicPartition
+from tsoffset.records import Stretch
 
 pytestmark = pytest.mark.integration
 

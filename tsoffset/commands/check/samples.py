@@ -18,11 +18,10 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
-    Record,
-    Stretch,
     TimestampType,
     TopicPartition,
 )
+from tsoffset.records import Record, Stretch
 
 MOST_TOPICS = 100
 _PARTITIONS = 2

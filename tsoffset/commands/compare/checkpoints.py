@@ -10,14 +10,8 @@ from tsoffset.commands.compare.checkpoint import (
     decode_key,
     decode_value,
 )
-from tsoffset.model import (
-    Failed,
-    Isolation,
-    LogRange,
-    RawRecord,
-    ReadFrom,
-    TopicPartition,
-)
+from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
+from tsoffset.records import RawRecord
 
 _BYTES_PER_READ = 1_000_000
 

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
-from tsoffset.model import Failed, Isolation, ReadFrom, Record, TopicPartition
+from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
+from tsoffset.records import Record
 
 _MOST_SPANS = 100
 _BYTES_PER_READ = 250_000

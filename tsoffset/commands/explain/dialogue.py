@@ -5,17 +5,9 @@ from typing import Any
 from tsoffset.commands.explain.statements import Ask, Asked, Form, Opening, Told
 from tsoffset.evidence import Answer, Question, RangeOf
 from tsoffset.log_view import LogView
-from tsoffset.model import (
-    Failed,
-    FirstAtTime,
-    LogRange,
-    ReadFrom,
-    Record,
-    Side,
-    Stretch,
-    TimedOffset,
-)
+from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset
 from tsoffset.plan import SourceCommit
+from tsoffset.records import Record, Stretch
 from tsoffset.settings import FlowSettings
 
 MATCHED = ("timestamp", "key", "value")

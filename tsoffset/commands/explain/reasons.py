@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.statements import Basis, Conclusion, EqualRecords, Role
-from tsoffset.model import Failed, Precision, Record, Row, Side, Skipped, Translated
+from tsoffset.model import Failed, Precision, Row, Side, Skipped, Translated
 from tsoffset.output import counted
 from tsoffset.plan import TranslatedPosition
+from tsoffset.records import Record
 
 
 @dataclass(frozen=True, slots=True)
