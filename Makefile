@@ -41,7 +41,7 @@ test: $(READY) ## all tests, on real brokers too (Java 17)
 	$(BIN)/python -m pytest -m "not long"
 
 test-fast: $(READY) ## the tests that need no Java
-	$(BIN)/python -m pytest -m "not integration and not spark and not long"
+	$(BIN)/python -m pytest -m "not integration and not spark and not thorough and not long"
 
 test-long: $(READY) ## everything, the long ones and ten times the random positions too
 	TSOFFSET_PROPERTY_EXAMPLES=30000 $(BIN)/python -m pytest

@@ -29,7 +29,8 @@ from tsoffset.records import Stretch
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import TranslationSettings
 
-# How many positions are judged: in every run, and in `make test-long`.
+# How many positions are judged: by `make test-fast`, `make test` and `make test-long`.
+POSITIONS_FAST = 20_000
 POSITIONS = 100_000
 POSITIONS_LONG = 1_000_000
 POSITIONS_PER_EXAMPLE = 25
@@ -183,13 +184,20 @@ def test_translations_are_safe_and_keep_their_bounds() -> None:
     """Never unsafe, never outside the log, never more re-reads than stated, none for exact:
     for positions everywhere, asked together, alone, or in any order and slices, whatever the
     batches and with budgets of any size."""
+    assert judged_positions(POSITIONS_FAST) >= POSITIONS_FAST
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_many_translations_are_safe_and_keep_their_bounds() -> None:
+    """The same for five times as many positions."""
     assert judged_positions(POSITIONS) >= POSITIONS
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
-    """The same for ten times as many positions, new ones each time."""
+    """The same for ten times as many positions again, new ones each time."""
     assert judged_positions(POSITIONS_LONG) >= POSITIONS_LONG
 
 
