@@ -55,12 +55,13 @@ def shares(units: Result, growth: Result, estate: Estate) -> Iterator[Share]:
     yield Share(
         "target coordinators, commit", estate.groups, "groups", rates["offset_commit"], nodes
     )
-    yield Share("list groups", estate.groups, "groups", rates["list_groups"], 1)
+    # The driver asks both sides.
+    yield Share("list groups", 2 * estate.groups, "groups", rates["list_groups"], 1)
     yield Share("source leaders", fetches, "reads", rates["fetch"], nodes)
     yield Share("target leaders, lookups", lookups, "lookups", rates["list_offsets"], nodes)
     for what, key, over in (
         ("tasks (Python)", "worker_cpu", estate.cores),
-        ("Spark (Java)", "java_cpu", estate.cores),
+        ("Spark and its shuffles (Java)", "java_cpu", estate.cores),
         ("driver", "driver_cpu", 1),
     ):
         a_pair = _slope(small, large, key)
