@@ -63,6 +63,18 @@ def test_lost_worker_costs_an_attempt_and_not_the_cycle(given: str | None, maste
     assert found["spark.master"] == master
 
 
+@pytest.mark.spark
+def test_workers_give_large_buffers_back() -> None:
+    """What is read in megabytes is mapped and unmapped, not kept in a heap full of holes; a
+    user's own threshold holds."""
+    key = "spark.executorEnv.MALLOC_MMAP_THRESHOLD_"
+    assert session_settings({key: "65536"}, "test")[key] == "65536"
+    with spark_session({"spark.master": "local[1]"}) as session:
+        worker = session.sparkContext.parallelize([""], 1)
+        found = worker.map(lambda _: os.environ.get("MALLOC_MMAP_THRESHOLD_")).collect()
+    assert found == ["262144"]
+
+
 def test_users_java_options_are_kept() -> None:
     """Ours stand before the user's, and give way where they speak of the same."""
     key = "spark.driver.extraJavaOptions"
