@@ -88,7 +88,11 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         with _environment(worker_environment(settings, os.environ)), _signals_kept():
             jvm.start(conf)
-            session = SparkSession(SparkContext(conf=conf, gateway=jvm.gateway))
+            context = SparkContext(conf=conf, gateway=jvm.gateway)
+            # The server for accumulators, of which we have none, prints a traceback where its
+            # Java is gone before it.
+            context._accumulatorServer.handle_error = lambda *_: None  # type: ignore
+            session = SparkSession(context)
     except (PySparkException, py4j.protocol.Py4JError, OSError) as error:
         why = jvm.last_words() if jvm.gateway is None else None
         why = why or cause(error)
