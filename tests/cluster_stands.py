@@ -24,7 +24,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.embedded import EmbeddedBroker
 from tsoffset.embedded.process import JavaProcess
 from tsoffset.kafka import KafkaCluster
-from tsoffset.memory_cluster import Clock, MemoryCluster, Message
+from tsoffset.memory_cluster import Clock, MemoryCluster, Message, Transaction
 from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
 from tsoffset.settings import ClusterSettings
@@ -197,7 +197,8 @@ class MemoryStand:
 
     @contextmanager
     def transaction(self, partition: TopicPartition) -> Iterator[OpenRecords]:
-        yield self.cluster.log(partition.topic, partition.partition).begin()
+        log = self.cluster.log(partition.topic, partition.partition)
+        yield _MemoryTransaction(log.begin(), self.cluster.clock)
 
     def commit_as_consumer(
         self, group: str, partition: TopicPartition, offset: CommittedOffset
@@ -228,6 +229,25 @@ class MemoryStand:
 
     def another_cluster(self) -> Cluster:
         return MemoryCluster("another")
+
+
+class _MemoryTransaction:
+    """Every marker has a time of its own, as on brokers."""
+
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._transaction = transaction
+        self._clock = clock
+
+    def append(self, messages: Sequence[Message]) -> object:
+        return self._transaction.append(messages)
+
+    def commit(self) -> None:
+        self._clock.now_ms += 1
+        self._transaction.commit()
+
+    def abort(self) -> None:
+        self._clock.now_ms += 1
+        self._transaction.abort()
 
 
 class _MemoryOffset:

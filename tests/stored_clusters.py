@@ -32,6 +32,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicDescription,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import RawStretch, Stretch
 from tsoffset.settings import ClusterSettings
@@ -112,6 +113,12 @@ class StoredCluster:
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
         with self._open("first_at_times", requests) as cluster:
             return cluster.first_at_times(requests, isolation)
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation
+    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
+        with self._open("youngest", requests) as cluster:
+            return cluster.youngest(requests, isolation)
 
     def commit(
         self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]

@@ -28,6 +28,7 @@ from tsoffset.model import (
     TimestampType,
     TopicDescription,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import RawStretch, Record, Stretch
 
@@ -98,6 +99,15 @@ def lookup(
 ) -> TimedOffset | Failed | None:
     request = FirstAtTime(partition, timestamp_ms)
     answers = cluster.first_at_times([request], isolation)
+    assert set(answers) == {request}
+    return answers[request]
+
+
+def youngest(
+    cluster: Cluster, partition: TopicPartition, isolation: Isolation = UNCOMMITTED
+) -> TimedOffset | Failed | None:
+    request = Youngest(partition)
+    answers = cluster.youngest([request], isolation)
     assert set(answers) == {request}
     return answers[request]
 
@@ -261,12 +271,18 @@ def test_an_unknown_partition_is_missing_and_the_others_answer(
     assert [is_missing(found[time]) for time in times[:2]] == [True, True]
     assert found[times[2]] == TimedOffset(0, NOW_MS)
 
+    logs = [Youngest(partition) for partition in [*bad, good]]
+    last = cluster.youngest(logs, UNCOMMITTED)
+    assert [is_missing(last[log]) for log in logs[:2]] == [True, True]
+    assert last[logs[2]] == TimedOffset(2, NOW_MS + 2)
+
 
 def test_nothing_asked_is_nothing_answered(cluster: Cluster) -> None:
     """Every verb takes an empty batch."""
     assert cluster.log_ranges([], UNCOMMITTED) == {}
     assert cluster.read([], UNCOMMITTED) == {}
     assert cluster.first_at_times([], UNCOMMITTED) == {}
+    assert cluster.youngest([], UNCOMMITTED) == {}
     assert cluster.committed([], require_stable=True) == {}
     assert cluster.commit({}) == {}
 
@@ -747,6 +763,114 @@ def test_negative_times_are_refused(stand: Stand, cluster: Cluster) -> None:
         cluster.first_at_times([FirstAtTime(partition, -1)], UNCOMMITTED)
 
 
+# --- the youngest record ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isolation", BOTH)
+def test_the_youngest_record_has_the_largest_time(
+    stand: Stand, cluster: Cluster, isolation: Isolation
+) -> None:
+    """Wherever it lies in the log or its batch; the first of several; each log has its own."""
+    topic = stand.create_topic(partitions=3)
+    rising, mixed, empty = (TopicPartition(topic, number) for number in range(3))
+    stand.append(rising, numbered(range(7)), batch_size=3)
+    times = (50, 10, 95, 95, 20, 95, 60)
+    stand.append(mixed, [Message(NOW_MS + t, b"k") for t in times], batch_size=4)
+    assert cluster.youngest([Youngest(tp) for tp in (empty, mixed, rising)], isolation) == {
+        Youngest(rising): TimedOffset(6, NOW_MS + 6),
+        Youngest(mixed): TimedOffset(2, NOW_MS + 95),
+        Youngest(empty): None,
+    }
+
+
+def test_records_without_a_time_are_not_the_youngest(stand: Stand, cluster: Cluster) -> None:
+    """Nor those before 1970; a log of nothing else has none."""
+    timeless, mixed = stand.partition(), stand.partition()
+    for partition in (timeless, mixed):
+        stand.append(partition, [Message(time, b"k") for time in (None, -500)])
+    stand.append(mixed, [Message(time, b"k") for time in (0, None)])
+    assert youngest(cluster, timeless) is None
+    assert youngest(cluster, mixed) == TimedOffset(2, 0)
+
+
+def test_a_log_that_stamps_batches_answers_the_first_of_one(stand: Stand, cluster: Cluster) -> None:
+    """With LogAppendTime all records of a batch have one time."""
+    partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
+    stand.append(partition, numbered(range(3)))
+    first = lookup(cluster, partition, NOW_MS)
+    assert isinstance(first, TimedOffset)
+    assert youngest(cluster, partition) == TimedOffset(0, first.timestamp_ms)
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_the_youngest_record_may_be_no_data(stand: Stand, cluster: Cluster, end: str) -> None:
+    """Transaction markers and aborted records count like any other, with either isolation."""
+    partition = stand.partition()
+    far = NOW_MS + 3_000_000
+    with stand.transaction(partition) as transaction:
+        transaction.append(numbered(range(2)))
+        getattr(transaction, end)()
+    for isolation in BOTH:
+        marker = youngest(cluster, partition, isolation)
+        assert isinstance(marker, TimedOffset)
+        assert marker.offset == 2
+        assert marker == lookup(cluster, partition, NOW_MS + 2, isolation)
+    with stand.transaction(partition) as transaction:
+        transaction.append([Message(far, b"k")])
+        getattr(transaction, end)()
+    for isolation in BOTH:
+        assert youngest(cluster, partition, isolation) == TimedOffset(3, far)
+
+
+def test_a_youngest_record_that_cannot_be_read_is_not_told(stand: Stand, cluster: Cluster) -> None:
+    """Read committed, an open transaction hides it, and no older record stands in for it."""
+    partition = stand.partition()
+    stand.append(partition, numbered(range(3)))
+    with stand.transaction(partition) as transaction:
+        transaction.append([Message(NOW_MS, b"old")])
+        assert youngest(cluster, partition, COMMITTED) == TimedOffset(2, NOW_MS + 2)
+        stand.append(partition, numbered([9]))
+        assert youngest(cluster, partition, COMMITTED) is None
+        assert youngest(cluster, partition, UNCOMMITTED) == TimedOffset(4, NOW_MS + 9)
+        transaction.abort()
+
+
+def test_the_youngest_record_may_have_been_deleted(stand: Stand, cluster: Cluster) -> None:
+    """Below the log's start it counts for as long as its segment is there."""
+    partition = stand.partition()
+    stand.append(partition, [Message(NOW_MS + t, b"k") for t in (10, 90, 20, 30, 40, 50)])
+    stand.delete_records(partition, 3)
+    assert youngest(cluster, partition) == TimedOffset(1, NOW_MS + 90)
+
+
+def test_compaction_may_take_the_youngest_record(stand: Stand, cluster: Cluster) -> None:
+    """The next one has the largest time then, though it shared a batch with it."""
+    large = bytes(700_000)
+    batches = [
+        [Message(NOW_MS + 50, b"a"), Message(NOW_MS + 90, b"b", large), Message(NOW_MS + 60, b"c")],
+        [Message(NOW_MS + 20, b"b"), Message(NOW_MS + 10, b"d", large)],
+        [Message(NOW_MS + 30, b"z", large)],
+    ]
+    partition = stand.compacted(batches, apart=True)
+    assert youngest(cluster, partition) == TimedOffset(2, NOW_MS + 60)
+
+
+def test_an_emptied_segment_does_not_hide_the_youngest_record(
+    stand: Stand, cluster: Cluster
+) -> None:
+    """The time of a file without records counts for lookups by time alone."""
+    large = bytes(700_000)
+    batches = [
+        [Message(NOW_MS, b"a", large)],
+        [Message(NOW_MS + 10, b"b", large)],
+        [Message(NOW_MS + 20, b"a", b"new")],
+        [Message(NOW_MS + 30, b"z", b"")],
+    ]
+    partition = stand.compacted(batches, apart=True)
+    assert lookup(cluster, partition, NOW_MS) is None
+    assert youngest(cluster, partition) == TimedOffset(3, NOW_MS + 30)
+
+
 # --- groups and commits -------------------------------------------------------------------
 
 
@@ -1028,4 +1152,6 @@ def answers(cluster: Cluster, partition: TopicPartition) -> dict[object, object]
         times = [FirstAtTime(partition, NOW_MS + time) for time in range(-1, 32)]
         for time, found in cluster.first_at_times(times, isolation).items():
             told[isolation, time.timestamp_ms] = getattr(found, "offset", found)
+        last = youngest(cluster, partition, isolation)
+        told[isolation, "youngest"] = getattr(last, "offset", last)
     return told

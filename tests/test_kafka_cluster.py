@@ -37,6 +37,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicDescription,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import Stretch
 from tsoffset.settings import ClusterSettings
@@ -359,6 +360,20 @@ def test_old_request_versions_say_the_same(
     assert described.partitions[0].leader == 1
     assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 4)}
     assert cluster.first_at_times([FirstAtTime(tp, 0)], UNCOMMITTED)[FirstAtTime(tp, 0)]
+
+
+@pytest.mark.usefixtures("as_with_2_8")
+def test_brokers_that_know_no_youngest_record_are_not_asked_for_it(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """They would take the question for one of a time; None proves nothing."""
+    tp = filled(source, unique, 2)
+    absent = TopicPartition(unique("absent"), 0)
+    cluster = connect()
+    answers = cluster.youngest([Youngest(tp), Youngest(absent)], UNCOMMITTED)
+    assert answers[Youngest(tp)] is None
+    assert isinstance(answers[Youngest(absent)], Failed)
+    assert "list_offsets" not in cluster.requests
 
 
 # --- its own ending -----------------------------------------------------------------------

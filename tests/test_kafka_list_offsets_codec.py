@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import KafkaProtocolError
-from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
 
-from tsoffset.kafka.list_offsets_codec import HIGHEST, LOWEST, ListOffsetsFrames
+from tsoffset.kafka.list_offsets_codec import (
+    HIGHEST,
+    LOWEST,
+    YOUNGEST_SINCE,
+    ListOffsetsFrames,
+)
 from tsoffset.kafka.log_offsets import LIST_OFFSETS
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
@@ -127,6 +132,15 @@ def test_requests_are_the_library_s_own(
         assert mine.frame(number, topics) == library_frame(
             client, version, isolation_level, timeout_ms, number, topics
         )
+
+
+@pytest.mark.parametrize("version", range(YOUNGEST_SINCE, HIGHEST + 1))
+def test_the_question_for_the_largest_timestamp_is_the_library_s_own(version: int) -> None:
+    """KIP-734 brought it with version 7, as a timestamp of -3."""
+    assert (YOUNGEST_SINCE, OffsetSpec.MAX_TIMESTAMP) == (7, -3)
+    topics: Asked = {"orders": [(0, 5, -3), (1, -1, -3)]}
+    mine = ListOffsetsFrames("client", version, 1, 30_000)
+    assert mine.frame(9, topics) == library_frame("client", version, 1, 30_000, 9, topics)
 
 
 @given(VERSIONS, CORRELATION, CORRELATION, found())

@@ -7,7 +7,8 @@ import pytest
 
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.translating import flow
-from tsoffset.evidence import Evidence, Question, RangeOf
+from tsoffset.evidence import Evidence, Inquiry, Question, RangeOf
+from tsoffset.log_view import Unanswered
 from tsoffset.memory_cluster import MemoryCluster, Message, mirror_partition
 from tsoffset.model import (
     Failed,
@@ -24,6 +25,7 @@ from tsoffset.model import (
     TimedOffset,
     TimestampType,
     Translated,
+    Youngest,
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.settings import TranslationSettings
@@ -407,6 +409,26 @@ def test_the_conversation_of_a_lagging_group() -> None:
     with pytest.raises(StopIteration) as done:
         talk.send(TimedOffset(1, NOW_MS + 1))
     assert resumes(done.value.value.outcome) == (8, Precision.EXACT, 0)
+
+
+def test_the_youngest_record_is_asked_for_once_a_side() -> None:
+    """Its answer is kept for all positions of a partition, none too; a failure is not."""
+    evidence = Evidence(SOURCE, TARGET, TranslationSettings())
+    failing = Inquiry(evidence).youngest(Side.TARGET)
+    assert next(failing) == Question(Side.TARGET, Youngest(TARGET))
+    with pytest.raises(Unanswered):
+        failing.send(Failed(FailureKind.TIMEOUT, "too late"))
+    for side, partition, answer in (
+        (Side.TARGET, TARGET, TimedOffset(7, NOW_MS)),
+        (Side.SOURCE, SOURCE, None),
+    ):
+        first, second = (Inquiry(evidence).youngest(side) for _ in range(2))
+        assert next(first) == Question(side, Youngest(partition))
+        with pytest.raises(StopIteration) as told:
+            first.send(answer)
+        with pytest.raises(StopIteration) as kept:
+            next(second)
+        assert (told.value.value, kept.value.value) == (answer, answer)
 
 
 def test_a_question_that_fails_is_the_outcome() -> None:

@@ -21,6 +21,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicPartition,
     Translated,
+    Youngest,
 )
 from tsoffset.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.records import Stretch
@@ -156,6 +157,11 @@ class _Recut:
         self, requests: Collection[FirstAtTime], isolation: Isolation
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
         return self._cluster.first_at_times(requests, isolation)
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation
+    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
+        return self._cluster.youngest(requests, isolation)
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation

@@ -23,6 +23,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicDescription,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import RawStretch, Stretch
 
@@ -86,6 +87,12 @@ class Cluster(Protocol):
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
         """The first record at or after each time; None proves nothing (the broker's search
         gives up at segments that compaction emptied)."""
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation
+    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
+        """The record with the largest timestamp of each log, as `Youngest` says; None proves
+        nothing."""
 
     def commit(
         self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]

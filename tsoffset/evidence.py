@@ -22,6 +22,7 @@ from tsoffset.model import (
     Side,
     TimedOffset,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.settings import TranslationSettings
@@ -46,7 +47,7 @@ class Question:
     """One question to one side of the flow."""
 
     side: Side
-    what: RangeOf | ReadFrom | FirstAtTime
+    what: RangeOf | ReadFrom | FirstAtTime | Youngest
 
 
 Answer = LogRange | Stretch | TimedOffset | Failed | None
@@ -332,6 +333,18 @@ class Inquiry:
             assert answer is None or isinstance(answer, TimedOffset)
             view.times[timestamp_ms] = answer
         return view.times[timestamp_ms]
+
+    def youngest(self, side: Side) -> Generator[Question, Answer, TimedOffset | None]:
+        """The record with the largest timestamp, asked for once per cycle; None proves nothing."""
+        view = self.evidence.view(side)
+        if not view.youngest_known:
+            answer = yield Question(side, Youngest(view.partition))
+            if isinstance(answer, Failed):
+                raise Unanswered(answer)
+            assert answer is None or isinstance(answer, TimedOffset)
+            if not view.youngest_known:
+                view.youngest_known, view.youngest = True, answer
+        return view.youngest
 
     def read(
         self, side: Side, offset: int, max_bytes: int = 1, *, scan: bool = False

@@ -59,6 +59,8 @@ class LogView:
         self.range: LogRange | None = None
         self.own_range: LogRange | None = None
         self.times: dict[int, TimedOffset | None] = {}
+        self.youngest_known = False
+        self.youngest: TimedOffset | None = None
         self.rewrites_timestamps = False
         self._match = match
         self._forget()

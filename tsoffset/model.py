@@ -250,6 +250,19 @@ class FirstAtTime:
     timestamp_ms: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Youngest:
+    """Look up the record with the largest timestamp (KIP-734).
+
+    The first of several; control and aborted records count, and a deleted one below the log's
+    start as long as the broker keeps its segment. None proves nothing: the broker is older than
+    3.0, no record has a timestamp, or this one lies at or past the readable end, and then no
+    older one stands in for it. (Brokers before 3.8 may answer the last offset of its batch.)
+    """
+
+    partition: TopicPartition
+
+
 # --- what the translation says ----------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ from tsoffset.model import (
     TimedOffset,
     TopicDescription,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import RawStretch, Stretch
 from tsoffset.settings import ClusterSettings
@@ -174,6 +175,12 @@ class KafkaCluster:
     ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
         """The first record at or after each time. Raises ValueError for a negative one."""
         return self._log_offsets.first_at_times(requests, isolation, self._deadline())
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation
+    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
+        """The record with the largest timestamp of each log; None from brokers before 3.0."""
+        return self._log_offsets.youngest(requests, isolation, self._deadline())
 
     def commit(
         self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]

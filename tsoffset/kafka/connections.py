@@ -253,7 +253,8 @@ class Connections:
         window: int = WINDOW,
         rate: Rate | None = None,
     ) -> None:
-        """The same over a `FrameStream`, with the codec for the version agreed on."""
+        """The same over a `FrameStream`, with the codec for the version agreed on; without one (a
+        KafkaError raised by `codec`) nothing is sent."""
         pace = Rate() if rate is None else rate
 
         def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
@@ -296,7 +297,7 @@ class Connections:
     ) -> None:
         try:
             connection = await self.open(node, deadline)
-            version = api.version(connection)
+            spoken = codec(api.version(connection))
         except KafkaError as error:
             for question in questions:
                 take(question, error)
@@ -310,7 +311,7 @@ class Connections:
             self._loop,
             connection,
             questions,
-            codec(version),
+            spoken,
             take,
             sent,
             window=Window(window, rate),

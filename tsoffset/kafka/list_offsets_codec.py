@@ -2,8 +2,9 @@
 
 Every cycle asks each log for its ends, and each partition for a few times; the library's
 general encoder and decoder, and its handling of single requests, take several times as long as
-the broker. Version 4 brought the leader's epoch, 6 the flexible encoding, 10 (KIP-1075) a
-timeout for what lies in tiered storage; nothing else that we ask for has changed between them.
+the broker. Version 4 brought the leader's epoch, 6 the flexible encoding, 7 (KIP-734) the
+question for the largest timestamp, 10 (KIP-1075) a timeout for what lies in tiered storage; nothing
+else that we ask for has changed between them.
 `tsoffset.kafka.frame_stream` sends it.
 """
 
@@ -15,6 +16,7 @@ from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import ListOffsetsRequest
 
 LOWEST, HIGHEST = 4, 10
+YOUNGEST_SINCE = 7
 API_KEY: int = ListOffsetsRequest.API_KEY
 
 _FLEXIBLE_SINCE = 6

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from kafka.errors import KafkaError
+from kafka.errors import IncompatibleBrokerVersion, KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from tsoffset.kafka.connections import Api, Connections, Node
@@ -14,6 +14,7 @@ from tsoffset.kafka.frame_stream import Codec
 from tsoffset.kafka.list_offsets_codec import (
     HIGHEST,
     LOWEST,
+    YOUNGEST_SINCE,
     ListOffsetsAnswer,
     ListOffsetsFrames,
 )
@@ -26,17 +27,20 @@ from tsoffset.model import (
     LogRange,
     TimedOffset,
     TopicPartition,
+    Youngest,
 )
 
 LIST_OFFSETS = Api("list_offsets", ListOffsetsRequest, LOWEST, HIGHEST)
 
 _EARLIEST = -2
 _LATEST = -1
+_YOUNGEST = -3
+_NOT_FOUND = (-1, -1)
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
-# What is asked of one partition: a time, or one of the two ends. What is found: offset and
-# timestamp, as the broker says them.
+# What is asked of one partition: a time, one of the two ends, or the youngest record. What is
+# found: offset and timestamp, as the broker says them.
 Lookup = tuple[TopicPartition, int]
 Found = tuple[int, int]
 
@@ -96,20 +100,30 @@ class LogOffsets:
             isolation,
             deadline,
         ).answers()
-        answers: dict[FirstAtTime, TimedOffset | Failed | None] = {}
-        for number, request in enumerate(asked):
-            answer = found[number]
-            if isinstance(answer, Failed):
-                answers[request] = answer
-            else:
-                offset, timestamp_ms = answer
-                answers[request] = None if offset < 0 else TimedOffset(offset, timestamp_ms)
-        return answers
+        return {request: _timed(found[number]) for number, request in enumerate(asked)}
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation, deadline: Deadline
+    ) -> dict[Youngest, TimedOffset | Failed | None]:
+        """The record with the largest timestamp. A broker before 3.0 is not asked: it would take
+        the question for one of a time, and answer the first record."""
+        asked = in_order(requests, lambda request: _place(request.partition))
+        found = _Looking(
+            self._connections,
+            self._topology,
+            "look up the youngest record of",
+            [(request.partition, _YOUNGEST) for request in asked],
+            isolation,
+            deadline,
+            lowest=YOUNGEST_SINCE,
+        ).answers()
+        return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
 
 class _Looking:
     """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
-    up by what it says takes several times as long."""
+    up by what it says takes several times as long. A broker that knows no version from `lowest`
+    on is not asked, and has found nothing."""
 
     def __init__(
         self,
@@ -119,9 +133,12 @@ class _Looking:
         lookups: Sequence[Lookup],
         isolation: Isolation,
         deadline: Deadline,
+        *,
+        lowest: int = LOWEST,
     ) -> None:
         self._connections = connections
         self._topology = topology
+        self._lowest = lowest
         self._operation = operation
         self._lookups = lookups
         self._isolation = isolation
@@ -196,6 +213,8 @@ class _Looking:
         return questions
 
     def _codec(self, version: int, timeout_ms: int) -> Codec[_Question, ListOffsetsAnswer]:
+        if version < self._lowest:
+            raise IncompatibleBrokerVersion
         frames = ListOffsetsFrames(
             self._connections.client.library["client_id"],
             version,
@@ -224,6 +243,10 @@ class _Looking:
         response: ListOffsetsAnswer | KafkaError,
         answers: dict[int, Found | Failed | Again],
     ) -> None:
+        if isinstance(response, IncompatibleBrokerVersion) and self._lowest > LOWEST:
+            for numbers in question.values():
+                answers.update(dict.fromkeys(numbers.values(), _NOT_FOUND))
+            return
         if isinstance(response, KafkaError):
             for numbers in question.values():
                 for number in numbers.values():
@@ -243,6 +266,14 @@ class _Looking:
     def _answer_to(self, error: KafkaError | type[KafkaError], number: int) -> Failed | Again:
         what = f"{self._operation} {self._lookups[number][0]}"
         return answer_to(error, what, self._connections.alias)
+
+
+def _timed(found: Found | Failed) -> TimedOffset | Failed | None:
+    """Neither a record that was not found nor one without a time is an answer."""
+    if isinstance(found, Failed):
+        return found
+    offset, timestamp_ms = found
+    return None if offset < 0 or timestamp_ms < 0 else TimedOffset(offset, timestamp_ms)
 
 
 def _place(partition: TopicPartition) -> tuple[str, int]:

@@ -30,6 +30,7 @@ from tsoffset.model import (
     TimestampType,
     TopicDescription,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 
@@ -253,6 +254,17 @@ class MemoryCluster(Cluster):
             one: self._from_log(Verb.FIRST_AT_TIMES, one.partition, answer(one.timestamp_ms))
             for one in requests
         }
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation
+    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
+        """The record with the largest timestamp of each log."""
+        self._asked(Verb.YOUNGEST, tuple(requests), isolation)
+
+        def answer(log: PartitionLog) -> TimedOffset | None:
+            return log.youngest(isolation)
+
+        return {one: self._from_log(Verb.YOUNGEST, one.partition, answer) for one in requests}
 
     def commit(
         self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]

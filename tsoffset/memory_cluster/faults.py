@@ -17,6 +17,7 @@ class Verb(StrEnum):
     READ = "read"
     READ_RAW = "read_raw"
     FIRST_AT_TIMES = "first_at_times"
+    YOUNGEST = "youngest"
     COMMIT = "commit"
 
 

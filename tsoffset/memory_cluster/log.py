@@ -24,6 +24,7 @@ class _Segment:
 
     base_offset: int
     largest_record_ms: int = NO_TIMESTAMP
+    youngest: int | None = None
     written_ms: int = NO_TIMESTAMP
 
     @property
@@ -127,6 +128,7 @@ class PartitionLog:
         for index in touched:
             segment = self._segments[index]
             segment.largest_record_ms = NO_TIMESTAMP
+            segment.youngest = None
             segment.written_ms = self.clock.now_ms
         self._index()
 
@@ -225,6 +227,15 @@ class PartitionLog:
             index = stop
         return None
 
+    def youngest(self, isolation: Isolation) -> TimedOffset | None:
+        """What ListOffsets answers for the largest timestamp: the first record with it, control
+        and aborted ones too, of the first segment that holds it, also below the log's start."""
+        segment = max(self._segments, key=lambda each: each.largest_record_ms)
+        offset = segment.youngest
+        if offset is None or offset >= self.readable_end(isolation):
+            return None
+        return TimedOffset(offset, segment.largest_record_ms)
+
     def _first_in(
         self, index: int, stop: int, timestamp_ms: int, isolation: Isolation
     ) -> TimedOffset | None:
@@ -303,7 +314,11 @@ class PartitionLog:
         before = NO_TIMESTAMP if starts else self._largest_so_far[-1]
         self._last_offsets.append(batch.last_offset)
         self._largest_so_far.append(max(before, batch.max_timestamp_ms))
-        segment.largest_record_ms = max(segment.largest_record_ms, batch.max_timestamp_ms)
+        if batch.max_timestamp_ms > segment.largest_record_ms:
+            segment.largest_record_ms = batch.max_timestamp_ms
+            segment.youngest = next(
+                offset for offset, time in batch.timestamps() if time == batch.max_timestamp_ms
+            )
 
     def _index(self) -> None:
         self._last_offsets = []

@@ -23,6 +23,7 @@ from tsoffset.model import (
     ReadFrom,
     Side,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.plan import TranslatedPosition
 from tsoffset.records import Stretch
@@ -195,7 +196,7 @@ class _Run:
 
 
 def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:
-    if kind is FirstAtTime:
+    if kind in (FirstAtTime, Youngest):
         return Cost(lookups=len(found))
     if kind is not ReadFrom:
         return Cost()
@@ -221,3 +222,7 @@ def _ask_cluster(
             times = [q.what for q in batch if isinstance(q.what, FirstAtTime)]
             offsets = cluster.first_at_times(times, isolation)
             return {q: offsets[q.what] for q in batch if isinstance(q.what, FirstAtTime)}
+        case Youngest():
+            logs = [q.what for q in batch if isinstance(q.what, Youngest)]
+            newest = cluster.youngest(logs, isolation)
+            return {q: newest[q.what] for q in batch if isinstance(q.what, Youngest)}

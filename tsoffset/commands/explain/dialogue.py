@@ -5,7 +5,7 @@ from typing import Any
 from tsoffset.commands.explain.statements import Ask, Asked, Form, Opening, Told
 from tsoffset.evidence import Answer, Question, RangeOf
 from tsoffset.log_view import LogView
-from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset
+from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset, Youngest
 from tsoffset.plan import SourceCommit
 from tsoffset.records import Record, Stretch
 from tsoffset.settings import FlowSettings
@@ -169,3 +169,5 @@ def _asked(question: Question, at: dict[str, Any]) -> Asked:
             return Asked(**at, ask=Ask.READ, offset=offset, max_bytes=max_bytes)
         case FirstAtTime(timestamp_ms=timestamp_ms):
             return Asked(**at, ask=Ask.FIRST_AT_TIME, timestamp_ms=timestamp_ms)
+        case Youngest():
+            return Asked(**at, ask=Ask.YOUNGEST)

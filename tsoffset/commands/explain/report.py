@@ -157,6 +157,8 @@ def _question(asked: Asked) -> str:
             return f"read up to {_size(asked.max_bytes)} from {asked.offset}"
         case Ask.FIRST_AT_TIME:
             return f"first at or after {_iso(asked.timestamp_ms)}"
+        case Ask.YOUNGEST:
+            return "youngest record"
 
 
 def _answered(asked: Asked, told: Told) -> str:

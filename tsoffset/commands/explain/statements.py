@@ -19,6 +19,7 @@ class Ask(StrEnum):
     LOG_ITSELF = "log_itself"
     READ = "read"
     FIRST_AT_TIME = "first_at_time"
+    YOUNGEST = "youngest"
 
 
 class Form(StrEnum):
