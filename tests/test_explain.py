@@ -22,6 +22,7 @@ from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_est
 from tsoffset.cluster import Cluster
 from tsoffset.commands.explain import Explained, Explanation, Wanted, explain
 from tsoffset.commands.explain.command import run_explain
+from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.statements import (
     Asked,
@@ -37,8 +38,10 @@ from tsoffset.commands.explain.statements import (
 from tsoffset.digests import content_digest
 from tsoffset.embedded.ports import free_port
 from tsoffset.errors import UsageError
+from tsoffset.evidence import Question
 from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 from tsoffset.model import (
+    CommittedOffset,
     Failed,
     FailureKind,
     FirstAtTime,
@@ -49,11 +52,15 @@ from tsoffset.model import (
     Precision,
     ReadFrom,
     Reason,
+    Side,
+    TimedOffset,
     TimestampType,
     TopicPartition,
+    Youngest,
 )
 from tsoffset.notices import Notices
 from tsoffset.output import FIELDS, Format, Output
+from tsoffset.plan import SourceCommit
 from tsoffset.settings import ClusterSettings, FlowSettings, Settings, TranslationSettings
 
 KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
@@ -143,7 +150,7 @@ def test_the_steps_are_what_the_clusters_were_asked() -> None:
     estate.commit("billing", "orders", 170)
     one = the_one(estate)
     for alias in ("A", "B"):
-        verbs = (Verb.LOG_RANGES, Verb.READ, Verb.FIRST_AT_TIMES)
+        verbs = (Verb.LOG_RANGES, Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST)
         got = [i for r in estate[alias].requests if r.verb in verbs for i in r.items]
         told = [asked for asked, _ in one.steps if asked.cluster == alias]
         assert len(got) == len(told)
@@ -153,8 +160,29 @@ def test_the_steps_are_what_the_clusters_were_asked() -> None:
                 assert item == ReadFrom(place, asked.offset or 0, asked.max_bytes or 0)
             elif isinstance(item, FirstAtTime):
                 assert item == FirstAtTime(place, asked.timestamp_ms or 0)
+            elif isinstance(item, Youngest):
+                assert (asked.ask, item) == ("youngest", Youngest(place))
             else:
                 assert (asked.ask, item) == ("log_range", place)
+
+
+def test_a_question_for_the_youngest_record_is_told() -> None:
+    """In words and in JSON, with its offset and time, or none, which proves nothing."""
+    orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+    heard = Dialogue(flow(), SourceCommit("billing", orders, CommittedOffset(3), copy))
+    heard.hear(Question(Side.TARGET, Youngest(copy)), TimedOffset(7, 1_700_000_000_123))
+    heard.hear(Question(Side.SOURCE, Youngest(orders)), None)
+    estate = Estate()
+    estate.write("orders", 10)
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 3)
+    one = replace(the_one(estate), steps=tuple(heard.steps))
+    assert [line for line in text(one).splitlines() if "youngest" in line] == [
+        "   1  target  youngest record  7 at 2023-11-14T22:13:20.123Z",
+        "   2  source  youngest record  none (this proves nothing)",
+    ]
+    asked, told = heard.steps[0]
+    assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
 
 
 def test_nothing_is_committed() -> None:

@@ -256,8 +256,9 @@ class Youngest:
 
     The first of several; control and aborted records count, and a deleted one below the log's
     start as long as the broker keeps its segment. None proves nothing: the broker is older than
-    3.0, no record has a timestamp, or this one lies at or past the readable end, and then no
-    older one stands in for it. (Brokers before 3.8 may answer the last offset of its batch.)
+    3.0, no record has a timestamp, or this one lies at or past the readable end or was compacted
+    away but for its batch's header; no older one stands in for it. (Brokers before 3.8 may answer
+    the last offset of its batch; those with tiered storage look at their local segments alone.)
     """
 
     partition: TopicPartition
