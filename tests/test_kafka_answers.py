@@ -393,29 +393,6 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(
     assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
 
 
-def test_a_commit_that_may_not_be_sent_is_not(
-    line: tuple[Line, KafkaCluster], tp: TopicPartition, unique: Callable[[str], str]
-) -> None:
-    """The word is asked of each group, right before its request; others go out."""
-    made, cluster = line
-    groups = [unique("group") for _ in range(3)]
-    asked: list[str] = []
-
-    def may_send(group: str) -> bool:
-        asked.append(group)
-        return group != groups[1]
-
-    commits = {group: {tp: CommittedOffset(7)} for group in groups}
-    answers = cluster.commit(commits, may_send=may_send)
-    assert sorted(asked) == sorted(groups)
-    assert [answers[group][tp] is None for group in groups] == [True, False, True]
-    refused = answers[groups[1]][tp]
-    assert isinstance(refused, Failed)
-    assert refused.kind is FailureKind.TIMEOUT
-    assert made.requests[OFFSET_COMMIT] == 2
-    assert cluster.committed(groups, require_stable=True)[groups[1]] == {}
-
-
 def settled(
     cluster: KafkaCluster, group: str, tp: TopicPartition, target_offset: int
 ) -> tuple[OutcomeKind, object]:
