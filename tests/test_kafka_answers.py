@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 FETCH, LIST_OFFSETS = 1, 2
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
-NOT_COORDINATOR = 16
+COORDINATOR_LOADS, NOT_COORDINATOR = 14, 16
 
 # A Fetch response of version 11 from behind its correlation id up to the topic's name, and
 # from behind that up to the aborted transactions.
@@ -241,6 +241,18 @@ def lookup_slowed(milliseconds: int) -> Edit:
 def unreadable(body: bytearray) -> bytearray:
     """An answer that ends too early."""
     return body[:-4]
+
+
+def last_group_refused(code: int) -> Edit:
+    """The same answer to a read of offsets, with the broker's no for its last group, which has
+    none."""
+
+    def edit(body: bytearray) -> bytearray:
+        # The error is followed by the tags of the group and of it all.
+        struct.pack_into(">h", body, len(body) - 4, code)
+        return body
+
+    return edit
 
 
 def commit_refused(code: int) -> Edit:
@@ -456,6 +468,32 @@ def test_a_commit_whose_answer_is_lost_is_found(
     made.api, made.edit = OFFSET_COMMIT, first(cut)
     assert settled(cluster, unique("group"), tp, 5) == (OutcomeKind.COMMITTED, None)
     assert made.requests[OFFSET_COMMIT] == 1
+
+
+def test_a_coordinator_that_loads_is_waited_for_a_few_seconds(
+    source_broker: EmbeddedBroker,
+    source: Contents,
+    tp: TopicPartition,
+    unique: Callable[[str], str],
+) -> None:
+    """And no longer, however long a call may take: its group fails, and the other group of the
+    same request has its offsets. A coordinator that is done by then answers for both."""
+    ready, loading = sorted((unique("group"), unique("group")))
+    source.commit_offsets(ready, {(tp.topic, tp.partition): 2})
+    made = Line(source_broker.port, api=OFFSET_FETCH)
+    with made.open() as address:
+        settings = ClusterSettings("A", (address,), admin_timeout_ms=600_000)
+        with KafkaCluster(settings) as cluster:
+            made.edit = last_group_refused(COORDINATOR_LOADS)
+            answers = cluster.committed([ready, loading], require_stable=False)
+            failed = answers[loading]
+            assert isinstance(failed, Failed)
+            assert failed.kind is FailureKind.COORDINATOR
+            assert "still loading" in failed.message
+            assert answers[ready] == {tp: CommittedOffset(2)}
+            made.edit = first(last_group_refused(COORDINATOR_LOADS))
+            answers = cluster.committed([ready, loading], require_stable=False)
+            assert answers == {ready: {tp: CommittedOffset(2)}, loading: {}}
 
 
 def test_a_look_is_not_held_by_a_coordinator_that_is_silent(
