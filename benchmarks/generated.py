@@ -6,12 +6,13 @@ have committed follows from their numbers. Commits are accepted and forgotten.
 """
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from tsoffset.memory_cluster import MemoryCluster, Message, PartitionLog, mirror_partition
 from tsoffset.memory_cluster.faults import Verb
+from tsoffset.memory_cluster.groups import not_sent
 from tsoffset.memory_cluster.topics import MemoryPartition
 from tsoffset.model import (
     CommittedOffset,
@@ -86,20 +87,30 @@ class GeneratedCluster(MemoryCluster):
         return GroupListings({n: GroupListing(n, GroupType.CLASSIC, "Empty", "", 0) for n in names})
 
     def committed(
-        self, groups: Collection[str], *, require_stable: bool
+        self,
+        groups: Collection[str],
+        *,
+        require_stable: bool,
+        within_seconds: float | None = None,
     ) -> Mapping[str, GroupOffsets | Failed]:
         """What follows from the groups' numbers."""
         return {name: self._committed(name) for name in groups}
 
     def commit(
-        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        *,
+        may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Accept what is right, and raise for what is wrong."""
+        answers: dict[str, Mapping[TopicPartition, Failed | None]] = {}
         for group, offsets in commits.items():
+            sent = may_send is None or may_send(group)
+            answers[group] = dict.fromkeys(offsets, None if sent else not_sent(group, self.alias))
             true = self._sizes.offsets(int(group[-6:]))
             for partition, commit in offsets.items():
                 assert commit.offset == true[partition.partition] - SHIFT, f"{group} {partition}"
-        return {group: dict.fromkeys(offsets) for group, offsets in commits.items()}
+        return answers
 
     def _committed(self, name: str) -> GroupOffsets:
         if not self._source and not self._sizes.settled:

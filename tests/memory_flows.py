@@ -62,6 +62,24 @@ def messages(topic: str, numbers: range, *, stamped: bool = True) -> list[Messag
     ]
 
 
+class StillTime:
+    """A clock that moves only where somebody sleeps, and that knows how often that was."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.sleeps = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return NOW_MS / 1000 + self.now
+
+    def sleep(self, seconds: float, /) -> None:
+        self.now += seconds
+        self.sleeps += 1
+
+
 class Estate:
     """Clusters by alias, all with one clock, and what a user of tsoffset does with them."""
 
@@ -74,6 +92,7 @@ class Estate:
             for alias in aliases or ("A", "B")
         }
         self._mirrored: dict[tuple[str, str, TopicPartition], int] = {}
+        self.time = StillTime()
 
     def __getitem__(self, alias: str) -> MemoryCluster:
         return self.clusters[alias]
@@ -173,6 +192,7 @@ class Estate:
             commit=commit,
             rivals=[Rival(rival, self[rival.source.alias]) for rival in rivals],
             remembered=remembered,
+            clock=self.time,
         )
 
     def plan(self, settings: FlowSettings | None = None) -> list[Row]:

@@ -78,7 +78,11 @@ class StoredCluster:
             return cluster.groups()
 
     def committed(
-        self, groups: Collection[str], *, require_stable: bool
+        self,
+        groups: Collection[str],
+        *,
+        require_stable: bool,
+        within_seconds: float | None = None,
     ) -> Mapping[str, GroupOffsets | Failed]:
         if (self._folder / f"{self._alias}.{DIE_ON_COMMITTED}").exists():
             os._exit(1)
@@ -121,11 +125,16 @@ class StoredCluster:
             return cluster.youngest(requests, isolation)
 
     def commit(
-        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        *,
+        may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-        items = [(g, str(p), c.offset) for g, of in commits.items() for p, c in of.items()]
-        with self._open("commit", items, change=True) as cluster:
-            answer = cluster.commit(commits)
+        with stored(self._folder, self._alias) as cluster:
+            accepted = len(cluster.commits)
+            answer = cluster.commit(commits, may_send=may_send)
+            items = [(g, str(p), c.offset) for g, p, c in cluster.commits[accepted:]]
+            journal(self._folder, self._alias, "commit", items)
         if self._ordered(DIE_AFTER_COMMIT):
             os._exit(1)
         if self._ordered(KILL_EXECUTOR_AFTER_COMMIT):

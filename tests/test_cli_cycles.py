@@ -144,6 +144,7 @@ def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Pat
     assert 0 < finished["source_fetches"] < finished["source_requests"]
     assert finished["rounds"] > 0
     assert 0 < finished["source_bytes_read"] < finished["bytes_read"]
+    assert 0 < finished["commit_gap_seconds"] <= 2
     (kept,) = folder.iterdir()
 
     outcome, finished, events = sync()

@@ -5,7 +5,7 @@ alone. Where the two differ, the broker is right.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -1035,6 +1035,50 @@ def test_offsets_of_an_open_transaction_are_not_stable(stand: Stand, cluster: Cl
     stable = offsets_of(cluster, group)
     assert isinstance(stable, dict)
     assert stable[partition].offset == 6
+
+
+def test_a_single_look_takes_offsets_as_it_finds_them(stand: Stand, cluster: Cluster) -> None:
+    """A group whose offset waits for a transaction says so at once, and for how long it may be
+    worth asking again; the others have theirs."""
+    partition, group, other = stand.partition(), stand.unique("group"), stand.unique("group")
+    stand.append(partition, numbered(range(8)))
+    commits = {name: {partition: CommittedOffset(3)} for name in (group, other)}
+    assert cluster.commit(commits) == {name: {partition: None} for name in commits}
+    with stand.pending_offset(group, partition, 6) as pending:
+        answers = cluster.committed([group, other], require_stable=True, within_seconds=30)
+        assert answers[other] == commits[other]
+        there = answers[group]
+        unstable = there if isinstance(there, Failed) else there[partition]
+        assert isinstance(unstable, Failed)
+        assert unstable.kind is FailureKind.COORDINATOR
+        assert 2 <= unstable.patience_seconds <= 3
+        pending.commit()
+    stable = cluster.committed([group], require_stable=True, within_seconds=30)[group]
+    assert isinstance(stable, Mapping)
+    assert isinstance(stable[partition], CommittedOffset)
+
+
+def test_a_commit_that_may_not_be_sent_is_not(stand: Stand, cluster: Cluster) -> None:
+    """Each group is asked about once, right before its request; the others are committed. The
+    failure is one to ask again about."""
+    partition = stand.partition()
+    groups = [stand.unique("group") for _ in range(3)]
+    asked: list[str] = []
+
+    def may_send(group: str) -> bool:
+        asked.append(group)
+        return group != groups[1]
+
+    commits = {group: {partition: CommittedOffset(5)} for group in groups}
+    cluster.committed(groups, require_stable=True)
+    answers = cluster.commit(commits, may_send=may_send)
+    assert sorted(asked) == sorted(groups)
+    assert answers[groups[0]] == answers[groups[2]] == {partition: None}
+    refused = answers[groups[1]][partition]
+    assert isinstance(refused, Failed)
+    assert refused.kind is FailureKind.TIMEOUT
+    assert refused.patience_seconds > 0
+    assert cluster.committed(groups, require_stable=True) == {**commits, groups[1]: {}}
 
 
 def test_offsets_of_a_deleted_topic_are_gone(stand: Stand, cluster: Cluster) -> None:

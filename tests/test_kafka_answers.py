@@ -4,12 +4,14 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
+from tests.memory_flows import flow
 from tests.producing import Contents, numbered
 from tsoffset.embedded import EmbeddedBroker
 from tsoffset.kafka import KafkaCluster
@@ -19,17 +21,27 @@ from tsoffset.model import (
     FailureKind,
     FirstAtTime,
     Isolation,
+    LogRange,
+    OutcomeKind,
+    Precision,
     ReadFrom,
+    Reason,
     TopicPartition,
+    Translated,
 )
+from tsoffset.plan import SourceCommit, TranslatedPosition
 from tsoffset.records import Stretch
 from tsoffset.settings import ClusterSettings
+from tsoffset.sync import Settlement, settle_groups
+from tsoffset.sync.turns import FRESH_SECONDS
+from tsoffset.translate import Translation
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 
 FETCH, LIST_OFFSETS = 1, 2
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
+COORDINATOR_LOADS, NOT_COORDINATOR = 14, 16
 
 # A Fetch response of version 11 from behind its correlation id up to the topic's name, and
 # from behind that up to the aborted transactions.
@@ -231,6 +243,29 @@ def unreadable(body: bytearray) -> bytearray:
     return body[:-4]
 
 
+def last_group_refused(code: int) -> Edit:
+    """The same answer to a read of offsets, with the broker's no for its last group, which has
+    none."""
+
+    def edit(body: bytearray) -> bytearray:
+        # The error is followed by the tags of the group and of it all.
+        struct.pack_into(">h", body, len(body) - 4, code)
+        return body
+
+    return edit
+
+
+def commit_refused(code: int) -> Edit:
+    """The same answer to a commit of one partition with the broker's no."""
+
+    def edit(body: bytearray) -> bytearray:
+        # The error is followed by the tags of the partition, of the topic and of it all.
+        struct.pack_into(">h", body, len(body) - 5, code)
+        return body
+
+    return edit
+
+
 # --- the tests ----------------------------------------------------------------------------
 
 
@@ -333,20 +368,157 @@ def test_a_connection_that_breaks_is_made_again(
     assert all(isinstance(answer, Stretch) for answer in answers.values())
 
 
-@pytest.mark.parametrize("api", [FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH])
+@pytest.mark.parametrize("api", [FIND_COORDINATOR, OFFSET_FETCH])
 def test_offsets_are_committed_and_read_over_a_connection_that_breaks(
     line: tuple[Line, KafkaCluster],
     tp: TopicPartition,
     unique: Callable[[str], str],
     api: int,
 ) -> None:
-    """Whichever answer is lost, to commit the same offset once more changes nothing."""
+    """Before a commit is sent, and to read, everything is tried again."""
     made, cluster = line
     made.api, made.edit = api, first(cut)
     group = unique("group")
     assert cluster.commit({group: {tp: CommittedOffset(7, "m")}}) == {group: {tp: None}}
     assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
     assert made.answers > 1
+
+
+@pytest.mark.parametrize(
+    "edit", [cut, unreadable, commit_refused(NOT_COORDINATOR)], ids=["cut", "unreadable", "moved"]
+)
+def test_a_commit_is_sent_once_whatever_comes_of_it(
+    line: tuple[Line, KafkaCluster],
+    tp: TopicPartition,
+    unique: Callable[[str], str],
+    edit: Edit,
+) -> None:
+    """It may have been written although no answer says so, and sent once more it would move
+    back a group that has gone on since. The failure says so, unless the answer is no answer."""
+    made, cluster = line
+    made.api, made.edit = OFFSET_COMMIT, edit
+    group = unique("group")
+    failed = cluster.commit({group: {tp: CommittedOffset(7, "m")}})[group][tp]
+    assert isinstance(failed, Failed)
+    assert failed.patience_seconds > 0 or edit is unreadable
+    assert made.requests[OFFSET_COMMIT] == 1
+    assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
+
+
+def settled(
+    cluster: KafkaCluster, group: str, tp: TopicPartition, target_offset: int
+) -> tuple[OutcomeKind, object]:
+    """What becomes of a commit that was translated to `target_offset`."""
+    translation = Translation(
+        Translated(target_offset, Precision.EXACT, 0, target_offset, target_offset)
+    )
+    commit = SourceCommit(group, tp, CommittedOffset(target_offset), tp)
+    position = TranslatedPosition(tp, target_offset, translation, LogRange(0, 10))
+    (row,) = settle_groups(flow(), cluster, [Settlement(commit, position)], commit=True).rows
+    return row.outcome, row.reason
+
+
+def test_a_group_that_moves_on_while_its_coordinator_is_slow_is_not_moved_back(
+    line: tuple[Line, KafkaCluster],
+    source: Contents,
+    tp: TopicPartition,
+    unique: Callable[[str], str],
+) -> None:
+    """An answer that comes so late says what the group had before a committer without
+    membership, whom no coordinator keeps apart, went on: the group is read again."""
+    made, cluster = line
+    group, place = unique("group"), (tp.topic, tp.partition)
+    source.commit_offsets(group, {place: 2})
+
+    def slow(body: bytearray) -> bytearray:
+        source.commit_offsets(group, {place: 8})
+        time.sleep(FRESH_SECONDS + 1)
+        return body
+
+    made.api, made.edit = OFFSET_FETCH, first(slow)
+    assert settled(cluster, group, tp, 5) == (OutcomeKind.SKIPPED, Reason.TARGET_AHEAD)
+    assert source.committed_offsets(group)[place][0] == 8
+    assert made.requests[OFFSET_COMMIT] == 0
+
+
+def test_a_group_that_moves_on_while_a_commit_s_answer_is_lost_is_not_moved_back(
+    line: tuple[Line, KafkaCluster],
+    source: Contents,
+    tp: TopicPartition,
+    unique: Callable[[str], str],
+) -> None:
+    """What the coordinator has written is what the group's own commit came after."""
+    made, cluster = line
+    group, place = unique("group"), (tp.topic, tp.partition)
+
+    def lost(body: bytearray) -> None:
+        source.commit_offsets(group, {place: 8})
+
+    made.api, made.edit = OFFSET_COMMIT, first(lost)
+    assert settled(cluster, group, tp, 5) == (OutcomeKind.SKIPPED, Reason.TARGET_AHEAD)
+    assert source.committed_offsets(group)[place][0] == 8
+    assert made.requests[OFFSET_COMMIT] == 1
+
+
+def test_a_commit_whose_answer_is_lost_is_found(
+    line: tuple[Line, KafkaCluster], tp: TopicPartition, unique: Callable[[str], str]
+) -> None:
+    """In the same cycle: the group has what was sent, and the row says committed."""
+    made, cluster = line
+    made.api, made.edit = OFFSET_COMMIT, first(cut)
+    assert settled(cluster, unique("group"), tp, 5) == (OutcomeKind.COMMITTED, None)
+    assert made.requests[OFFSET_COMMIT] == 1
+
+
+def test_a_coordinator_that_loads_is_waited_for_a_few_seconds(
+    source_broker: EmbeddedBroker,
+    source: Contents,
+    tp: TopicPartition,
+    unique: Callable[[str], str],
+) -> None:
+    """And no longer, however long a call may take: its group fails, and the other group of the
+    same request has its offsets. A coordinator that is done by then answers for both."""
+    ready, loading = sorted((unique("group"), unique("group")))
+    source.commit_offsets(ready, {(tp.topic, tp.partition): 2})
+    made = Line(source_broker.port, api=OFFSET_FETCH)
+    with made.open() as address:
+        settings = ClusterSettings("A", (address,), admin_timeout_ms=600_000)
+        with KafkaCluster(settings) as cluster:
+            made.edit = last_group_refused(COORDINATOR_LOADS)
+            answers = cluster.committed([ready, loading], require_stable=False)
+            failed = answers[loading]
+            assert isinstance(failed, Failed)
+            assert failed.kind is FailureKind.COORDINATOR
+            assert "still loading" in failed.message
+            assert answers[ready] == {tp: CommittedOffset(2)}
+            made.edit = first(last_group_refused(COORDINATOR_LOADS))
+            answers = cluster.committed([ready, loading], require_stable=False)
+            assert answers == {ready: {tp: CommittedOffset(2)}, loading: {}}
+
+
+def test_a_look_is_not_held_by_a_coordinator_that_is_silent(
+    line: tuple[Line, KafkaCluster],
+    source: Contents,
+    tp: TopicPartition,
+    unique: Callable[[str], str],
+) -> None:
+    """Its groups fail after the time that the look was given, and are not asked twice in it."""
+    made, cluster = line
+    group = unique("group")
+    source.commit_offsets(group, {(tp.topic, tp.partition): 2})
+    assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(2)}}
+
+    def slow(body: bytearray) -> bytearray:
+        time.sleep(2)
+        return body
+
+    made.api, made.edit = OFFSET_FETCH, slow
+    asked = made.requests[OFFSET_FETCH]
+    failed = cluster.committed([group], require_stable=True, within_seconds=0.3)[group]
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.TIMEOUT
+    assert failed.patience_seconds > 0
+    assert made.requests[OFFSET_FETCH] == asked + 1
 
 
 def times_of(cluster: KafkaCluster, tp: TopicPartition) -> list[int | None]:

@@ -143,3 +143,25 @@ def test_the_library_s_words_are_kept_where_they_help() -> None:
     failed = failure(kafka_errors.KafkaConnectionError("111 ECONNREFUSED"), "list groups", "A")
     assert "111 ECONNREFUSED" in failed.message
     assert "A.bootstrap.servers" in failed.message
+
+
+@pytest.mark.parametrize(
+    ("error", "at_least", "at_most"),
+    [
+        (kafka_errors.UnstableOffsetCommitError, 2.0, 3.0),
+        (kafka_errors.CoordinatorLoadInProgressError, 2.0, 3.0),
+        (kafka_errors.ConcurrentTransactionsError, 2.0, 3.0),
+        (kafka_errors.NotCoordinatorError, 10.0, 20.0),
+        (kafka_errors.CoordinatorNotAvailableError, 10.0, 20.0),
+        (kafka_errors.KafkaConnectionError, 10.0, 20.0),
+        (kafka_errors.UnknownMemberIdError, 0.0, 0.0),
+        (kafka_errors.GroupAuthorizationFailedError, 0.0, 0.0),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_patience_depends_on_what_may_pass(
+    error: type[Exception], at_least: float, at_most: float
+) -> None:
+    """A transaction that ends and a coordinator that loads are waited for a few seconds, a broker
+    that is gone until others have its place; what is final is not waited for."""
+    assert at_least <= failure(error, "read offsets of group g", "A").patience_seconds <= at_most

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,8 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.narrowing import Narrowing
-from tsoffset.spark import FlowMemory, run_cycle, spark_session
+from tsoffset.spark import FlowMemory, dataflow, run_cycle, spark_session
+from tsoffset.sync.turns import FRESH_SECONDS
 
 pytestmark = pytest.mark.spark
 
@@ -347,6 +349,56 @@ def test_interrupted_cycle_ends_its_tasks(world: World, stop_on_signal: Callable
     hold.unlink()
     assert world.asked("B", "commit") == []
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+
+
+def test_task_that_was_given_up_commits_nothing_when_it_goes_on(
+    shape: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is held up beyond its cycle's time may have been replaced: what it would
+    commit then could come after a newer attempt, and after what an operator did to the group
+    since. Its rows say so, and the next cycle commits."""
+    seconds = 1.0
+    monkeypatch.setattr(dataflow, "COMMIT_SECONDS", seconds)
+    monkeypatch.setattr(dataflow, "COMMIT_SECONDS_A_POSITION", 0.0)
+    world.store(*mirrored())
+    hold = world.folder / f"B.{shared.HOLD}"
+    hold.touch()
+
+    def go_on() -> None:
+        shared.until(lambda: bool(shared.asked(world.folder, "B", "held")))
+        time.sleep(seconds)
+        hold.unlink()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    late = world.cycle()
+    thread.join()
+    assert outcomes(late) == {OutcomeKind.FAILED: 4 * PARTITIONS}
+    assert {row.reason for row in late.rows} == {FailureKind.TIMEOUT}
+    assert all("counts as given up" in str(row.message) for row in late.rows)
+    assert world.asked("B", "commit") == []
+    monkeypatch.undo()
+    if shape == "many tasks":
+        spread(monkeypatch)
+    assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+
+
+def test_time_for_commits_grows_with_the_work(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large cycle is not given up while it translates."""
+    spread(monkeypatch)
+    monkeypatch.setattr(dataflow, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(dataflow, "COMMIT_SECONDS_A_POSITION", 60.0)
+    world.store(*mirrored())
+    assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+
+
+def test_longest_time_between_reading_and_committing_is_told(shape: str, world: World) -> None:
+    """That of all tasks; none where nothing was committed."""
+    world.store(*mirrored())
+    assert 0 < world.cycle().cost.commit_gap_seconds <= FRESH_SECONDS
+    assert world.cycle().cost.commit_gap_seconds == 0.0
 
 
 # --- across tasks ------------------------------------------------------------------------

@@ -88,6 +88,7 @@ def test_second_cycle_is_answered_from_memory(shape: str, world: World) -> None:
         bytes_read=0,
         source_bytes_read=0,
         rounds=second.cost.rounds,
+        commit_gap_seconds=0.0,
     )
     assert 0 < second.cost.rounds < first.cost.rounds
     assert by_place(second) == by_place(world.cycle())

@@ -6,7 +6,7 @@ for each item of it, in one call; what fails for one item is a `Failed` in its p
 a cluster that cannot be reached at all raises (`ClusterUnreachable`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -48,12 +48,19 @@ class Cluster(Protocol):
         """All groups with their state, one request a broker. Raises ClusterUnreachable."""
 
     def committed(
-        self, groups: Collection[str], *, require_stable: bool
+        self,
+        groups: Collection[str],
+        *,
+        require_stable: bool,
+        within_seconds: float | None = None,
     ) -> Mapping[str, GroupOffsets | Failed]:
         """All committed offsets of each group; an unknown group has none (an empty mapping).
 
-        With `require_stable`, offsets that wait for a transaction are asked for again until
-        they are stable; what stays unstable is a `Failed(COORDINATOR)`.
+        With `require_stable`, an offset that waits for a transaction is a `Failed(COORDINATOR)`.
+        That and a coordinator that is loading or moving are asked again for a few seconds (see
+        `Failed.patience_seconds`). With `within_seconds` this is a single look instead: no
+        answer waits for that of another group, and a broker that has not answered within so
+        many seconds is a `Failed(TIMEOUT)` for its groups.
         """
 
     def log_ranges(
@@ -95,12 +102,21 @@ class Cluster(Protocol):
         nothing."""
 
     def commit(
-        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        *,
+        may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed.
 
         A group with members refuses: `Failed` with `group_active` for its partitions. The
-        leader epoch is never sent.
+        leader epoch is never sent. What was sent is never sent again: a `Failed` with
+        `patience_seconds` may have been written all the same, so that the group's offsets are
+        to be read before another call.
+
+        `may_send` is asked with the group right before each of its requests goes out, in any
+        thread; where it says no, that one is a `Failed(TIMEOUT)` and was not sent. With it
+        nothing at all is tried twice.
         """
 
     def close(self) -> None:

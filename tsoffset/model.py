@@ -95,6 +95,7 @@ class Failed:
     `missing` is true where the cluster says that the topic or partition does not exist;
     `group_active` where a commit was refused because the group has members;
     `metadata_too_large` where it was refused for the size of its metadata.
+    `patience_seconds` is for how long it may be worth asking again; 0 where it is final.
     """
 
     kind: FailureKind
@@ -102,6 +103,7 @@ class Failed:
     missing: bool = False
     group_active: bool = False
     metadata_too_large: bool = False
+    patience_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, order=True)

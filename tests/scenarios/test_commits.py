@@ -1,18 +1,27 @@
 """What a commit on the target is like, and whom it does not touch: groups that have members."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents
-from tests.scenarios.estate import Estate, member, wait_until
+from tests.scenarios.estate import Estate, Rows, member, wait_until
 from tests.scenarios.holdings import ORDERS, TRIMMED
 from tsoffset.embedded.process import JavaProcess
-from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.kafka import KafkaCluster
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    GroupOffsets,
+    OutcomeKind,
+    Precision,
+    Reason,
+)
+from tsoffset.sync import cycle
 
 pytestmark = pytest.mark.integration
 
@@ -99,6 +108,71 @@ def test_group_with_members_on_the_target_is_left_to_them(estate: Estate) -> Non
     wait_for_state(target, group, "Empty")
     assert estate.sync(estate.flow("A->B", group)).committed() == {group: 234 - TRIMMED}
     assert target.committed_offsets(group) == {(REMOTE, 0): (234 - TRIMMED, "")}
+
+
+@contextmanager
+def open_transaction(
+    contents: Contents, transactional_id: str, group: str, topic: str, offset: int
+) -> Iterator[KafkaProducer]:
+    """A producer that is about to commit for `group`, as an application does that reads,
+    computes and writes in one transaction."""
+    with closing(
+        KafkaProducer(bootstrap_servers=contents.bootstrap, transactional_id=transactional_id)
+    ) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        place = TopicPartition(topic, 0)
+        producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
+        yield producer
+
+
+def test_group_in_an_open_transaction_holds_no_other_up(estate: Estate) -> None:
+    """The others are committed before anybody waits, so that they stand while the transaction
+    is still looked at; its group fails with the cause, and follows when the transaction has
+    ended."""
+    groups = [f"beside-a-transaction-{name}" for name in ("first", "open", "last")]
+    waiting = groups[1]
+    source, target = estate.contents["A"], estate.contents["B"]
+    flow = estate.flow("A->B", "beside-a-transaction-.*")
+    for group in groups:
+        source.commit_offsets(group, {(ORDERS, 0): 345})
+    # A coordinator does not tell of an offset in a transaction where the group has none before.
+    target.commit_offsets(waiting, {(REMOTE, 0): 50})
+    with open_transaction(target, waiting, waiting, REMOTE, 100) as producer:
+        seen: list[bool] = []
+
+        class Watched(KafkaCluster):
+            """Looks, whenever it is asked for one group alone, whether the others are done."""
+
+            def committed(
+                self,
+                groups: Collection[str],
+                *,
+                require_stable: bool,
+                within_seconds: float | None = None,
+            ) -> Mapping[str, GroupOffsets | Failed]:
+                if list(groups) == [waiting]:
+                    seen.append(all(target.committed_offsets(one) for one in others))
+                return super().committed(
+                    groups, require_stable=require_stable, within_seconds=within_seconds
+                )
+
+        others = [group for group in groups if group != waiting]
+        with KafkaCluster(flow.source) as here, Watched(flow.target) as there:
+            rows = Rows(cycle(flow, here, there))
+        assert seen
+        assert all(seen)
+        row = rows.of(waiting, ORDERS)
+        assert (row.outcome, row.reason) == (OutcomeKind.FAILED, FailureKind.COORDINATOR)
+        assert "wait for a transaction to end" in str(row.message)
+        assert rows.committed() == dict.fromkeys(others, 345 - TRIMMED)
+        producer.commit_transaction()
+    wait_until(
+        lambda: target.committed_offsets(waiting).get((REMOTE, 0), (0, ""))[0] == 100,
+        "the transaction has ended",
+    )
+    row = estate.sync(flow).of(waiting, ORDERS)
+    assert (row.outcome, row.current_target_offset) == (OutcomeKind.COMMITTED, 100)
 
 
 def test_group_with_members_on_the_source_is_synced(estate: Estate) -> None:

@@ -97,6 +97,7 @@ def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str
         "source_bytes_read": result.cost.source_bytes_read,
         "source_requests": result.cost.source_requests,
         "rounds": result.cost.rounds,
+        "commit_gap_seconds": round(result.cost.commit_gap_seconds, 3),
         **{kind.value: tally.outcomes[kind] for kind in kinds},
         "reread_bound": tally.reread_bound,
         "seconds": round(result.seconds, 3),

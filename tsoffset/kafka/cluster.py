@@ -1,6 +1,6 @@
 """A real Kafka cluster behind the seam of `tsoffset.cluster`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -147,10 +147,19 @@ class KafkaCluster:
         return self._groups.listings(self._deadline())
 
     def committed(
-        self, groups: Collection[str], *, require_stable: bool
+        self,
+        groups: Collection[str],
+        *,
+        require_stable: bool,
+        within_seconds: float | None = None,
     ) -> Mapping[str, GroupOffsets | Failed]:
         """All committed offsets of each group."""
-        return self._committed.committed(groups, require_stable, self._deadline())
+        if within_seconds is None:
+            return self._committed.committed(groups, require_stable, self._deadline())
+        deadline = Deadline.after(
+            self._settings.admin_timeout_ms, step_ms=max(1, int(within_seconds * 1000))
+        )
+        return self._committed.committed(groups, require_stable, deadline, at_once=True)
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
@@ -183,10 +192,13 @@ class KafkaCluster:
         return self._log_offsets.youngest(requests, isolation, self._deadline())
 
     def commit(
-        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        *,
+        may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed."""
-        return self._committed.commit(commits, self._deadline())
+        return self._committed.commit(commits, self._deadline(), may_send)
 
     def close(self) -> None:
         """End all connections and the thread that drives them."""

@@ -192,7 +192,7 @@ class Connections:
         if not connection.connected:
             timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
             try:
-                await self.within(connection.init_future, deadline.milliseconds(timeout))
+                await self.within(connection.init_future, deadline.step_milliseconds(timeout))
             except KafkaProtocolError as error:
                 raise KafkaConnectionError(
                     f"it does not speak Kafka's protocol: {error}"
@@ -233,13 +233,28 @@ class Connections:
 
         `take` gets every question exactly once, with its response or the KafkaError that
         came instead. Responses come in the order of the requests, so the oldest is awaited
-        whenever as many are under way as may be.
+        whenever as many are under way as may be. A question may be sent twice.
         """
 
         def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
             return self._pipeline(node, api, some, build, take, deadline, at_once)
 
         await self._each_its_own(questions, take, ask, WINDOW)
+
+    async def pipeline_once(
+        self,
+        node: Node,
+        api: Api,
+        questions: Iterable[Q],
+        build: Callable[[Q, int], Any],
+        take: Callable[[Q, Any], None],
+        deadline: Deadline,
+        may_send: Callable[[Q], bool],
+    ) -> None:
+        """The same for requests that are not to be repeated: none is sent twice, and each only
+        if `may_send` says so at that moment (else `take` gets a KafkaTimeoutError). What `build`
+        was not called for was not sent."""
+        await self._pipeline(node, api, questions, build, take, deadline, WINDOW, may_send)
 
     async def stream(
         self,
@@ -330,6 +345,7 @@ class Connections:
         take: Callable[[Q, Any], None],
         deadline: Deadline,
         window: int,
+        may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         try:
             connection = await self.open(node, deadline)
@@ -348,8 +364,11 @@ class Connections:
             if deadline.over:
                 take(question, KafkaTimeoutError("the call's time is up"))
                 continue
+            if may_send is not None and not may_send(question):
+                take(question, KafkaTimeoutError("not sent, since it is too late"))
+                continue
             self.requests[api.name] += 1
-            timeout = deadline.milliseconds(self.client.request_timeout_ms)
+            timeout = deadline.step_milliseconds(self.client.request_timeout_ms)
             request = build(question, version)
             under_way.append(
                 (question, connection.send_request(request, request_timeout_ms=timeout))

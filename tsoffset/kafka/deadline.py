@@ -10,18 +10,20 @@ class Deadline:
     by a limit of the configuration. That is not the time of somebody who does not answer.
     """
 
-    __slots__ = ("_rests_until", "ends", "started")
+    __slots__ = ("_rests_until", "ends", "started", "step_ms")
 
-    def __init__(self, started: float, ends: float) -> None:
+    def __init__(self, started: float, ends: float, step_ms: int | None = None) -> None:
         self.started = started
         self.ends = ends
+        self.step_ms = step_ms
         self._rests_until = started
 
     @classmethod
-    def after(cls, milliseconds: int) -> "Deadline":
-        """The deadline of a call that begins now."""
+    def after(cls, milliseconds: int, *, step_ms: int | None = None) -> "Deadline":
+        """The deadline of a call that begins now, and that waits for each answer of a broker,
+        or for a connection to it, no longer than `step_ms` (None: as long as the client may)."""
         now = time.monotonic()
-        return cls(now, now + milliseconds / 1000)
+        return cls(now, now + milliseconds / 1000, step_ms)
 
     def rest_until(self, moment: float) -> None:
         """Leave out the time from now to `moment`; what was left out before counts once."""
@@ -48,3 +50,7 @@ class Deadline:
     def milliseconds(self, at_most: int) -> int:
         """What one step may take that is allowed `at_most`; at least 1."""
         return max(1, min(at_most, int(self.seconds_left * 1000)))
+
+    def step_milliseconds(self, at_most: int) -> int:
+        """The same for an answer of one broker, or a connection to it."""
+        return self.milliseconds(at_most if self.step_ms is None else min(at_most, self.step_ms))

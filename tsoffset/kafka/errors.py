@@ -27,6 +27,7 @@ class Rule:
 
     `next_step` may name `{alias}`. With `detail`, the library's own text is added to the
     cause: it says which side of a connection failed, and holds no content.
+    `patience_seconds` is how long a remedy is tried; without a limit, until the call's deadline.
     """
 
     kind: FailureKind
@@ -37,7 +38,15 @@ class Rule:
     group_active: bool = False
     metadata_too_large: bool = False
     detail: bool = False
+    patience_seconds: float = float("inf")
 
+
+# A cluster notices within this time that a broker is gone (broker.session.timeout.ms, 9 s) and
+# has others take its place.
+_GONE_PATIENCE_SECONDS = 15.0
+# A transaction that is being ended and a coordinator that is nearly there take no longer; for
+# others a cycle does not wait.
+_PASSING_PATIENCE_SECONDS = 2.5
 
 _SEE_BROKER = "look into the log of the brokers of {alias}"
 _CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
@@ -68,6 +77,7 @@ _COORDINATOR_MOVED = Rule(
     "the group's coordinator is not ready",
     _IN_A_MOMENT,
     Remedy.REFRESH,
+    patience_seconds=_GONE_PATIENCE_SECONDS,
 )
 _CONNECTION = Rule(
     FailureKind.UNREACHABLE,
@@ -75,6 +85,7 @@ _CONNECTION = Rule(
     _CHECK_CONNECTION,
     Remedy.REFRESH,
     detail=True,
+    patience_seconds=_GONE_PATIENCE_SECONDS,
 )
 _TIMEOUT = Rule(
     FailureKind.TIMEOUT,
@@ -214,7 +225,9 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.FetchSessionTopicIdError: _BUSY,
     # Groups.
     kafka_errors.CoordinatorLoadInProgressError: replace(
-        _COORDINATOR_MOVED, cause="the group's coordinator is still loading its offsets"
+        _COORDINATOR_MOVED,
+        cause="the group's coordinator is still loading its offsets",
+        patience_seconds=_PASSING_PATIENCE_SECONDS,
     ),
     kafka_errors.CoordinatorNotAvailableError: _COORDINATOR_MOVED,
     kafka_errors.NotCoordinatorError: _COORDINATOR_MOVED,
@@ -223,9 +236,12 @@ _RULES: dict[type[BaseException], Rule] = {
         "the group's offsets wait for a transaction to end",
         "end the producer that holds it open, or abort it with kafka-transactions",
         Remedy.AGAIN,
+        patience_seconds=_PASSING_PATIENCE_SECONDS,
     ),
     kafka_errors.ConcurrentTransactionsError: replace(
-        _COORDINATOR_MOVED, cause="a transaction of the group is being ended"
+        _COORDINATOR_MOVED,
+        cause="a transaction of the group is being ended",
+        patience_seconds=_PASSING_PATIENCE_SECONDS,
     ),
     kafka_errors.UnknownMemberIdError: _MEMBERS,
     kafka_errors.IllegalGenerationError: _MEMBERS,
@@ -302,6 +318,7 @@ def failure(
         missing=what.missing,
         group_active=what.group_active,
         metadata_too_large=what.metadata_too_large,
+        patience_seconds=0.0 if what.remedy is Remedy.NONE else what.patience_seconds,
     )
 
 

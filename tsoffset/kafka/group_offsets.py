@@ -1,7 +1,7 @@
 """Committed offsets of groups: read many groups a request, written one group a request."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,8 @@ _NO_MEMBER = ""
 _NO_LEADER_EPOCH = -1
 
 _Commit = tuple[str, TopicPartition]
+# What goes into one request: a group with its partitions, or some of them.
+_Part = tuple[str, tuple[TopicPartition, ...]]
 
 # Each partition once, whatever the number of groups that have committed there.
 _Places = dict[tuple[str, int], TopicPartition]
@@ -46,9 +48,14 @@ class CommittedOffsets:
     # --- reading ---------------------------------------------------------------------------
 
     def committed(
-        self, groups: Collection[str], require_stable: bool, deadline: Deadline
+        self,
+        groups: Collection[str],
+        require_stable: bool,
+        deadline: Deadline,
+        *,
+        at_once: bool = False,
     ) -> dict[str, GroupOffsets | Failed]:
-        """All committed offsets of each group."""
+        """All committed offsets of each group; with `at_once` as one look finds them."""
         places: _Places = {}
 
         async def attempt(
@@ -56,7 +63,9 @@ class CommittedOffsets:
         ) -> dict[str, GroupOffsets | Failed | Again]:
             return await self._fetch_round(open_ones, require_stable, deadline, places)
 
-        return in_rounds(self._connections, sorted(set(groups)), attempt, _READ, deadline)
+        return in_rounds(
+            self._connections, sorted(set(groups)), attempt, _READ, deadline, at_once=at_once
+        )
 
     async def _fetch_round(
         self,
@@ -124,7 +133,7 @@ class CommittedOffsets:
 
     def _offsets(self, group: str, answer: Any, places: _Places) -> GroupOffsets | Again:
         offsets: dict[TopicPartition, CommittedOffset | Failed] = {}
-        ask_again = False
+        patience: float | None = None
         for topic in answer.topics:
             for each in topic.partitions:
                 place = topic.name, each.partition_index
@@ -133,14 +142,16 @@ class CommittedOffsets:
                     tp = places[place] = TopicPartition(*place)
                 if each.error_code:
                     error = error_class(each.error_code)
-                    offsets[tp] = failure(error, f"{_READ} {group}, {tp}", self._connections.alias)
-                    ask_again |= rule(error).remedy is Remedy.AGAIN
+                    failed = failure(error, f"{_READ} {group}, {tp}", self._connections.alias)
+                    offsets[tp] = failed
+                    if rule(error).remedy is Remedy.AGAIN:
+                        patience = max(patience or 0.0, failed.patience_seconds)
                 elif each.committed_offset >= 0:
                     epoch = each.committed_leader_epoch
                     offsets[tp] = CommittedOffset(
                         each.committed_offset, each.metadata or "", epoch if epoch >= 0 else None
                     )
-        return Again(offsets) if ask_again else offsets
+        return offsets if patience is None else Again(offsets, patience_seconds=patience)
 
     # --- committing ------------------------------------------------------------------------
 
@@ -148,17 +159,26 @@ class CommittedOffsets:
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         deadline: Deadline,
+        may_send: Callable[[str], bool] | None = None,
     ) -> dict[str, dict[TopicPartition, Failed | None]]:
-        """Commit as no member, without leader epochs. What a broker has accepted is not sent
-        again when the rest of its group is: the group may have moved on since."""
+        """Commit as no member, without leader epochs, in one request a group (and thousand
+        partitions) that is never sent again, whatever comes of it.
+
+        Even an answer that the coordinator is another one now may mean that the commit was
+        written and is kept, and the group may have moved on since: sent once more it would
+        move it backwards. To look for a coordinator and to connect to it is tried again, unless
+        `may_send` is given; that is asked before each request.
+        """
 
         async def attempt(
             open_ones: Collection[_Commit],
         ) -> dict[_Commit, Failed | Again | None]:
-            return await self._commit_round(open_ones, commits, deadline)
+            return await self._commit_round(open_ones, commits, deadline, may_send)
 
         keys = [(group, tp) for group in sorted(commits) for tp in sorted(commits[group])]
-        done = in_rounds(self._connections, keys, attempt, _COMMIT, deadline)
+        done = in_rounds(
+            self._connections, keys, attempt, _COMMIT, deadline, at_once=may_send is not None
+        )
         answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
         for (group, tp), answer in done.items():
             answers[group][tp] = answer
@@ -169,64 +189,80 @@ class CommittedOffsets:
         keys: Collection[_Commit],
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         deadline: Deadline,
+        may_send: Callable[[str], bool] | None,
     ) -> dict[_Commit, Failed | Again | None]:
         answers: dict[_Commit, Failed | Again | None] = {}
         by_group: dict[str, list[TopicPartition]] = defaultdict(list)
         for group, tp in keys:
             by_group[group].append(tp)
         coordinators = await self._groups.coordinators(by_group, _COMMIT, deadline)
-        by_node: dict[Node, list[tuple[str, list[TopicPartition]]]] = defaultdict(list)
+        by_node: dict[Node, list[_Part]] = defaultdict(list)
         for group, node in coordinators.items():
             theirs = by_group[group]
             if isinstance(node, Failed | Again):
                 answers.update({(group, tp): node for tp in theirs})
                 continue
             for begin in range(0, len(theirs), _PARTITIONS_PER_COMMIT):
-                by_node[node].append((group, theirs[begin : begin + _PARTITIONS_PER_COMMIT]))
+                by_node[node].append((group, tuple(theirs[begin : begin + _PARTITIONS_PER_COMMIT])))
+        sent: set[_Part] = set()
+        moved: set[str] = set()
 
-        def build(question: tuple[str, list[TopicPartition]], version: int) -> Any:
-            group, partitions = question
+        def build(part: _Part, version: int) -> Any:
+            sent.add(part)
+            group, partitions = part
             return _commit_request(group, {tp: commits[group][tp] for tp in partitions}, version)
 
-        def take(question: tuple[str, list[TopicPartition]], response: Any) -> None:
-            group, partitions = question
-            answers.update(self._accepted(group, partitions, response))
+        def take(part: _Part, response: Any) -> None:
+            answers.update(self._accepted(part, response, part in sent, moved))
+
+        def send(part: _Part) -> bool:
+            return may_send is None or may_send(part[0])
 
         connections = self._connections
         await connections.gather(
             [
-                partial(connections.pipeline, node, OFFSET_COMMIT, theirs, build, take, deadline)
+                partial(
+                    connections.pipeline_once,
+                    node,
+                    OFFSET_COMMIT,
+                    theirs,
+                    build,
+                    take,
+                    deadline,
+                    send,
+                )
                 for node, theirs in by_node.items()
             ]
         )
-        self._groups.forget(
-            {
-                group
-                for (group, _), answer in answers.items()
-                if isinstance(answer, Again) and answer.refresh
-            }
-        )
+        self._groups.forget(moved)
         return answers
 
     def _accepted(
-        self, group: str, partitions: list[TopicPartition], response: Any
+        self, part: _Part, response: Any, sent: bool, moved: set[str]
     ) -> dict[_Commit, Failed | Again | None]:
-        alias = self._connections.alias
-        if isinstance(response, KafkaError):
-            return {
-                (group, tp): answer_to(response, f"{_COMMIT} {group}, {tp}", alias)
-                for tp in partitions
-            }
+        """What came of a request, or of the attempt to send it; a group whose coordinator is to
+        be looked up again is put into `moved`."""
+        group, partitions = part
+        silence = response if isinstance(response, KafkaError) else KafkaError("not answered for")
+        errors: dict[TopicPartition, BaseException | type[BaseException] | None]
+        errors = dict.fromkeys(partitions, silence)
+        if not isinstance(response, KafkaError):
+            for topic in response.topics:
+                for each in topic.partitions:
+                    code = each.error_code
+                    tp = TopicPartition(topic.name, each.partition_index)
+                    errors[tp] = error_class(code) if code else None
         answers: dict[_Commit, Failed | Again | None] = {}
-        for topic in response.topics:
-            for each in topic.partitions:
-                tp = TopicPartition(topic.name, each.partition_index)
-                answer: Failed | Again | None = None
-                if each.error_code:
-                    error = error_class(each.error_code)
-                    what = f"{_COMMIT} {group}, {tp}"
-                    answer = answer_to(error, what, alias, missing_is_final=True)
-                answers[group, tp] = answer
+        for tp, error in errors.items():
+            if error is None:
+                answers[group, tp] = None
+                continue
+            what, alias = f"{_COMMIT} {group}, {tp}", self._connections.alias
+            answers[group, tp] = (
+                failure(error, what, alias) if sent else answer_to(error, what, alias)
+            )
+            if rule(error).remedy is Remedy.REFRESH and not rule(error).missing:
+                moved.add(group)
         return answers
 
 

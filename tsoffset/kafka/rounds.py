@@ -1,8 +1,8 @@
 """Asking again what could not be answered, within the total deadline of a call.
 
 A call asks for many things at once. In every round what is still open is asked for; an
-answer that may yet come right is `Again`. All requests here can be repeated: they read, or
-they write the same offsets once more.
+answer that may yet come right is `Again`. Only what reads, or was certainly not written, is
+asked again: a commit that was sent never is.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
@@ -18,16 +18,13 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.connections import Connections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, failure, rule
-from tsoffset.model import Failed, FailureKind
+from tsoffset.model import Failed
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-# How long is asked for a partition without any leader, and at a broker that cannot be
-# connected to: the second covers the time in which a cluster notices that a broker is gone
-# (broker.session.timeout.ms, 9 s) and elects others. More would hold up every cycle.
+# How long is asked for a partition without any leader. More would hold up every cycle.
 LEADERLESS_PATIENCE_SECONDS = 2.0
-GONE_PATIENCE_SECONDS = 15.0
 
 # How often in a row all addresses of a cluster are tried before it counts as unreachable:
 # about two seconds where they refuse.
@@ -64,10 +61,7 @@ def answer_to(
     remedy = rule(error).remedy
     if remedy is Remedy.NONE or (failed.missing and missing_is_final):
         return failed
-    patience = float("inf")
-    if failed.kind is FailureKind.UNREACHABLE:
-        patience = GONE_PATIENCE_SECONDS
-    return Again(failed, remedy is Remedy.REFRESH, patience)
+    return Again(failed, remedy is Remedy.REFRESH, failed.patience_seconds)
 
 
 class _Stop(stop_base):
@@ -99,10 +93,13 @@ def in_rounds(
     attempt: Callable[[Collection[K]], Awaitable[Mapping[K, V | Failed | Again]]],
     operation: str,
     deadline: Deadline,
+    *,
+    at_once: bool = False,
 ) -> dict[K, V | Failed]:
     """Answers to all keys: `attempt` is run in the loop until none of them is `Again`.
 
-    A key that an attempt leaves out is asked again too; `operation` is for the message.
+    A key that an attempt leaves out is asked again too; `operation` is for the message. With
+    `at_once` no patience is had with any `Again`: it stays what it is otherwise.
     Raises ClusterUnreachable if no address of the cluster answers and nothing was answered
     before; otherwise what is open then is a `Failed`.
     """
@@ -122,7 +119,8 @@ def in_rounds(
                 del waiting[key]
                 continue
             now = deadline.seconds_spent
-            if now - since.setdefault(key, now) >= answer.patience_seconds:
+            patience = 0.0 if at_once else answer.patience_seconds
+            if now - since.setdefault(key, now) >= patience:
                 answers[key] = answer.otherwise
                 del waiting[key]
             else:

@@ -9,7 +9,7 @@ from zlib import crc32
 from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.memory_cluster.faults import Fault, Faults, Request, Verb
-from tsoffset.memory_cluster.groups import MemoryGroup, metadata_length, stored
+from tsoffset.memory_cluster.groups import MemoryGroup, metadata_length, not_sent, stored
 from tsoffset.memory_cluster.log import Clock, PartitionLog
 from tsoffset.memory_cluster.topics import MemoryPartition, MemoryTopic
 from tsoffset.model import (
@@ -199,9 +199,13 @@ class MemoryCluster(Cluster):
         )
 
     def committed(
-        self, groups: Collection[str], *, require_stable: bool
+        self,
+        groups: Collection[str],
+        *,
+        require_stable: bool,
+        within_seconds: float | None = None,
     ) -> Mapping[str, GroupOffsets | Failed]:
-        """All committed offsets of each group."""
+        """All committed offsets of each group, as one look finds them."""
         self._asked(Verb.COMMITTED, tuple(groups))
         return {name: self._offsets(name, require_stable) for name in groups}
 
@@ -267,12 +271,18 @@ class MemoryCluster(Cluster):
         return {one: self._from_log(Verb.YOUNGEST, one.partition, answer) for one in requests}
 
     def commit(
-        self, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        *,
+        may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed."""
-        items = [(name, one, offset) for name, of in commits.items() for one, offset in of.items()]
+        sent = [name for name in commits if may_send is None or may_send(name)]
+        items = [(name, one, offset) for name in sent for one, offset in commits[name].items()]
         self._asked(Verb.COMMIT, tuple(items))
-        answers: dict[str, dict[TopicPartition, Failed | None]] = {name: {} for name in commits}
+        answers: dict[str, dict[TopicPartition, Failed | None]] = {
+            name: dict.fromkeys(of, not_sent(name, self.alias)) for name, of in commits.items()
+        }
         for name, partition, offset in items:
             answers[name][partition] = self._commit(name, partition, offset)
         return answers

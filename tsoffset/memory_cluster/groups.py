@@ -12,6 +12,9 @@ from tsoffset.model import (
     TopicPartition,
 )
 
+# How long a broker's words for the same are worth asking again.
+_PATIENCE_SECONDS = 2.5
+
 
 @dataclass(slots=True)
 class MemoryGroup:
@@ -40,6 +43,7 @@ class MemoryGroup:
                     FailureKind.COORDINATOR,
                     f"read committed offset, group {self.group}, {partition}, cluster {alias}: "
                     "a transaction with this offset is open; try again once it has ended",
+                    patience_seconds=_PATIENCE_SECONDS,
                 )
         return answer
 
@@ -70,6 +74,15 @@ class MemoryGroup:
         if commit:
             self.offsets.update(self.pending)
         self.pending.clear()
+
+
+def not_sent(group: str, alias: str) -> Failed:
+    """The answer to a commit that was not to be sent any more."""
+    return Failed(
+        FailureKind.TIMEOUT,
+        f"commit offsets, group {group}, cluster {alias}: not sent; read its offsets and try again",
+        patience_seconds=_PATIENCE_SECONDS,
+    )
 
 
 def stored(commit: CommittedOffset) -> CommittedOffset:

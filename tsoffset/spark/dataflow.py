@@ -98,6 +98,18 @@ def run_cycle(
 
 _PARTITION = ("source_topic", "partition")
 
+# A task's commits are wanted for this long after its action began: ten minutes, and more where
+# there is more to translate. A worker that was given up (its machine was suspended, its executor
+# lost, its job cancelled) and that goes on later than this commits nothing any more. Where a
+# cycle is slower than that, its translations are remembered and the next one commits.
+COMMIT_SECONDS = 600.0
+COMMIT_SECONDS_A_POSITION = 0.01
+
+
+def _commit_until(positions: int = 0) -> float:
+    """Until when an action that begins now may commit, in seconds since 1970 UTC."""
+    return time.time() + COMMIT_SECONDS + COMMIT_SECONDS_A_POSITION * positions
+
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
     """Progress that nobody looks at."""
@@ -231,7 +243,12 @@ class _Cycle:
             if memory.partitions is not None and memory.partitions.num_rows:
                 translated = translated.union(self._memory(partitions, memory.partitions))
             translated = translated.repartitionById(max(1, len(partitions)), "translate_task")
-            stages = replace(stages, translate_tasks=max(1, len(partitions)))
+            positions = sum(counts["distinct_offsets"].to_pylist())
+            stages = replace(
+                stages,
+                translate_tasks=max(1, len(partitions)),
+                commit_until=_commit_until(positions),
+            )
             settled = _map(translated, stages.translate, schema.SETTLEMENTS)
             settled = settled.repartitionById(len(tasks), "settle_task")
             rows = _map(settled, stages.settle, schema.RESULTS)
@@ -246,7 +263,7 @@ class _Cycle:
         handed bytes, before and after the work itself.
         """
         work = schema.to_bytes(_work([groups], memory, memory.partitions))
-        stages = self._stages(settle_tasks=1)
+        stages = replace(self._stages(settle_tasks=1), commit_until=_commit_until())
         task = self._session.sparkContext.parallelize([work], 1).mapPartitions(stages.all_in_one)
         return pa.concat_tables(
             [schema.RESULTS.empty_table(), *map(schema.from_bytes, task.collect())]

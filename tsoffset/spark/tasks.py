@@ -17,7 +17,7 @@ import structlog
 
 from tsoffset.cluster import Cluster
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
-from tsoffset.model import Failed, FailureKind, Row, TopicPartition
+from tsoffset.model import Failed, FailureKind, TopicPartition
 from tsoffset.plan import SourceCommit, TranslatedPosition, decide
 from tsoffset.remembered import PartitionMemory
 from tsoffset.settings import ClusterSettings, FlowSettings
@@ -30,6 +30,7 @@ from tsoffset.sync import (
     GroupWork,
     PartitionWork,
     Rival,
+    Settled,
     Settlement,
     TranslatedWork,
     read_commits,
@@ -55,7 +56,8 @@ class Stages:
     `cycle` is unique: a worker resolves the configuration once for each cycle, so that a
     secret that was changed holds from the next one on. `settle_tasks` is how many tasks
     settle groups, `translate_tasks` how many translate at once and share the limit on what is
-    read from the source; `log_format` and `log_level` how workers log.
+    read from the source; `log_format` and `log_level` how workers log. From `commit_until` on
+    (seconds since 1970 UTC) nothing is committed: a task that comes so late was given up.
     """
 
     task: FlowTask
@@ -65,6 +67,7 @@ class Stages:
     log_format: LogFormat
     log_level: LogLevel
     translate_tasks: int = 1
+    commit_until: float | None = None
 
     def all_in_one(self, streams: Iterable[bytes]) -> Iterator[bytes]:
         """WORK -> RESULTS, each table as an Arrow stream: the whole cycle in this task."""
@@ -129,7 +132,7 @@ class Stages:
 
     def settle(self, batches: Batches) -> Batches:
         """SETTLEMENTS -> RESULTS: all rows of this task's groups, committed where they are to
-        be, and the reports that came along.
+        be, the reports that came along, and one on the commits.
 
         Nothing is committed before all is read: word of a topic may come last.
         """
@@ -140,10 +143,15 @@ class Stages:
         rewritten = set(topics.drop_null().to_pylist())
         table = table.filter(topics.is_null()).sort_by("group")
         yield from _batches(_results({"report": reports}, len(reports)))
+        cost = Cost()
         for part in _by_whole_groups(table):
-            settlements = [_in_topic(s, rewritten) for s in values.settlements_of(part)]
-            rows = values.rows_table(self._rows(settlements))
+            settled = self._settled([_in_topic(s, rewritten) for s in values.settlements_of(part)])
+            cost += settled.cost
+            rows = values.rows_table(settled.rows)
             yield from _batches(_results({n: rows[n] for n in rows.column_names}, rows.num_rows))
+        if cost != Cost():
+            told = pa.chunked_array([[report((), cost)]], pa.binary())
+            yield from _batches(_results({"report": told}, 1))
 
     # --- the stages of tsoffset.sync, failures made values --------------------------------
 
@@ -182,19 +190,22 @@ class Stages:
                 Cost(positions=sum(len(part.offsets) for part in work)),
             )
 
-    def _rows(self, settlements: Sequence[Settlement]) -> list[Row]:
+    def _settled(self, settlements: Sequence[Settlement]) -> Settled:
         try:
             flow, _ = self._resolve()
             with ExitStack() as leases:
                 target = self._client(leases, flow.target)
-                return list(settle_groups(flow, target, settlements, commit=self.commit))
+                return settle_groups(
+                    flow, target, settlements, commit=self.commit, until=self.commit_until
+                )
         except Exception as error:
             what = f"settle group {settlements[0].commit.group} and its neighbours"
             failed = self._broken("settling_broke", what, error)
-            return [
+            rows = (
                 decide(self.task.flow, replace(s.commit, verdict=failed), None, None)
                 for s in settlements
-            ]
+            )
+            return Settled(tuple(rows), Cost())
 
     def _resolve(self) -> tuple[FlowSettings, tuple[FlowSettings, ...]]:
         key = (self.cycle, self.task.flow)

@@ -4,6 +4,7 @@ Each stage takes a batch and returns values, failures among them; `tsoffset.spar
 stages as tasks, `cycle` runs them in this process (a user's own tests, and ours).
 """
 
+import time
 from collections.abc import Mapping, Sequence
 
 from tsoffset.cluster import Cluster
@@ -14,7 +15,8 @@ from tsoffset.settings import FlowSettings
 from tsoffset.sync.commits import GroupWork, Preflight, Rival, preflight, read_commits
 from tsoffset.sync.partitions import Observe
 from tsoffset.sync.rounds import translate_partitions, translate_remembering
-from tsoffset.sync.settle import Settlement, failed_row, settle_groups, whole_topic
+from tsoffset.sync.settle import Settled, failed_row, settle_groups, whole_topic
+from tsoffset.sync.turns import Settlement, Time
 from tsoffset.sync.work import Cost, PartitionWork, TranslatedWork, partition_work
 
 __all__ = [
@@ -24,7 +26,9 @@ __all__ = [
     "PartitionWork",
     "Preflight",
     "Rival",
+    "Settled",
     "Settlement",
+    "Time",
     "TranslatedWork",
     "cycle",
     "failed_row",
@@ -47,13 +51,15 @@ def cycle(
     rivals: Sequence[Rival] = (),
     remembered: Mapping[tuple[str, TopicPartition], Remembered] | None = None,
     memories: dict[TopicPartition, PartitionMemory] | None = None,
+    clock: Time = time,
 ) -> list[Row]:
     """One cycle of a flow in this process, without Spark: for tests and small estates.
 
     Returns one row per group and partition with a source commit, as docs/design.md section 4
     says. Commits nothing where `commit` is False or the flow is only planned
     (`sync.group.offsets.enabled = false`). `memories` are what the last cycle left of each
-    source partition, and are brought up to date. Raises ClusterUnreachable.
+    source partition, and are brought up to date. `clock` is what groups that have to wait wait
+    by. Raises ClusterUnreachable.
     """
     start = preflight(flow, source, target)
     commits = list(read_commits(flow, source, start.groups, rivals))
@@ -75,4 +81,5 @@ def cycle(
             last = remembered.get((each.group, each.partition))
         settlements.append(Settlement(each, position, last))
     rows = [failed_row(flow.name, failure) for failure in start.failures]
-    return rows + list(settle_groups(flow, target, settlements, commit=commit and flow.commits))
+    settled = settle_groups(flow, target, settlements, commit=commit and flow.commits, clock=clock)
+    return [*rows, *settled.rows]

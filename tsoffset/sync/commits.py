@@ -264,12 +264,19 @@ def _unsupported(work: GroupWork) -> Skipped:
 
 
 def committed_offsets(
-    cluster: Cluster, groups: Sequence[str], *, require_stable: bool
+    cluster: Cluster,
+    groups: Sequence[str],
+    *,
+    require_stable: bool,
+    within_seconds: float | None = None,
 ) -> Mapping[str, GroupOffsets | Failed]:
-    """All commits of the groups; a cluster that cannot be reached fails each of them."""
+    """All commits of the groups (see `Cluster.committed`); a cluster that cannot be reached
+    fails each of them."""
     if not groups:
         return {}
     try:
-        return cluster.committed(groups, require_stable=require_stable)
+        return cluster.committed(
+            groups, require_stable=require_stable, within_seconds=within_seconds
+        )
     except ClusterUnreachable as error:
         return dict.fromkeys(groups, Failed(FailureKind.UNREACHABLE, str(error)))

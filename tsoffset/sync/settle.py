@@ -1,10 +1,7 @@
-"""The end of a cycle: read what the target groups have, decide each row, commit.
+"""The end of a cycle: read what the target groups have, decide each row, commit."""
 
-The target's commits are read in the same call that writes them.
-"""
-
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster
@@ -12,8 +9,6 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import (
     CommittedOffset,
     Failed,
-    FailureKind,
-    GroupOffsets,
     Isolation,
     LogRange,
     OutcomeKind,
@@ -22,67 +17,47 @@ from tsoffset.model import (
     Skipped,
     TopicPartition,
 )
-from tsoffset.plan import (
-    Remembered,
-    SourceCommit,
-    TranslatedPosition,
-    active,
-    decide,
-    target_missing,
-    with_verdict,
-)
+from tsoffset.plan import TranslatedPosition, with_verdict
 from tsoffset.settings import FlowSettings
 from tsoffset.skips import rewritten
-from tsoffset.sync.commits import committed_offsets
+from tsoffset.sync.turns import Settlement, Time, Turns, decided
+from tsoffset.sync.work import Cost
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
-    """One commit with its translation (None where its verdict is known without one)."""
+class Settled:
+    """The rows of the settlements, in their order, and what there is to report of the commits."""
 
-    commit: SourceCommit
-    position: TranslatedPosition | None = None
-    remembered: Remembered | None = None
+    rows: tuple[Row, ...]
+    cost: Cost
 
 
 def settle_groups(
-    flow: FlowSettings, target: Cluster, settlements: Sequence[Settlement], *, commit: bool
-) -> Iterator[Row]:
+    flow: FlowSettings,
+    target: Cluster,
+    settlements: Sequence[Settlement],
+    *,
+    commit: bool,
+    until: float | None = None,
+    clock: Time = time,
+) -> Settled:
     """Decide each row and, with `commit`, commit what is to be committed.
 
     All rows of a group must be in one call. The target's commits are read here, just before
-    they are written, so that a call that is repeated commits nothing twice.
+    they are written, and again before anything is sent a second time: a call that is repeated
+    commits nothing twice. Nothing is sent from `until` on (seconds since 1970 UTC).
     """
-    groups = sorted({s.commit.group for s in settlements if s.commit.partition is not None})
-    current = committed_offsets(target, groups, require_stable=True)
-
-    def decided(settlement: Settlement) -> Row:
-        return decide(
-            flow.name,
-            settlement.commit,
-            settlement.position,
-            _current_of(settlement.commit, current),
-            remembered=settlement.remembered,
-            floor=flow.translation.floor,
-        )
-
-    rows = [decided(settlement) for settlement in settlements]
-    if commit:
-        rows = _commit(target, settlements, rows)
+    turns = Turns(flow, target, settlements, commit=commit, until=until, clock=clock)
+    rows = turns.rows()
     # After the commits, for a slow answer must not come between reading and writing them.
     ranges = _ranges_again(target, settlements, rows)
-    for settlement, row in zip(settlements, rows, strict=True):
-        suspect = row.reason is Reason.TARGET_PAST_LOG_END
-        yield decided(_with_range(settlement, ranges)) if suspect else row
-
-
-def _current_of(
-    commit: SourceCommit, current: Mapping[str, GroupOffsets | Failed]
-) -> CommittedOffset | Failed | None:
-    offsets = current.get(commit.group, {})
-    if isinstance(offsets, Failed):
-        return offsets
-    return None if commit.target is None else offsets.get(commit.target)
+    return Settled(
+        tuple(
+            _with_own_range(flow, settlement, row, ranges)
+            for settlement, row in zip(settlements, rows, strict=True)
+        ),
+        Cost(commit_gap_seconds=turns.longest_gap_seconds),
+    )
 
 
 def _ranges_again(
@@ -106,75 +81,23 @@ def _ranges_again(
         return {}
 
 
-def _with_range(
-    settlement: Settlement, ranges: Mapping[TopicPartition, LogRange | Failed]
-) -> Settlement:
-    """The settlement with the log's own range; with none where it could not be read."""
+def _with_own_range(
+    flow: FlowSettings,
+    settlement: Settlement,
+    row: Row,
+    ranges: Mapping[TopicPartition, LogRange | Failed],
+) -> Row:
+    """The row decided with the log's own range; with none where it could not be read."""
+    if row.reason is not Reason.TARGET_PAST_LOG_END:
+        return row
     position, there = settlement.position, settlement.commit.target
     assert position is not None
     assert there is not None
+    assert row.current_target_offset is not None
     found = ranges.get(there)
     target_range = found if isinstance(found, LogRange) else None
-    return replace(settlement, position=replace(position, target_range=target_range))
-
-
-def _commit(target: Cluster, settlements: Sequence[Settlement], rows: Sequence[Row]) -> list[Row]:
-    pending: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
-    for settlement, row in zip(settlements, rows, strict=True):
-        if row.outcome is OutcomeKind.WOULD_COMMIT:
-            source, there = settlement.commit.committed, settlement.commit.target
-            assert source is not None
-            assert there is not None
-            assert row.target_offset is not None
-            pending[settlement.commit.group][there] = CommittedOffset(
-                row.target_offset, source.metadata
-            )
-    answers = _try_commit(target, pending)
-    too_large = {
-        group: {
-            partition: replace(pending[group][partition], metadata="")
-            for partition, answer in partitions.items()
-            if isinstance(answer, Failed) and answer.metadata_too_large
-        }
-        for group, partitions in answers.items()
-    }
-    too_large = {group: offsets for group, offsets in too_large.items() if offsets}
-    again = _try_commit(target, too_large)
-    done = []
-    for settlement, row in zip(settlements, rows, strict=True):
-        group, there = settlement.commit.group, settlement.commit.target
-        if row.outcome is not OutcomeKind.WOULD_COMMIT or there is None:
-            done.append(row)
-            continue
-        shortened = there in too_large.get(group, {})
-        answer = (again if shortened else answers)[group][there]
-        if answer is None:
-            message = (
-                "committed without the source commit's metadata, which the target refuses as too "
-                "large; raise offset.metadata.max.bytes there"
-                if shortened
-                else None
-            )
-            done.append(replace(row, outcome=OutcomeKind.COMMITTED, message=message))
-        elif answer.group_active:
-            done.append(with_verdict(row, active(group)))
-        elif answer.missing:
-            done.append(with_verdict(row, target_missing(there)))
-        else:
-            done.append(with_verdict(row, answer))
-    return done
-
-
-def _try_commit(
-    target: Cluster, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
-) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
-    if not commits:
-        return {}
-    try:
-        return target.commit(commits)
-    except ClusterUnreachable as error:
-        failed = Failed(FailureKind.UNREACHABLE, str(error))
-        return {group: dict.fromkeys(offsets, failed) for group, offsets in commits.items()}
+    ranged = replace(settlement, position=replace(position, target_range=target_range))
+    return decided(flow, ranged, CommittedOffset(row.current_target_offset))
 
 
 def whole_topic(position: TranslatedPosition, target_topic: str) -> TranslatedPosition:

@@ -1,4 +1,4 @@
-"""The work of translating: partitions with their distinct positions, and what came of it."""
+"""The work of translating: partitions with their distinct positions, and what it took."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -30,6 +30,8 @@ class Cost:
     are counted as they were asked for; `bytes_read` is what the fetches of both sides brought,
     `source_bytes_read` those of the source. `rounds` are the network waits one after the other.
     `source_requests` is what was sent to the source for all this, where its client counts it.
+    `commit_gap_seconds` is not a cost but a risk: the longest time between asking what a target
+    group has and sending the commit that was decided on it.
     """
 
     positions: int = 0
@@ -41,11 +43,14 @@ class Cost:
     source_bytes_read: int = 0
     rounds: int = 0
     source_requests: int = 0
+    commit_gap_seconds: float = 0.0
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
+        total = Cost(
             *(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost))
         )
+        longest = max(self.commit_gap_seconds, other.commit_gap_seconds)
+        return replace(total, commit_gap_seconds=longest)
 
     def beside(self, other: "Cost") -> "Cost":
         """The cost of two tasks that run side by side: they wait at the same time."""

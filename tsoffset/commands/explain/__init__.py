@@ -173,7 +173,7 @@ class _FlowExplanation:
             one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
         }
         settlements = [_settlement(commit, positions, rewriting) for commit in commits]
-        rows = list(settle_groups(flow, target, settlements, commit=False))
+        rows = settle_groups(flow, target, settlements, commit=False).rows
         return [
             self._explanation(settlement, row, dialogues)
             for settlement, row in zip(settlements, rows, strict=True)
