@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,11 +13,12 @@ from hypothesis import Phase, settings
 from tests.producing import Contents
 from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
-# CI judges a change, so it tries the same examples each time; new ones are looked for by
-# every other run, and by `make test-long`.
+# Each run of CI meets new examples: the seed is in the header of its log, and
+# `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
+# that is printed.
 settings.register_profile(
     "ci",
-    derandomize=True,
+    database=None,
     deadline=None,
     print_blob=True,
     # To find the smallest failing example takes minutes, which is for whoever mends it.
@@ -24,6 +26,18 @@ settings.register_profile(
 )
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of hypothesis, so that it is known."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"random examples: --hypothesis-seed={config.option.hypothesis_seed}"
+
 
 _numbers = itertools.count(1)
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tsoffset.memory_cluster import Message, PartitionLog
 from tsoffset.model import Isolation, TimestampType
@@ -20,20 +20,36 @@ TIMESTAMPS = (
     "negative",
 )
 APPEND_TIME = ("never", "source", "target_first", "target_later")
+OFFSET_HEADERS = ("", "always", "later", "some", "off", "stale")
+FILTER_CHANGES = ("", "wider", "narrower")
+A_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
 class Kind:
     """What a random log and its replicator are like; shares are between 0 and 1.
 
-    `twins` are single records written again, `couples` stretches of two to four (a producer's
-    retry); `bare` records have neither key nor value. `padding` widens values, so that a read
-    of 64 kB holds few records. `segments` is about how many records a segment holds (0: one
-    segment for all). `gap`: the replicator leaves a stretch out for good. `rewind` is how far
-    restarts go back, as a share of the log (0: up to 14 records); `unfinished_repeats` counts
-    those under way at the end. `compacted_between`: cleaners and retention run between the
-    replicator's runs, too. `begins_late`: the first run starts inside the log, the second at
-    its beginning. `rewrites`: `values` or `keys` are changed on the way.
+    Applications: `twins` are single records written again, `couples` stretches of two to four
+    (a producer's retry); `bare` records have neither key nor value. `padding` widens values, so
+    that a read of 64 kB holds few records. `segments` is about how many records a segment holds
+    (0: one segment for all).
+
+    The replicator: `gap`: it leaves a stretch out for good. `rewind` is how far restarts go
+    back, as a share of the log (0: up to 14 records); `unfinished_repeats` counts those under
+    way at the end. `set_back`: so many times the mirror is made anew from the source's start,
+    whole or unfinished; `begins_late`: it first starts inside the log, and is set back once.
+    `filter_changes`: its filter (`dropped`) gets `wider` or `narrower` at a restart, that is it
+    lets more or less through. `two_at_once`: a second one copies the same source at the same
+    time. `exactly_once`: it writes a backlog in transactions, whose markers bear today's time.
+    `offset_header`: it writes the source offset into a header: `always`, `later` (switched on
+    at a restart), on `some` copies; `off` by some in some of its lives, or `stale` on some
+    copies. `rewrites`: `values` or `keys` are changed on the way.
+
+    What else happens: `foreign` records are of others, `foreign_equal` ones equal a record of
+    the source. `compacted_between`: cleaners and retention run between the replicator's runs,
+    too. `cleaned_partly`: they stop anywhere in the log. `loses_later`: the source loses such a
+    share of the later ones of equal records. `failback`: the flow goes from the replica to its
+    original; what is said of source and target holds for original and replica.
     """
 
     records: int = 60
@@ -55,11 +71,20 @@ class Kind:
     gap: bool = False
     repeats: int = 0
     rewind: float = 0.0
+    set_back: int = 0
     begins_late: bool = False
+    filter_changes: str = ""
+    two_at_once: bool = False
+    exactly_once: bool = False
+    offset_header: str = ""
     unfinished_repeats: int = 0
     lag: float = 0.0
     foreign: float = 0.0
+    foreign_equal: float = 0.0
     compacted_between: bool = False
+    cleaned_partly: bool = False
+    loses_later: float = 0.0
+    failback: bool = False
     source_compacted: bool = False
     target_compacted: bool = False
     source_trimmed: float = 0.0
@@ -70,6 +95,79 @@ class Kind:
     def match(self) -> frozenset[str]:
         """What the replicator leaves as it was, for `translation.match`."""
         return frozenset({"timestamp", "key", "value"}) - {self.rewrites.removesuffix("s")}
+
+
+LONG = 5_000
+CHOICES: dict[str, tuple[object, ...]] = {
+    # Mostly short logs, where everything is near everything; a few long ones.
+    "records": (*range(0, 71), *(150,) * 15, *(300,) * 10, *(1_500,) * 3, LONG),
+    "timestamps": TIMESTAMPS,
+    "append_time": ("never",) * 6 + APPEND_TIME[1:],
+    "twins": (0.0, 0.0, 0.05, 0.3, 0.6),
+    "couples": (0.0,) * 6 + (0.05,),
+    "keys": (0, 1, 3, 12, 1_000),
+    "bare": (0.0, 0.0, 0.0, 0.1, 1.0),
+    "tombstones": (0.0, 0.0, 0.2),
+    "headers": (False, False, True),
+    "padding": (0, 0, 0, 0, 3_000, 30_000),
+    "batch": (1, 3, 10, 100, 1_000),
+    "segments": (0, 0, 5, 20),
+    "transactions": (False, True),
+    "open_transaction": (False, False, False, True),
+    "dropped": (0.0, 0.0, 0.3),
+    "rewrites": ("",) * 6 + ("values", "keys"),
+    "gap": (False, False, False, True),
+    "repeats": (0, 0, 1, 3),
+    "rewind": (0.0, 0.0, 0.3, 1.0),
+    "set_back": (0, 0, 0, 0, 1, 2),
+    "begins_late": (False,) * 5 + (True,),
+    "filter_changes": ("",) * 4 + FILTER_CHANGES[1:],
+    "two_at_once": (False,) * 6 + (True,),
+    "exactly_once": (False,) * 8 + (True,),
+    "offset_header": ("",) * 12 + OFFSET_HEADERS[1:],
+    "unfinished_repeats": (0, 0, 1, 2),
+    "lag": (0.0, 0.0, 0.3, 0.6),
+    "foreign": (0.0, 0.0, 0.2),
+    "foreign_equal": (0.0,) * 15 + (0.1,),
+    "compacted_between": (False, False, True),
+    "cleaned_partly": (False, False, True),
+    "loses_later": (0.0,) * 15 + (0.3,),
+    "failback": (False,) * 9 + (True,),
+    "source_compacted": (False, False, True),
+    "target_compacted": (False, False, True),
+    "source_trimmed": (0.0, 0.0, 0.3, 0.6),
+    "target_trimmed": (0.0, 0.0, 0.3, 0.6),
+    "isolation": tuple(Isolation),
+}
+"""What random kinds are made of, each as often as it stands here."""
+
+
+def only(kind: Kind, names: Iterable[str]) -> Kind:
+    """Of a kind these fields alone; the others are as in an ordinary log."""
+    return Kind(**{name: getattr(kind, name) for name in names})
+
+
+def random_kind(rng: random.Random) -> Kind:
+    """All of CHOICES at once, or a few of them."""
+    kind = Kind(**{name: rng.choice(values) for name, values in CHOICES.items()})  # type: ignore[arg-type]
+    return kind if rng.random() < 0.4 else only(kind, rng.sample(list(CHOICES), rng.randrange(12)))
+
+
+def brief(value: object) -> str:
+    """A kind, a way or settings as an expression, without what is as ever."""
+    plain = type(value)()
+    said = [
+        f"{it.name}={_expression(getattr(value, it.name))}"
+        for it in fields(value)  # type: ignore[arg-type]
+        if getattr(value, it.name) != getattr(plain, it.name)
+    ]
+    return f"{type(value).__name__}({', '.join(said)})"
+
+
+def _expression(value: object) -> str:
+    if isinstance(value, Isolation):
+        return f"Isolation.{value.name}"
+    return brief(value) if hasattr(value, "__dataclass_fields__") else repr(value)
 
 
 def _messages(kind: Kind, rng: random.Random) -> Iterable[tuple[int, Message]]:

@@ -1,43 +1,45 @@
-"""A model of a replicator over random logs that knows of every copy where it came from.
+"""The truth about a partition and its mirror, whose replicator is a model (tests/replicator.py).
 
-`World` is one source partition, its mirror, and the truth: which target record is a copy of
-which source record. The property tests and the tables of docs/accuracy.md judge translations
-by it. `build` makes one from a `Kind` and a seed, the same for the same seed.
+`World` is one source partition, the one it is mirrored to, and which target record is a copy
+of which source record. The property tests and the tables of docs/accuracy.md judge
+translations by it. `build` makes one from a `Kind` and a seed, the same for the same seed.
 """
 
 import random
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tests.random_logs import NOW_MS, TIMESTAMPS, Kind, write
+from tests.replicator import Life, Replicator, clean, lose_later_equals, trim
 from tsoffset.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
-from tsoffset.model import Isolation, TimestampType, TopicPartition
+from tsoffset.model import Isolation, TopicPartition, Translated
+from tsoffset.records import OffsetHeader
 
-__all__ = ["NOW_MS", "SOURCE", "TARGET", "TIMESTAMPS", "Kind", "World", "build"]
+__all__ = ["HEADER", "NOW_MS", "SOURCE", "TARGET", "TIMESTAMPS", "Kind", "World", "build"]
 
 SOURCE = TopicPartition("orders", 0)
 TARGET = TopicPartition("A.orders", 0)
+HEADER = OffsetHeader("origin")
+
+Content = tuple[object, ...]
 
 
 @dataclass
 class World:
     """One partition on both sides, with the truth of where each target record came from.
 
-    `written` is what the source has ever held. `runs` are the replicator's lives: what each
-    copied, as (source offset, target offset), in order. `left_out` are source offsets that it
-    never copies; it has read the source up to `reached`. What the truth says is computed once:
-    do not change the logs after asking.
+    `written` is what the source has ever held. What the truth says is computed once: `forget`
+    it when the logs have changed.
     """
 
     source_cluster: MemoryCluster
     target_cluster: MemoryCluster
     kind: Kind
+    life: Life = field(default_factory=Life)
     written: dict[int, Message] = field(default_factory=dict)
-    runs: list[list[tuple[int, int]]] = field(default_factory=list)
-    reached: int = 0
-    left_out: set[int] = field(default_factory=set)
+    replicator: Replicator | None = None
 
     @property
     def source(self) -> PartitionLog:
@@ -49,12 +51,32 @@ class World:
 
     @property
     def isolation(self) -> Isolation:
-        """What the replicator reads the source with."""
+        """What the flow reads the source with, as the replicator does."""
         return self.kind.isolation
+
+    @property
+    def offset_header(self) -> OffsetHeader | None:
+        """The header in which the replicator keeps source offsets."""
+        return HEADER if self.kind.offset_header else None
+
+    @property
+    def runs(self) -> list[list[tuple[int, int]]]:
+        """The replicator's lives: what each copied, as (offset, offset of the copy)."""
+        return self.life.runs
+
+    @property
+    def reached(self) -> int:
+        """The source offset up to which the replicator has ever read."""
+        return self.life.reached
 
     def positions(self) -> range:
         """Every offset that a group can have committed."""
         return range(self.source.start, self.source.end + 1)
+
+    def forget(self) -> None:
+        """Let the truth be found anew."""
+        for name in [name for name in self.__dict__ if isinstance(_truth(name), cached_property)]:
+            del self.__dict__[name]
 
     @cached_property
     def target_end(self) -> int:
@@ -62,9 +84,10 @@ class World:
         return self.target.readable_end(Isolation.READ_COMMITTED)
 
     @cached_property
-    def origins(self) -> dict[int, int]:
-        """Source offset of every copy ever made, by its target offset."""
-        return {copy: origin for run in self.runs for origin, copy in run}
+    def pairs(self) -> list[tuple[int, int]]:
+        """(target offset, source offset) of all that are copies of each other, or ever were; by
+        target offset."""
+        return sorted((copy, origin) for run in self.runs for origin, copy in run)
 
     @cached_property
     def data(self) -> list[int]:
@@ -73,14 +96,14 @@ class World:
 
     @cached_property
     def copies(self) -> list[tuple[int, int]]:
-        """(target offset, source offset) of all copies of existing records that are there,
-        ascending; undecided ones too, for they are readable sooner or later."""
+        """Of the pairs, those of which both records are there; undecided target records too,
+        for they are readable sooner or later, but no aborted ones (of a failback's original)."""
         existing = set(self.data)
-        return [
-            (copy, self.origins[copy])
-            for copy, _ in self.target.messages()
-            if self.origins.get(copy) in existing
-        ]
+        there = {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
+        there |= {offset for offset, _ in self.target.messages() if offset >= self.target_end}
+        return [pair for pair in self.pairs if pair[0] in there and pair[1] in existing]
+
+    # --- what is safe ---------------------------------------------------------------------
 
     @cached_property
     def _limits(self) -> tuple[list[int], list[int]]:
@@ -103,53 +126,102 @@ class World:
         """Judged as if the source died now: copies still to be made do not help."""
         return target_offset <= self.true_position(committed)
 
-    def _passed(self, committed: int, target_offset: int) -> set[tuple[object, ...]]:
-        """What the records are from `committed` on that lie below the target offset alone."""
+    def passed(self, committed: int, target_offset: int) -> list[int]:
+        """Source offsets of the records that an unsafe answer passes: from `committed` on, with
+        copies below the target offset only."""
         ahead = {origin for copy, origin in self.copies if copy >= target_offset}
-        return {
-            self._identity(self.written[origin])
-            for _, origin in self.copies
-            if origin >= committed and origin not in ahead
-        }
+        return sorted(
+            {origin for _, origin in self.copies if origin >= committed and origin not in ahead}
+        )
 
-    def passes_stand_ins_alone(self, committed: int, target_offset: int) -> bool:
-        """True where each record that an unsafe answer passes equals one that the group has read
-        and that has no copy of its own on the target: the passed one stands in for it there."""
+    def excuse(self, committed: int, found: Translated) -> str | None:
+        """Why content cannot tell that this unsafe answer is one; None where it can.
+
+        `stand_in`: each record passed equals one that the group has read and that has no copy of
+        its own on the target: the one passed stands in for it there, and no content is lost.
+        `equal`: each equals one that the group has read or will read, so no content is lost
+        (stretches written again). `lost_equal`: each lies between a record that the source has
+        lost after it was copied and its equal that is left: the copy of the one is that of the
+        other to all who look. `foreign_equal`: somebody else wrote into the target what equals
+        a record of the source. `stamps_switched`: the target stamped records itself in part of
+        the log, and its time lookups answer by these stamps. `twin_taken`: a pair that the answer
+        rests on is of an equal record, and what would tell them apart is lost or out of reach.
+        `premise`: a filter was changed at a restart, or two replicators wrote at once, so that what
+        follows a copy need not lie behind it. `untimed`: what is passed bears no timestamp, and
+        nothing can look it up. `hidden_frontier`: what is passed lies above the highest record that
+        the frontier's looks found: compaction, gaps and records of others hide it from all but a
+        reader of the whole log.
+        """
+        target_offset = found.target_offset
+        passed = self.passed(committed, target_offset)
+        contents = self._contents_passed(committed, target_offset)
+        if not contents:
+            return None
+        read = [origin for origin in self.data if origin < committed]
         on_target = {origin for _, origin in self.copies}
-        return self._passed(committed, target_offset) <= {
-            self._identity(self.written[origin])
-            for origin in self.data
-            if origin < committed and origin not in on_target
-        }
-
-    def passes_equals_alone(self, committed: int, target_offset: int) -> bool:
-        """True where each record that an unsafe answer passes equals one that the group has read
-        or will read: no content is lost."""
-        read = {origin for origin in self.data if origin < committed}
         ahead = {origin for copy, origin in self.copies if copy >= target_offset}
-        return self._passed(committed, target_offset) <= {
-            self._identity(self.written[origin]) for origin in read | ahead
-        }
+        if contents <= {self._content_of[origin] for origin in read if origin not in on_target}:
+            return "stand_in"
+        if contents <= {self._content_of[origin] for origin in ahead.union(read)}:
+            return "equal"
+        if passed and all(self._mistaken(origin) for origin in passed):
+            return "lost_equal"
+        if self._foreign_equals:
+            return "foreign_equal"
+        if self.kind.append_time in ("target_first", "target_later"):
+            return "stamps_switched"
+        if mistaken := self._why_mistaken(found):
+            return mistaken
+        if all(content[0] is None for content in contents):
+            return "untimed"
+        hidden = found.frontier is not None and min(passed) > found.frontier[0]
+        return "hidden_frontier" if hidden else None
+
+    def excuse_bound(self, committed: int, found: Translated) -> str | None:
+        """Why content cannot tell that this bound is too low; None where it can. As of unsafe
+        answers, and `set_back`: the mirror was set back to before its beginning, and markers,
+        records of others and further restarts hide where that lies."""
+        mistaken = self._why_mistaken(found)
+        return mistaken or ("set_back" if self._begins_above_what_follows else None)
+
+    def _why_mistaken(self, found: Translated) -> str | None:
+        origins = dict(self.pairs)
+        rests_on = [*found.pairs, *([found.frontier] if found.frontier else [])]
+        if any(origins.get(copy, origin) != origin for origin, copy in rests_on):
+            return "twin_taken"
+        return "premise" if self.kind.filter_changes or self.kind.two_at_once else None
+
+    @property
+    def _begins_above_what_follows(self) -> bool:
+        """True where what lies before the first record on the target was copied later."""
+        return bool(self.copies) and min(origin for _, origin in self.copies) < self.copies[0][1]
+
+    def _contents_passed(self, committed: int, target_offset: int) -> set[Content]:
+        return {self._content_of[origin] for origin in self.passed(committed, target_offset)}
+
+    # --- what comes again -----------------------------------------------------------------
 
     @cached_property
     def _first_images(self) -> list[tuple[int, int]]:
-        """(target offset, source offset) of all first images that are there, ascending."""
+        """Of the pairs of which both are there, those that were the source record's first."""
         first: dict[int, int] = {}
-        for copy, origin in sorted(self.origins.items()):
+        for copy, origin in self.pairs:
             first.setdefault(origin, copy)
         return [(copy, origin) for copy, origin in self.copies if first[origin] == copy]
 
     @cached_property
     def _to_come(self) -> list[int]:
         """Source offsets of the records that will be copied for the first time, undecided ones
-        included."""
+        included: from where the replicator stands now."""
         readable = self.source.readable_end(self.isolation)
         undecided = [offset for offset, _ in self.source.messages() if offset >= readable]
-        copied = set(self.origins.values())
+        copied = {origin for _, origin in self.pairs}
         return [
             offset
-            for offset in [*self.data, *undecided]
-            if offset >= self.reached and offset not in self.left_out and offset not in copied
+            for offset in sorted({*self.data, *undecided})
+            if offset >= self.life.stands
+            and offset not in self.life.left_out
+            and offset not in copied
         ]
 
     def rereads(self, committed: int, target_offset: int) -> int:
@@ -164,6 +236,26 @@ class World:
         to_come = self._to_come[: bisect_left(self._to_come, committed)]
         return [origin for origin in again if origin < committed] + to_come
 
+    def certain_rereads(self, committed: int, target_offset: int) -> int:
+        """`rereads` but for those that nobody can tell of.
+
+        They lie between a record that the source has lost after it was copied and its equal that
+        is left; or they lie behind higher ones, which only a reader of the whole log sees: a
+        filter left them out first and let them through in a repeat, or a second replicator went
+        ahead; or a record of others that equals one of the source was taken for its copy; or the
+        mirror was set back to before its beginning, and nothing of that was copied yet.
+        """
+        if self._foreign_equals:
+            return 0
+        disordered = self.kind.filter_changes or self.kind.two_at_once
+        late = self._copied_late if disordered else frozenset()
+        late |= self._set_back_unseen
+        return sum(
+            1
+            for offset in self._reread(committed, target_offset)
+            if not self._mistaken(offset) and offset not in late
+        )
+
     def resumes_differ(self, committed: int, low: int, high: int) -> bool:
         """True where a consumer that resumes at `low` gets a first image of a record from
         `committed` on, or one that it has read, which it does not get from `high` on."""
@@ -174,34 +266,66 @@ class World:
             if low <= copy < high
         )
 
+    # --- what nobody can tell -------------------------------------------------------------
+
+    @cached_property
+    def _copied_late(self) -> frozenset[int]:
+        """Source records above the mirror's first beginning that were copied for the first time
+        after a higher one, or are yet to be."""
+        if not self.pairs:
+            return frozenset()
+        beginning = highest = self.pairs[0][1]
+        seen: set[int] = set()
+        late: set[int] = set()
+        for _, origin in self.pairs:
+            if origin not in seen and beginning < origin < highest:
+                late.add(origin)
+            seen.add(origin)
+            highest = max(highest, origin)
+        return frozenset(late.union(at for at in self._to_come if beginning < at < highest))
+
+    @cached_property
+    def _set_back_unseen(self) -> frozenset[int]:
+        """What will be copied below the mirror's beginning, as long as none of that was."""
+        if not self.pairs or min(origin for _, origin in self.pairs) < self.pairs[0][1]:
+            return frozenset()
+        return frozenset(at for at in self._to_come if at < self.pairs[0][1])
+
     @cached_property
     def _mistakable(self) -> list[tuple[int, int]]:
         """Source offsets of each record that was copied and then lost while an equal one is still
         there, and of that one, in order: a copy of the first is taken for one of the second, and
         all that lies between for copied."""
-        present: dict[tuple[object, ...], list[int]] = {}
+        present: dict[Content, list[int]] = {}
         for offset in self.data:
-            present.setdefault(self._identity(self.written[offset]), []).append(offset)
+            present.setdefault(self._content_of[offset], []).append(offset)
         spans = []
-        for lost in set(self.origins.values()) - set(self.data):
-            equals = present.get(self._identity(self.written[lost]), [])
+        for lost in {origin for _, origin in self.pairs} - set(self.data):
+            equals = present.get(self._content_of[lost], [])
             spans += [(min(lost, equal), max(lost, equal)) for equal in equals]
         return spans
+
+    def _mistaken(self, offset: int) -> bool:
+        return any(first <= offset <= last for first, last in self._mistakable)
 
     @property
     def lost_an_equal(self) -> bool:
         """True where the source has lost one of two equal records."""
         return bool(self._mistakable)
 
-    def certain_rereads(self, committed: int, target_offset: int) -> int:
-        """`rereads` but for those that nobody can tell of: see `_mistakable`."""
-        return sum(
-            1
-            for offset in self._reread(committed, target_offset)
-            if not any(first <= offset <= last for first, last in self._mistakable)
-        )
+    @cached_property
+    def _foreign_equals(self) -> bool:
+        """True where a record of others that equals one of ours lies among the copies."""
+        replica = self.source if self.kind.failback else self.target
+        there = {offset for offset, _ in replica.messages()}
+        return not there.isdisjoint(self.life.equal_to_ours)
 
-    def _identity(self, message: Message) -> tuple[object, ...]:
+    @cached_property
+    def _content_of(self) -> dict[int, Content]:
+        return {offset: self.content(message) for offset, message in self.written.items()}
+
+    def content(self, message: Message) -> Content:
+        """What translation compares of a record."""
         return tuple(
             value
             for name, value in (
@@ -212,6 +336,117 @@ class World:
             if name in self.kind.match
         )
 
+    # --- what happens next ----------------------------------------------------------------
+
+    def go_on(self, rng: random.Random) -> None:
+        """Let something happen: the replicator copies on, an application writes, retention or a
+        cleaner comes to either side."""
+        assert self.replicator is not None
+        self.replicator.go_on(rng)
+        self.written.update(self.source.messages())
+        self.forget()
+
+
+class Failback(World):
+    """The flow back: the source is the replica, which repeats, the target its original.
+
+    A group has read an original if one of its copies, gone ones too, lies below the commit. An
+    answer must not pass an original that it has yet to read: on the replica, or because the
+    replicator never came so far.
+    """
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        uncommitted = self.isolation is Isolation.READ_UNCOMMITTED
+        aborted = self.life.aborted if uncommitted else []
+        return sorted([*aborted, *(pair for run in self.runs for pair in run)])
+
+    @cached_property
+    def _first_copy(self) -> dict[int, int]:
+        first: dict[int, int] = {}
+        for original, copy in self.pairs:
+            first.setdefault(original, copy)
+        return first
+
+    @cached_property
+    def _unread(self) -> list[tuple[int, int]]:
+        """(first copy, original) of what is on both sides, and what was never copied as if its
+        copies lay beyond the replica's end; by copy."""
+        there = {original for original, _ in self.copies}
+        never = self.source.end + 1
+        return sorted(
+            (self._first_copy.get(offset, never), offset)
+            for offset, _ in self.target.messages(self.isolation)
+            if offset in there or (offset >= self.reached and offset not in self.life.left_out)
+        )
+
+    def true_position(self, committed: int) -> int:
+        unread = self._unread[bisect_left(self._unread, (committed, -1)) :]
+        return min((offset for _, offset in unread), default=self.target.high_watermark)
+
+    def passed(self, committed: int, target_offset: int) -> list[int]:
+        """Source offsets of the first copies of what is passed."""
+        return sorted(
+            copy
+            for copy, offset in self._unread
+            if committed <= copy < self.source.end and offset < target_offset
+        )
+
+    def excuse(self, committed: int, found: Translated) -> str | None:
+        """`out_of_order`: the replica holds for the first time, after the commit, what lies on the
+        original before R: it began midway and was set back, its filter was widened, two wrote
+        it, or a cleaner took the first copies and left those of a repeat. The question is then
+        not where R lies."""
+        target_offset = found.target_offset
+        if any(copy >= self.source.end and offset < target_offset for copy, offset in self._unread):
+            return None
+        later = self.data[bisect_left(self.data, committed) :]
+        original_of = {copy: original for original, copy in self.pairs}
+        first = next((original_of[at] for at in later if at in original_of), None)
+        if any(copy >= self.source.end and offset < target_offset for copy, offset in self._unread):
+            first = None  # what the replica never had is another matter
+        if first is not None and self.true_position(committed) < first:
+            return "out_of_order"
+        return super().excuse(committed, found)
+
+    def _contents_passed(self, committed: int, target_offset: int) -> set[Content]:
+        messages = dict(self.target.messages())
+        return {
+            self.content(messages[offset])
+            for copy, offset in self._unread
+            if committed <= copy and offset < target_offset
+        }
+
+    def rereads(self, committed: int, target_offset: int) -> int:
+        return self.certain_rereads(committed, target_offset)
+
+    def certain_rereads(self, committed: int, target_offset: int) -> int:
+        """None where the group has read what lies behind the next record on the original, as inside
+        a repeat: it comes again whatever is answered. Nor where the replica's stamps are its own:
+        nothing there is seen to be a copy."""
+        own_stamps = self.kind.append_time in ("target_first", "target_later")
+        near = self.data[max(0, bisect_left(self.data, committed) - 1) :][:2]
+        original_of = {copy: original for original, copy in self.pairs}
+        read = [original for original, copy in self._first_copy.items() if copy < committed]
+        highest = max(read, default=-1)
+        ahead = any(original_of.get(at, highest) < highest for at in near)
+        if ahead or own_stamps or self.lost_an_equal or self._foreign_equals:
+            return 0
+        return len(
+            {
+                original
+                for original, copy in self.copies
+                if copy < committed and original >= target_offset
+            }
+        )
+
+    def resumes_differ(self, committed: int, low: int, high: int) -> bool:
+        return False
+
+
+def _truth(name: str) -> object:
+    return getattr(Failback, name, None)
+
 
 Look = Callable[["World"], None]
 
@@ -220,175 +455,40 @@ def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
     """A random world of this kind; the same for the same seed.
 
     `look` is shown the world whenever a run of the replicator has ended, before cleaners and
-    retention come; it must not ask for the truth yet.
+    retention come.
     """
     rng = random.Random(seed)
     clock = Clock(NOW_MS)
-    source, target = MemoryCluster("A", clock=clock), MemoryCluster("B", clock=clock)
-    source.create_topic(SOURCE.topic)
-    target.create_topic(TARGET.topic, first_offset=rng.choice((0, 0, rng.randrange(50))))
-    world = World(source, target, kind)
-    write(world.source, kind, rng)
-    world.written = dict(world.source.messages())
+    header = HEADER if kind.offset_header else None
+    source = MemoryCluster("A", clock=clock, offset_header=header)
+    target = MemoryCluster("B", clock=clock, offset_header=header)
+    elsewhere = rng.choice((0, 0, rng.randrange(50)))
+    source.create_topic(SOURCE.topic, first_offset=elsewhere if kind.failback else 0)
+    target.create_topic(TARGET.topic, first_offset=0 if kind.failback else elsewhere)
+    world = (Failback if kind.failback else World)(source, target, kind)
+    original, replica = world.source, world.target
+    if kind.failback:
+        original, replica = replica, original
+    write(original, kind, rng)
+    if not kind.failback:
+        world.written = dict(original.messages())
     if kind.source_trimmed and rng.random() < 0.5:
-        _trim(world.source, kind.source_trimmed * rng.random())
-    _Replicator(world, rng, look).work()
-    _clean(world, rng)
+        trim(original, kind.source_trimmed * rng.random())
+
+    def seen() -> None:
+        world.written.update(world.source.messages())
+        if look is not None:
+            look(world)
+            world.forget()
+
+    world.replicator = Replicator(kind, original, replica, world.life, HEADER, rng, seen)
+    world.replicator.work()
+    world.written.update(world.source.messages())
+    clean(kind, original, replica, world.life, rng)
     if kind.source_trimmed:
-        _trim(world.source, kind.source_trimmed * rng.random())
+        trim(original, kind.source_trimmed * rng.random())
     if kind.target_trimmed:
-        _trim(world.target, kind.target_trimmed * rng.random())
+        trim(replica, kind.target_trimmed * rng.random())
+    if kind.loses_later:
+        lose_later_equals(world.source, kind.loses_later, world.content, rng)
     return world
-
-
-# --- what becomes of logs ---------------------------------------------------------------
-
-
-def _clean(world: World, rng: random.Random) -> None:
-    """Log compaction, on the sides that have it."""
-    world.source.clock.now_ms += 5 * world.kind.records
-    if world.kind.source_compacted:
-        _compact(world.source, world.source.end, world.kind, rng)
-    if world.kind.target_compacted:
-        _compact(world.target, _compactable(world), world.kind, rng)
-
-
-def _compact(log: PartitionLog, before: int, kind: Kind, rng: random.Random) -> None:
-    # The segment that is written to, and one with undecided records, are left alone.
-    before = min(before, log.last_stable_offset - rng.randrange(1, 12))
-    log.compact(before=before)
-    if kind.tombstones and rng.random() < 0.5:
-        # Their retention has passed, too: nothing is left of such a key.
-        gone = [offset for offset, m in log.messages() if offset < before and m.value is None]
-        log.remove(gone, keep_empty_batches=rng.random() < 0.3)
-
-
-def _compactable(world: World) -> int:
-    """Brokers never compact the active segment, so never a stretch that is being repeated."""
-    end = world.target.end
-    firsts: dict[int, int] = {}
-    for run in world.runs:
-        for origin, copy in run:
-            firsts.setdefault(origin, copy)
-    for run in world.runs[len(world.runs) - world.kind.unfinished_repeats :]:
-        end = min([end, *(firsts[origin] for origin, _ in run)])
-    return end
-
-
-def _trim(log: PartitionLog, share: float) -> None:
-    end = log.high_watermark
-    before = log.start + int((end - log.start) * share)
-    if before > log.start:
-        log.delete_records(before)
-
-
-# --- the replicator ---------------------------------------------------------------------
-
-
-class _Replicator:
-    """Copies in order, and begins again further back when it is restarted."""
-
-    def __init__(self, world: World, rng: random.Random, look: Look | None) -> None:
-        self.world = world
-        self.look = look
-        self.kind = world.kind
-        self.rng = rng
-        self.source, self.target = world.source, world.target
-
-    def work(self) -> None:
-        rng, kind, world = self.rng, self.kind, self.world
-        readable = list(self.source.messages(kind.isolation))
-        values = {m.value for _, m in readable if rng.random() < kind.dropped}
-        world.left_out = {offset for offset, m in readable if m.value in values}
-        world.reached = start = self.source.start
-        stop = self.source.readable_end(kind.isolation)
-        if kind.lag:
-            stop -= int((stop - start) * kind.lag * rng.random())
-        if kind.gap:
-            first = rng.choice((start, rng.randrange(start, stop + 1)))
-            world.left_out.update(range(first, rng.randrange(first, stop + 1)))
-        if kind.append_time == "target_first":
-            self.target.timestamp_type = TimestampType.LOG_APPEND_TIME
-        ends = sorted(rng.randrange(start, stop + 1) for _ in range(kind.repeats))
-        at = rng.randrange(start, stop + 1) if kind.begins_late else start
-        for end in [*ends, stop]:
-            self._run(at, end)
-            world.reached = max(world.reached, end)
-            if self.look is not None:
-                self.look(world)
-            at = self._restart(end)
-            if kind.begins_late:
-                at, world.reached = start, start
-            self._between_runs()
-        end = stop
-        for _ in range(kind.unfinished_repeats):
-            # No run begins behind what the one before it has come to.
-            at = rng.randrange(start, end + 1)
-            end = min(stop, at + rng.randrange(0, max(20, kind.records // 50)))
-            self._run(at, end)
-
-    def _restart(self, end: int) -> int:
-        """Where the next run begins: at what was noted down as done, or earlier."""
-        if not self.kind.repeats:
-            return end
-        back = self.rng.randrange(0, 15)
-        if self.kind.rewind:
-            back = self.rng.randrange(0, 1 + int(self.kind.rewind * self.kind.records))
-        return max(self.source.start, end - back)
-
-    def _between_runs(self) -> None:
-        late = self.kind.append_time
-        if late == "target_later" and self.rng.random() < 0.5:
-            self.target.timestamp_type = TimestampType.LOG_APPEND_TIME
-        if late == "target_first" and self.rng.random() < 0.5:
-            self.target.timestamp_type = TimestampType.CREATE_TIME
-        if self.kind.compacted_between:
-            _clean(self.world, self.rng)
-            if self.kind.target_trimmed and self.rng.random() < 0.3:
-                _trim(self.target, self.kind.target_trimmed * self.rng.random())
-
-    def _run(self, start: int, end: int) -> None:
-        kind, rng = self.kind, self.rng
-        run: list[tuple[int, int]] = []
-        self.world.runs.append(run)
-        wanted = [
-            (offset, self._changed(message))
-            for offset, message in self.source.messages(kind.isolation)
-            if start <= offset < end and offset not in self.world.left_out
-        ]
-        while wanted:
-            self.target.clock.now_ms += rng.randrange(0, 5)
-            if rng.random() < kind.foreign:
-                stamp = NOW_MS + rng.randrange(5 * kind.records)
-                self.target.append([Message(stamp, b"other", b"%d" % len(wanted))])
-            size = rng.randrange(1, kind.batch + 1)
-            if kind.segments and rng.random() * kind.segments < size:
-                self.target.roll()
-            part, wanted = wanted[:size], wanted[size:]
-            first = self._append([message for _, message in part], last=not wanted)
-            if first is None:
-                wanted = part + wanted
-                continue
-            run.extend((offset, first + n) for n, (offset, _) in enumerate(part))
-
-    def _changed(self, message: Message) -> Message:
-        if self.kind.rewrites == "values":
-            message = replace(message, value=b"schema 7 " + (message.value or b""))
-        if self.kind.rewrites == "keys":
-            message = replace(message, key=b"tenant 7 " + (message.key or b""))
-        if self.kind.headers:
-            message = replace(message, headers=(*message.headers, ("hop", b"A")))
-        return message
-
-    def _append(self, messages: list[Message], *, last: bool) -> int | None:
-        """The first offset; None where the transaction that wrote them was aborted."""
-        if not (self.kind.transactions and self.rng.random() < 0.3):
-            return self.target.append(messages)
-        transaction = self.target.begin()
-        first = transaction.append(messages)
-        if self.rng.random() < 0.2:
-            transaction.abort()
-            return None
-        if not (last and self.kind.open_transaction):
-            transaction.commit()
-        return first

@@ -372,6 +372,14 @@ def test_cost_is_bounded_however_large_a_flow_is() -> None:
         assert calls.count(Verb.READ) + calls.count(Verb.FIRST_AT_TIMES) <= 12
 
 
+def test_cost_is_bounded_where_no_copy_is_as_its_original() -> None:
+    """The rule is run anew with each narrower match, and looks in vain within its budget."""
+    source, target = mirrored({f"t{n}": both_changed for n in range(5)}, records(5_000))
+    checked(source, target, flow())
+    for cluster in (source, target):
+        assert cluster.asked(Verb.READ) <= 30 * 5 * 5
+
+
 def test_no_content_is_told() -> None:
     """Findings name parts and counts, never what records hold, and nothing is read raw."""
     topics = {"a": value_changed, "b": key_changed, "c": time_changed, "d": header_added}

@@ -92,7 +92,7 @@ def test_the_next_cycle_ends_a_re_read_that_the_growing_target_left(
 ) -> None:
     """What is remembered of a caught-up group never keeps it before a record that it has read,
     once that record is mirrored."""
-    estate = _estate(settings, ["first_at_times"], 1, RECORDS - 1)
+    estate = _estate(settings, ["read"], 1, RECORDS - 1)
     estate.commit("billing", "orders", RECORDS)
     memories: dict[TopicPartition, PartitionMemory] = {}
     for _ in range(3):

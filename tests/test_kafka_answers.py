@@ -31,10 +31,10 @@ from tsoffset.model import (
 )
 from tsoffset.plan import SourceCommit, TranslatedPosition
 from tsoffset.records import Stretch
+from tsoffset.rule.translate import Translation
 from tsoffset.settings import ClusterSettings
 from tsoffset.sync import Settlement, settle_groups
 from tsoffset.sync.turns import FRESH_SECONDS
-from tsoffset.translate import Translation
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 

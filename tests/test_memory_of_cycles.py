@@ -31,8 +31,11 @@ from tsoffset.remembered import (
     LogIdentity,
     PartitionMemory,
 )
+from tsoffset.rule.evidence import Evidence
 from tsoffset.settings import FlowSettings, TranslationSettings
 from tsoffset.sync import cycle
+from tsoffset.sync.recall import recollect
+from tsoffset.sync.work import PartitionWork
 
 ORDERS = TopicPartition("orders", 0)
 COPY = TopicPartition("A.orders", 0)
@@ -82,6 +85,18 @@ class Remembering:
         before = self.asked()
         self.sync()
         return self.asked() - before
+
+    def looks_of_a_sync(self) -> set[int]:
+        """Where a cycle with memory reads, on both sides; -1 for the youngest record."""
+        before = {alias: len(self.estate[alias].requests) for alias in "AB"}
+        self.sync()
+        return {
+            item.offset if request.verb is Verb.READ else -1
+            for alias in "AB"
+            for request in self.estate[alias].requests[before[alias] :]
+            if request.verb in (Verb.READ, Verb.YOUNGEST)
+            for item in request.items
+        }
 
     @property
     def memory(self) -> PartitionMemory:
@@ -164,6 +179,46 @@ def test_frontier_is_looked_at_again() -> None:
     assert (row.target_offset, row.precision) == (80, Precision.EXACT)
 
 
+def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends() -> None:
+    """What was written later lies behind the last copy of what was the highest record then, so a
+    copy before that answers: neither log's end is read, nor asked for its youngest record."""
+    world = Remembering.of(200, 900, records=1000, first_offset=0)
+    world.sync()
+    assert world.memory.frontier == (999, 999)
+    world.estate.write("orders", 500)
+    world.estate.mirror("orders")
+    world.estate.commit("g0", "orders", 500)
+    looked = world.looks_of_a_sync()
+    assert looked
+    assert all(offset < 1000 for offset in looked)
+    assert world.memory.frontier == (999, 999)
+    assert world.estate.standing("g0", "A.orders") == CommittedOffset(500)
+    agrees(world)
+    # Past it the ends have their say again.
+    world.estate.commit("g0", "orders", 1200)
+    assert 1499 in world.looks_of_a_sync()
+    assert world.memory.frontier == (1499, 1499)
+
+
+def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
+    """The mirror was set back since: records that are new to the target lie behind the old
+    frontier, and so does the repeat, which does not answer."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", up_to=60)
+    estate.commit("billing", "orders", 10)
+    world = Remembering(estate)
+    world.sync()
+    assert world.memory.frontier == (59, 59)
+    estate.mirror("orders")
+    estate["B"].log("A.orders").append(messages("orders", range(40, 70)), batch_size=7)
+    for offset in (30, 50, 65, 80):
+        estate.commit("billing", "orders", offset)
+        row = row_of(agrees(world), "billing")
+        assert (row.target_offset, row.precision) == (offset, Precision.EXACT)
+        world.sync()
+
+
 # --- dropping it ------------------------------------------------------------------------
 
 
@@ -205,6 +260,22 @@ def test_memory_lost_at_any_moment_costs_questions_only() -> None:
         world.estate.commit(f"g{step % 3}", "orders", 10 * step)
 
 
+def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
+    """Nothing at or before it is left on the target, so it says nothing more."""
+    world = Remembering.of(50, 99, first_offset=0)
+    world.sync()
+    world.estate.write("orders", 100)
+    world.estate.mirror("orders")
+    world.estate["B"].log("A.orders").delete_records(99)
+    world.sync()
+    assert world.memory.frontier is not None
+    assert world.memory.frontier[1] >= 99
+    world.estate["B"].log("A.orders").delete_records(200)
+    agrees(world)
+    world.sync()
+    assert all(memory.frontier is None for memory in world.memories.values())
+
+
 # --- when it does not hold --------------------------------------------------------------
 
 
@@ -212,7 +283,7 @@ def test_memory_lost_at_any_moment_costs_questions_only() -> None:
 def test_a_topic_made_anew_is_another_log(alias: str) -> None:
     """Same name, same offsets, other records: only the topic's id tells, and nothing of the old
     log's memory is used. The target's is the dangerous one: p would skip what lies before it."""
-    world = Remembering.of(40)
+    world = Remembering.of(40, records=200)
     world.sync()
     topic = "orders" if alias == "A" else "A.orders"
     world.estate[alias].delete_topic(topic)
@@ -264,6 +335,47 @@ def test_a_log_that_became_shorter_is_another_one() -> None:
     assert world.asked_by_sync() > 0
     assert (1, 402) not in world.memory.pairs
     assert world.memory.ends.target == 500
+
+
+@pytest.mark.parametrize("alias", ["A", "B"])
+def test_the_frontier_of_a_topic_made_anew_is_not_used(alias: str) -> None:
+    """Same name, same records, another topic id: the ends are looked at."""
+    world = Remembering.of(20, first_offset=0)
+    world.sync()
+    topic = "orders" if alias == "A" else "A.orders"
+    world.estate[alias].delete_topic(topic)
+    world.estate[alias].create_topic(topic)
+    world.estate[alias].log(topic).append(messages("orders", range(100)), batch_size=10)
+    world.estate.commit("g0", "orders", 30)
+    assert 99 in world.looks_of_a_sync()
+
+
+@pytest.mark.parametrize("end", ["source", "source_log", "target"])
+def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
+    """One of the logs was longer when it was found: what it rests on may be gone. A frontier that
+    is far too high, as this one would be then, answers for a copy in the repeat."""
+    world = Remembering.of(20, first_offset=0)
+    world.sync()
+    longer = replace(world.memory.ends, **{end: getattr(world.memory.ends, end) + 1})
+    world.memories[ORDERS] = replace(world.memory, ends=longer, frontier=(5000, 5000))
+    world.estate.commit("g0", "orders", 30)
+    assert 99 in world.looks_of_a_sync()
+    assert world.memory.frontier == (99, 99)
+
+
+def test_the_frontier_is_not_used_where_the_ends_could_not_be_had() -> None:
+    """A log whose range could not be asked for may have become shorter: if the next question is
+    answered, it is answered without the frontier."""
+    source, target = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+    evidence = Evidence(source, target, TranslationSettings(), remembered_frontier=(5, 5))
+    part = PartitionWork(source, target, (3,), True, False, None)
+    same = LogIdentity("id", 0)
+    memory = PartitionMemory(ORDERS, True, False, same, same, LogEnds(9, 9, 9), frontier=(5, 5))
+    talk = recollect(part, memory, evidence)
+    next(talk)
+    with pytest.raises(StopIteration):
+        talk.send(Failed(FailureKind.TIMEOUT, "made to fail"))
+    assert evidence.remembered_frontier is None
 
 
 def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.memory_flows import skipped, verdict
 from tsoffset.model import (
+    Basis,
     CommittedOffset,
     Failed,
     FailureKind,
@@ -21,8 +22,8 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition, decide
-from tsoffset.translate import Translation
+from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition, answer_of, decide
+from tsoffset.rule.translate import Translation
 
 SOURCE = TopicPartition("orders", 0)
 TARGET = TopicPartition("A.orders", 0)
@@ -201,6 +202,10 @@ def test_the_floor_answers_where_nothing_is_proven(outcome, current):
     assert verdict(row) == WOULD_COMMIT
     assert (row.target_offset, row.precision, row.reread_bound) == (10, Precision.BOUNDED, 60)
     assert verdict(row_for(outcome, current, floor="none")) == skipped(outcome.reason)
+    position = TranslatedPosition(SOURCE, row.source_offset or 0, Translation(outcome))
+    floor = answer_of(row, position)
+    assert floor is not None
+    assert (floor.target_offset, floor.basis) == (10, Basis.FLOOR)
 
 
 @pytest.mark.parametrize("current", [10, 50, 100, 101])

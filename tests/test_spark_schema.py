@@ -20,9 +20,9 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition
+from tsoffset.rule.translate import Translation
 from tsoffset.spark import schema, values
 from tsoffset.sync import GroupWork, Settlement
-from tsoffset.translate import Translation
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)

@@ -34,6 +34,7 @@ MEMORIES = st.lists(
         st.builds(LogEnds, OFFSET, OFFSET, OFFSET),
         st.dictionaries(OFFSET, KNOWN, max_size=5),
         PAIRS,
+        st.none() | st.tuples(OFFSET, OFFSET),
     ),
     max_size=4,
     unique_by=lambda memory: memory.source,
@@ -171,6 +172,21 @@ def test_tables_of_another_shape_are_not_used(tmp_path: Path) -> None:
     found, warning = file.load()
     assert found == FlowMemory()
     assert "not as expected" in str(warning)
+
+
+def test_a_file_without_the_frontier_is_still_read(tmp_path: Path) -> None:
+    """The form before this one: all that it holds is used, and the frontier is found anew."""
+    file = StateFile(tmp_path, "A->B")
+    before = memory()
+    assert before.partitions is not None
+    before.partitions = before.partitions.drop_columns(["frontier_source", "frontier_target"])
+    file.save(before)
+    found, warning = file.load()
+    assert warning is None
+    assert contents(found) == contents(memory())
+    assert found.partitions is not None
+    assert found.partitions.schema == MEMORY
+    assert [one.frontier for one in memories_of(found.partitions).values()] == [None]
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:

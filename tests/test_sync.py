@@ -749,6 +749,23 @@ def test_groups_known_from_before_are_not_listed_again(estate):
     assert Verb.GROUPS in [r.verb for r in estate["B"].requests]
 
 
+@pytest.mark.parametrize("records_a_millisecond", [1, 5])
+def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond: int) -> None:
+    """The pairs of the highest and the lowest position predict those between."""
+    estate = Estate()
+    estate["A"].create_topic("orders", 1)
+    stamped = [
+        Message(NOW_MS + n // records_a_millisecond, b"k%d" % n, b"%d" % n) for n in range(5000)
+    ]
+    estate["A"].log("orders").append(stamped, batch_size=50)
+    estate.mirror("orders", first_offset=70)
+    for number in range(40):
+        estate.commit(f"g{number}", "orders", 100 + 117 * number)
+    rows = estate.sync()
+    assert {row.precision for row in rows} == {Precision.EXACT}
+    assert estate.asked("A", Verb.FIRST_AT_TIMES) + estate.asked("B", Verb.FIRST_AT_TIMES) <= 4
+
+
 # --- several sources --------------------------------------------------------------------
 
 
@@ -1069,17 +1086,45 @@ def test_the_floor_commits_the_log_start_where_nothing_is_proven():
     that consumers with auto.offset.reset=latest miss nothing."""
     estate = Estate()
     estate.write("orders")
-    estate.mirror("orders", up_to=0, first_offset=7)
+    estate["B"].create_topic("A.orders", first_offset=7)
+    estate["B"].log("A.orders").append(messages("B's own", range(100)), batch_size=10)
+    estate.commit("billing", "orders", 40)
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.NO_PROOF)
+    settings = flow(translation=with_floor())
+    row = row_of(estate.sync(settings), "billing")
+    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 7, 40)
+    assert verdict(row_of(estate.sync(settings), "billing")) == skipped(Reason.NO_PROOF)
+    estate.mirror("orders")
+    row = row_of(estate.sync(settings), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 147)
+    assert len(estate["B"].commits) == 2
+
+
+def test_the_floor_commits_the_log_start_where_nothing_was_mirrored():
+    """The same where the mirror has yet to begin."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", up_to=0)
     estate.commit("billing", "orders", 40)
     assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.NOT_MIRRORED)
     settings = flow(translation=with_floor())
     row = row_of(estate.sync(settings), "billing")
-    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 7, 40)
+    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 0, 40)
     assert verdict(row_of(estate.sync(settings), "billing")) == skipped(Reason.NOT_MIRRORED)
     estate.mirror("orders")
     row = row_of(estate.sync(settings), "billing")
-    assert (*verdict(row), row.target_offset) == (*COMMITTED, 47)
-    assert len(estate["B"].commits) == 2
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 40)
+
+
+def test_a_mirror_that_retention_emptied_answers_its_end():
+    """What was mirrored is gone, and what is still to come is written behind the end."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", up_to=0, first_offset=7)
+    estate.commit("billing", "orders", 40)
+    row = row_of(estate.sync(), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 7)
+    assert (row.precision, row.reread_bound) == (Precision.FRONTIER, 40)
 
 
 def test_timestamps_alone_claim_nothing_and_are_committed_forward_only():

@@ -10,13 +10,14 @@ import structlog
 
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
-from tsoffset.evidence import Answer, Question
+from tsoffset.memory_cluster import Verb
 from tsoffset.model import (
     Failed,
     FirstAtTime,
     Isolation,
     LogRange,
     Outcome,
+    Position,
     ReadFrom,
     TimedOffset,
     TopicPartition,
@@ -26,8 +27,12 @@ from tsoffset.model import (
 from tsoffset.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.records import Stretch
 from tsoffset.remembered import PartitionMemory
+from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.sync import Observe, PartitionWork, translate_partitions, translate_remembering
+
+# Changes of a world while some positions are asked for together.
+MOST_CHANGES = 6
 
 
 def flow(
@@ -51,14 +56,16 @@ class Way:
 
     `slices` says which are asked together: `all` of them, each `alone`, or `some` in random
     order. `cut` is how many offsets a batch holds at most, on both sides (None: as written).
-    `name` says what the target's name tells: that it is a `replica`, nothing (the `same` name,
-    under Identity), or that it is the `original` (failback).
+    `name` says what the target's name tells: what it is (the `replica`, or in failback the
+    original), or nothing (the `same` name, under Identity). `changing` seeds what happens to
+    both logs between the questions (None: nothing); the world is another one afterwards.
     """
 
     slices: str = "all"
     settings: TranslationSettings = field(default_factory=TranslationSettings)
     cut: int | None = None
     name: str = "replica"
+    changing: int | None = None
 
 
 def sliced(offsets: Sequence[int], way: Way, rng: random.Random) -> list[list[int]]:
@@ -84,24 +91,45 @@ def outcomes(
     What the world's replicator rewrites does not count for a match.
     """
     way = way or Way()
+    if way.changing is not None:
+        observe = _changes(world, random.Random(f"{way.changing} {list(offsets)}"), observe)
     source: Cluster = world.source_cluster
     target: Cluster = world.target_cluster
     if way.cut is not None:
         source = cast(Cluster, _Recut(source, way.cut))
         target = cast(Cluster, _Recut(target, way.cut))
     found = translate_partitions(
-        _flow(world, way), source, target, [_work(offsets, way)], observe=observe
+        _flow(world, way), source, target, [_work(world, offsets, way)], observe=observe
     )
     return {position.offset: position.translation.outcome for position in found}
 
 
+def _changes(world: World, rng: random.Random, told: Observe | None) -> Observe:
+    """What happens between two questions: mostly nothing, and in the end nothing any more."""
+    still = [MOST_CHANGES]
+
+    def change(position: Position, question: Question, answer: Answer) -> None:
+        if told is not None:
+            told(position, question, answer)
+        if still[0] and rng.random() < 0.3:
+            still[0] -= 1
+            world.go_on(rng)
+
+    return change
+
+
 def _flow(world: World, way: Way) -> FlowSettings:
-    return flow(world.isolation, replace(way.settings, match=world.kind.match))
+    settings = replace(way.settings, match=world.kind.match, offset_header=world.offset_header)
+    return flow(world.isolation, settings)
 
 
-def _work(offsets: Sequence[int], way: Way, memory: PartitionMemory | None = None) -> PartitionWork:
+def _work(
+    world: World, offsets: Sequence[int], way: Way, memory: PartitionMemory | None = None
+) -> PartitionWork:
+    replica = way.name == "replica"
+    back = world.kind.failback
     return PartitionWork(
-        SOURCE, TARGET, tuple(offsets), way.name == "replica", way.name == "original", memory
+        SOURCE, TARGET, tuple(offsets), replica and not back, replica and back, memory
     )
 
 
@@ -111,10 +139,33 @@ def translations(
     """The answers for these positions, asked together; a position without one is left out."""
     found = {}
     for offset, outcome in outcomes(world, offsets, way).items():
-        assert not isinstance(outcome, Failed), outcome
+        assert not is_our_mistake(outcome, way), outcome
         if isinstance(outcome, Translated):
             found[offset] = outcome
     return found
+
+
+def questions_since_last_time(world: World) -> int:
+    """Fetches and time lookups that the world's clusters were asked since this was called last.
+
+    Log ranges are left out: they are asked for once a partition, whatever the rule.
+    """
+    clusters = (world.source_cluster, world.target_cluster)
+    asked = sum(
+        len(request.items)
+        for cluster in clusters
+        for request in cluster.requests
+        if request.verb not in (Verb.LOG_RANGES, Verb.TOPICS)
+    )
+    for cluster in clusters:
+        cluster.requests.clear()
+    return asked
+
+
+def is_our_mistake(outcome: Outcome, way: Way | None) -> bool:
+    """True where the position failed, but for what retention took just before it was read."""
+    gone = way is not None and way.changing is not None
+    return isinstance(outcome, Failed) and not (gone and "outside the log" in outcome.message)
 
 
 def conversation(world: World, committed: int, way: Way) -> list[tuple[Question, Answer]]:
@@ -133,7 +184,7 @@ def remembering(
         _flow(world, way),
         world.source_cluster,
         world.target_cluster,
-        [_work(offsets, way, memory)],
+        [_work(world, offsets, way, memory)],
     )
     found = {position.offset: position.translation.outcome for position in done.positions}
     answers = {offset: it for offset, it in found.items() if isinstance(it, Translated)}

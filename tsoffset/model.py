@@ -45,6 +45,28 @@ class Precision(StrEnum):
     UNPROVEN = "unproven"
 
 
+class Basis(StrEnum):
+    """What a translation rests on.
+
+    NEXT_RECORD: the copy of the next record to read. BETWEEN: two copies, the last of what the
+    group has read and the first of what it has not. BEHIND: the copy of an earlier record.
+    ALL_READ: nothing lies from the commit to the source's end. MIRROR_END: nothing from the
+    commit on is on the target yet. LOG_START: nothing before the commit is on the target.
+    FLOOR: `translation.floor`. TIMESTAMP: `translation.proof = timestamps`. REMEMBERED: an
+    earlier cycle's exact answer.
+    """
+
+    NEXT_RECORD = "next_record"
+    BETWEEN = "between"
+    BEHIND = "behind"
+    ALL_READ = "all_read"
+    MIRROR_END = "mirror_end"
+    LOG_START = "log_start"
+    FLOOR = "floor"
+    TIMESTAMP = "timestamp"
+    REMEMBERED = "remembered"
+
+
 class OutcomeKind(StrEnum):
     """What became of one row."""
 
@@ -289,7 +311,10 @@ class Translated:
 
     `reread_bound` is the most source records that can be read twice; 0 for exact, None for
     unproven. From `same_from` to `same_to` no data record lies on the target but the one at
-    `same_to`, so any offset between resumes at the same record.
+    `same_to`, so any offset between resumes at the same record. `basis` is what it rests on, as
+    `pairs` show: (source offset, target offset) of records that are copies. `frontier` is such a
+    pair, too: the highest source record that was found on the target beyond doubt, and its last
+    copy; None where the answer needed none, or none was found.
     """
 
     target_offset: int
@@ -297,6 +322,9 @@ class Translated:
     reread_bound: int | None
     same_from: int
     same_to: int
+    basis: Basis | None = field(default=None, compare=False)
+    pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    frontier: tuple[int, int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ checks is the order in which reasons are named.
 from dataclasses import dataclass, replace
 
 from tsoffset.model import (
+    Basis,
     CommittedOffset,
     Failed,
     LogRange,
@@ -19,7 +20,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.translate import Translation
+from tsoffset.rule.translate import Translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,22 @@ def _at_least_floor(
     start = target_range.start
     if isinstance(current, Failed) or (current is not None and current.offset >= start):
         return outcome
-    precision = Precision.BOUNDED if committed.offset else Precision.EXACT
-    return Translated(start, precision, committed.offset, start, start)
+    return _floor(start, committed.offset)
+
+
+def _floor(log_start: int, committed: int) -> Translated:
+    precision = Precision.BOUNDED if committed else Precision.EXACT
+    return Translated(log_start, precision, committed, log_start, log_start, Basis.FLOOR)
+
+
+def answer_of(row: Row, position: TranslatedPosition | None) -> Translated | None:
+    """What the target offset of a row rests on: the position's translation, or the floor."""
+    if row.target_offset is None or row.source_offset is None or position is None:
+        return None
+    outcome = position.translation.outcome
+    if isinstance(outcome, Translated):
+        return outcome
+    return _floor(row.target_offset, row.source_offset)
 
 
 def _ahead(

@@ -12,11 +12,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from tsoffset.evidence import Evidence
-from tsoffset.log_view import Unanswered
-from tsoffset.model import LogRange, Precision, TopicDescription, TopicPartition, Translated
+from tsoffset.model import (
+    Basis,
+    LogRange,
+    Precision,
+    TopicDescription,
+    TopicPartition,
+    Translated,
+)
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.translate import Translation
 from tsoffset.settings import FlowSettings
-from tsoffset.translate import Translation
 
 MOST_PAIRS = 64
 
@@ -93,7 +100,8 @@ class PartitionMemory:
     `source_log` and `target_log` say whose log it is; `remote_name` and `reverse` are what the
     replication policy said of them. `positions` are exact translations by source offset;
     `pairs` are proven ones as (source offset, target offset), ascending, which predict and
-    prove nothing any more.
+    prove nothing any more. `frontier` is `Frontier.reached` in the same form, the highest by target
+    offset that was found of these logs.
     """
 
     source: TopicPartition
@@ -104,6 +112,7 @@ class PartitionMemory:
     ends: LogEnds
     positions: Mapping[int, KnownPosition] = field(default_factory=dict)
     pairs: tuple[tuple[int, int], ...] = ()
+    frontier: tuple[int, int] | None = None
 
     def same_logs(self, other: "PartitionMemory") -> bool:
         """True where `other` is of the same logs under the same policy."""
@@ -142,6 +151,7 @@ class PartitionMemory:
                 # A commit below the log start resumes nowhere: it is not the same.
                 max(known.same_from, target.start),
                 known.same_to,
+                Basis.REMEMBERED,
             ),
             known.source_timestamp_ms,
         )

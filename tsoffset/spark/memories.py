@@ -46,6 +46,7 @@ def _tuple(memory: PartitionMemory) -> tuple[Any, ...]:
         [each.passed for each in known],
         [source for source, _ in memory.pairs],
         [target for _, target in memory.pairs],
+        *(memory.frontier or (None, None)),
     )
 
 
@@ -72,6 +73,9 @@ def memories_of(rows: pa.Table) -> dict[TopicPartition, PartitionMemory]:
             LogEnds(row["source_end"], row["source_log_end"], row["target_end"]),
             dict(zip(row["offsets"], (KnownPosition(*each) for each in known), strict=True)),
             tuple(zip(row["pair_sources"], row["pair_targets"], strict=True)),
+            None
+            if row["frontier_target"] is None
+            else (row["frontier_source"], row["frontier_target"]),
         )
     return found
 

@@ -78,6 +78,8 @@ MEMORY = pa.schema(
         # Of each pair.
         ("pair_sources", _OFFSETS),
         ("pair_targets", _OFFSETS),
+        ("frontier_source", _INT64),
+        ("frontier_target", _INT64),
     ]
 )
 """`PartitionMemory`: the driver's memory of translations between cycles, a row a partition."""

@@ -16,10 +16,14 @@ import pyarrow as pa
 
 from tsoffset.narrowing import Narrowing
 from tsoffset.spark.flow import FlowMemory
-from tsoffset.spark.schema import MEMORY, REMEMBERED, from_bytes, to_bytes
+from tsoffset.spark.schema import MEMORY, REMEMBERED, from_bytes, table, to_bytes, tuples
 
 VERSION = 1
 _MAGIC = b"tsoffset state"
+# The form before it, in which nothing was kept of the frontier.
+_WITHOUT_FRONTIER = pa.schema(
+    [column for column in MEMORY if not column.name.startswith("frontier_")]
+)
 _KEPT = pa.schema([("commits", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -120,6 +124,8 @@ def _memory(content: bytes) -> FlowMemory:
         facts = kept.schema.metadata
         commits, partitions = (from_bytes(kept[name][0].as_py()) for name in _KEPT.names)
         rows = facts[_ROWS]
+        if partitions.schema == _WITHOUT_FRONTIER:
+            partitions = table(MEMORY, tuples(partitions, MEMORY))
         if commits.schema != REMEMBERED or partitions.schema != MEMORY:
             raise _Unusable("its tables are not as expected")
         return FlowMemory(

@@ -20,6 +20,7 @@ from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import Failed, FailureKind, TopicPartition
 from tsoffset.plan import SourceCommit, TranslatedPosition, decide
 from tsoffset.remembered import PartitionMemory
+from tsoffset.rule.translate import Translation
 from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark import schema, values
 from tsoffset.spark.clients import CLIENTS, requests_sent
@@ -38,7 +39,6 @@ from tsoffset.sync import (
     translate_remembering,
     whole_topic,
 )
-from tsoffset.translate import Translation
 
 log = structlog.get_logger(__name__)
 

@@ -23,6 +23,7 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition
+from tsoffset.rule.translate import Translation
 from tsoffset.spark.schema import (
     COMMITS,
     GROUPS,
@@ -34,7 +35,6 @@ from tsoffset.spark.schema import (
     tuples,
 )
 from tsoffset.sync import GroupWork, Settlement
-from tsoffset.translate import Translation
 
 # --- groups -----------------------------------------------------------------------------
 

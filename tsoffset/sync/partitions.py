@@ -1,6 +1,6 @@
 """One partition of a batch: its positions under way to their translations.
 
-A conversation (`tsoffset.translate`) asks one question after the other. Here the open ones of
+A conversation (`tsoffset.rule.translate`) asks one question after the other. Here the open ones of
 a partition are held together: a read that covers the questions of several is asked once, and
 what waits for a pair that another is about to find waits.
 """
@@ -10,7 +10,6 @@ from traceback import extract_tb
 
 import structlog
 
-from tsoffset.evidence import Answer, Evidence, Question
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -24,11 +23,13 @@ from tsoffset.model import (
 )
 from tsoffset.plan import TranslatedPosition
 from tsoffset.remembered import PartitionMemory
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.rule.translate import Conversation, Translation, translate
 from tsoffset.settings import FlowSettings
 from tsoffset.sync.reading import SideReads
 from tsoffset.sync.recall import Recollection, learned, recollect
 from tsoffset.sync.work import PartitionWork
-from tsoffset.translate import Talk, Translation, translate
 
 log = structlog.get_logger(__name__)
 
@@ -42,9 +43,9 @@ Observe = Callable[[Position, Question, Answer], None]
 class Partition:
     """One partition's positions, of which some may be recalled and the others are talked about.
 
-    The highest one goes first: the pair that it finds predicts the others, which then need no
-    time lookup. Their source batches are read meanwhile. They follow from the top down, as many
-    at once as may have their records held (`share`, which may change on the way).
+    The highest and the lowest go first: the pairs that they find predict the others, which then
+    need no time lookup. Their source batches are read meanwhile. They follow from the top down, as
+    many at once as may have their records held (`share`, which may change on the way).
     """
 
     def __init__(
@@ -72,9 +73,10 @@ class Partition:
             remote_name=work.remote_name,
             reverse=work.reverse,
             predictions=() if usable is None else usable.pairs,
+            remembered_frontier=None if usable is None else usable.frontier,
         )
         if usable is None:
-            self._talk_of_the_highest(work.offsets)
+            self._talk_of_the_outermost(work.offsets)
         else:
             self._open.append(_Recollecting(recollect(work, usable, self._evidence)))
 
@@ -139,7 +141,7 @@ class Partition:
                 self.recalled = one.recalled
                 left = [offset for offset in self.work.offsets if offset not in self.recalled]
                 self._open = still_open
-                self._talk_of_the_highest(left)
+                self._talk_of_the_outermost(left)
         self._open = still_open
 
     def _go_on_where_covered(self) -> None:
@@ -160,10 +162,12 @@ class Partition:
             return False
         return self._evidence.view(question.side).covered_to(what.offset) > what.offset
 
-    def _talk_of_the_highest(self, offsets: Sequence[int]) -> None:
-        first = 0 if self._observe is not None else max(0, len(offsets) - 1)
-        self._talk_of(offsets[first:])
-        self._held = offsets[:first]
+    def _talk_of_the_outermost(self, offsets: Sequence[int]) -> None:
+        if self._observe is None:
+            self._talk_of(sorted({*offsets[:1], *offsets[-1:]}))
+            self._held = offsets[1:-1]
+        else:
+            self._talk_of(offsets)
 
     def _next(self) -> Sequence[int]:
         """The highest of those that wait, as many as may have their batches held on both sides."""
@@ -257,7 +261,7 @@ class _Talk:
         self.evidence = evidence
         self.question: Question | None = None
         self.translation: Translation | None = None
-        self._talk: Talk = translate(offset, evidence)
+        self._talk: Conversation = translate(offset, evidence)
         self._observe = observe
         self._learned_then = 0
 

@@ -9,9 +9,10 @@ do not overlap. What is still not covered then is asked for in the next round.
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 
-from tsoffset.evidence import Answer, Evidence, Question
 from tsoffset.model import ReadFrom, Side, TopicPartition
 from tsoffset.records import Stretch, UnreadableRecords
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.inquiry import Answer, Question
 
 # Of positions whose batches are unknown, one in so many is asked for first.
 SPARSE = 64

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.evidence import Answer, Evidence, Inquiry, Question
-from tsoffset.log_view import Unanswered
 from tsoffset.model import Isolation, Side, TopicPartition
 from tsoffset.remembered import (
     KnownPosition,
@@ -22,8 +20,11 @@ from tsoffset.remembered import (
     passed_by,
     spread,
 )
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.translate import Translation
 from tsoffset.sync.work import PartitionWork
-from tsoffset.translate import Translation
 
 Recollection = Generator[Question, Answer, dict[int, Translation]]
 
@@ -75,9 +76,12 @@ def recollect(part: PartitionWork, memory: PartitionMemory, evidence: Evidence) 
     """The positions of the work that need no look, with their translations.
 
     Asks for both logs' ranges, in the order in which a translation does, and leaves them in the
-    evidence. Where one cannot be had nothing is recalled: the translations will say why.
+    evidence. Where one cannot be had nothing is recalled: the translations will say why. The
+    remembered frontier stays in the evidence only where the logs are seen to be as long as then,
+    and the target still to have its copy.
     """
     ask = Inquiry(evidence)
+    frontier, evidence.remembered_frontier = evidence.remembered_frontier, None
     try:
         target = yield from ask.log_range(Side.TARGET)
         source = yield from ask.log_range(Side.SOURCE)
@@ -88,6 +92,8 @@ def recollect(part: PartitionWork, memory: PartitionMemory, evidence: Evidence) 
         return {}
     if LogEnds(source.end, log_end, target.end).behind(memory.ends):
         return {}
+    if frontier is not None and frontier[1] >= target.start:
+        evidence.remembered_frontier = frontier
     recalled = {}
     for offset in part.offsets:
         known = memory.recall(offset, source, log_end, target)
@@ -127,8 +133,24 @@ def learned(
     pairs = dict(usable.pairs) if usable is not None else {}
     pairs |= evidence.proven
     there = {o: q for o, q in pairs.items() if o >= source.start and q >= target.start}
-    if not positions and not there:
+    frontier = _highest_frontier(usable, evidence)
+    if not positions and not there and frontier is None:
         return None
     return replace(
-        blank, ends=ends, positions=passed_by(positions, there), pairs=spread(there.items())
+        blank,
+        ends=ends,
+        positions=passed_by(positions, there),
+        pairs=spread(there.items()),
+        frontier=frontier,
     )
+
+
+def _highest_frontier(usable: PartitionMemory | None, evidence: Evidence) -> tuple[int, int] | None:
+    """The remembered frontier or this cycle's, whichever lies higher on the target; None where
+    there is none, or the target's log start has passed it."""
+    known = [] if usable is None or usable.frontier is None else [usable.frontier]
+    reached = None if evidence.frontier is None else evidence.frontier.reached
+    if reached is not None:
+        known.append((reached.source_offset, reached.target_offset))
+    there = [pair for pair in known if pair[1] >= evidence.target.start]
+    return max(there, key=lambda pair: pair[1], default=None)

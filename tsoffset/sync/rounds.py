@@ -13,7 +13,6 @@ import structlog
 
 from tsoffset.cluster import Cluster
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.evidence import Answer, Question, RangeOf
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -28,6 +27,7 @@ from tsoffset.model import (
 from tsoffset.plan import TranslatedPosition
 from tsoffset.records import Stretch
 from tsoffset.remembered import PartitionMemory
+from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.settings import FlowSettings
 from tsoffset.sync.partitions import Observe, Partition
 from tsoffset.sync.recall import Identities

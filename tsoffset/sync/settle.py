@@ -18,8 +18,8 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.plan import TranslatedPosition, with_verdict
+from tsoffset.rule.reasons import rewritten
 from tsoffset.settings import FlowSettings
-from tsoffset.skips import rewritten
 from tsoffset.sync.turns import Settlement, Time, Turns, decided
 from tsoffset.sync.work import Cost
 

@@ -1,7 +1,7 @@
 """`tsoffset check`: look at both clusters of each flow and say what stands in the way.
 
-Asks, never writes, and needs no Spark. `survey` and `samples` ask; `clusters`, `groups`,
-`topics` and `copies` decide what the answers mean.
+Asks, never writes, and needs no Spark. `survey` asks, and `samples` by way of the rule;
+`clusters`, `groups`, `topics` and `copies` decide what the answers mean.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -162,12 +162,8 @@ class _FlowCheck:
             and topic.partitions & described.partitions.keys()
         ]
         try:
-            samples = sample_topics(
-                self._reach.cluster(flow.source),
-                self._reach.cluster(flow.target),
-                mirrored,
-                flow.isolation,
-            )
+            source, target = self._reach.cluster(flow.source), self._reach.cluster(flow.target)
+            samples = sample_topics(flow, source, target, mirrored)
         except ClusterUnreachable as error:
             yield self._lost(flow.target.alias, error)
             return

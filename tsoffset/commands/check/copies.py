@@ -7,8 +7,8 @@ from tsoffset.commands.check.samples import MOST_TOPICS, Part, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.model import TimestampType
 from tsoffset.output import counted
+from tsoffset.rule.reasons import rewritten
 from tsoffset.settings import FlowSettings
-from tsoffset.skips import rewritten
 
 _CONTENT = frozenset({Part.KEY, Part.VALUE})
 

@@ -1,14 +1,15 @@
-"""Sampling copies: a few source records of each topic, and what the target has of them.
+"""Sampling copies: a few source records of each topic, and the copies that the rule finds of them.
 
-It asks little, however large the topics are: of at most two partitions a topic, five places,
-each for one batch of the source, a lookup and a short piece on both sides, and, where no
-record has the sample's timestamp, two more short pieces of the target.
+The rule runs on at most five positions of at most two partitions a topic, with everything that
+may be compared at first, and with less for the records whose copies it does not find then. What
+it finds with less is a copy that differs in the rest.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.survey import SyncedTopic
@@ -17,15 +18,21 @@ from tsoffset.model import (
     FirstAtTime,
     Isolation,
     LogRange,
+    Precision,
     ReadFrom,
-    TimestampType,
+    TimedOffset,
     TopicPartition,
+    Translated,
 )
+from tsoffset.policy import Renaming, target_topic
 from tsoffset.records import Record, Stretch
+from tsoffset.settings import FlowSettings, TranslationSettings
+from tsoffset.sync import PartitionWork, translate_partitions
 
 MOST_TOPICS = 100
 _PARTITIONS = 2
 _PIECE_BYTES = 64_000
+_SCAN_BYTES = 2_000_000
 
 
 class Part(StrEnum):
@@ -34,6 +41,10 @@ class Part(StrEnum):
     TIMESTAMP = "timestamp"
     KEY = "key"
     VALUE = "value"
+
+
+_ALL = frozenset(Part)
+_LESS = (_ALL - {Part.VALUE}, _ALL - {Part.KEY}, frozenset({Part.TIMESTAMP}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,53 +75,71 @@ class SampledTopic:
     stamped_there: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Place:
     """A partition that is sampled, on both sides."""
 
     sampled: SampledTopic
+    renaming: Renaming
     source: TopicPartition
     target: TopicPartition
     source_range: LogRange
     target_range: LogRange
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sample:
-    """One source record on its way to its copy."""
+    """One source record on its way to its copy, with others that lie near it."""
 
     place: _Place
     record: Record
-    source_run: "_Run | None" = None
-    target_run: "_Run | None" = None
+    near: tuple[Record, ...]
+    copy: Record | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The records of one timestamp that were read; `whole` if their last one was seen."""
-
-    records: tuple[Record, ...]
-    whole: bool
+    def alone(self, match: Collection[Part]) -> bool:
+        """True where no record near it is the same in the parts of `match`."""
+        same = (one for one in self.near if _same(one, self.record) >= set(match))
+        return sum(1 for _ in same) == 1
 
 
 def sample_topics(
-    source: Cluster, target: Cluster, topics: Sequence[SyncedTopic], isolation: Isolation
+    flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SyncedTopic]
 ) -> list[SampledTopic]:
     """Sample the topics, at most MOST_TOPICS; what cannot be read is left out, since other
     findings tell of it. Raises ClusterUnreachable."""
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
-    places = _places(source, target, found, isolation)
-    samples = _samples(source, places, isolation)
-    _find_runs(source, target, samples, isolation)
-    by_content = _by_content(source, target, [one for one in samples if _unseen(one)], isolation)
+    samples = _samples(source, _places(flow, source, target, found), flow.isolation)
+    _find(flow, source, target, samples, _ALL)
+    _find_stamped_anew(flow, source, target, samples)
+    for match in _LESS:
+        _find(flow, source, target, samples, match)
     for sample in samples:
         sample.place.sampled.looked_for += 1
-        copy = _by_timestamp(sample) or by_content.get(id(sample))
-        if copy is not None:
-            sample.place.sampled.copies.append(copy_of(sample.record, copy))
+        if sample.copy is not None:
+            sample.place.sampled.copies.append(_compared(sample.record, sample.copy))
     for sampled in found:
         sampled.copies = _credible(sampled.copies)
     return found
+
+
+def _compared(original: Record, copy: Record) -> Copy:
+    return Copy(
+        _ALL - _same(original, copy),
+        original.headers != copy.headers,
+        original.key is None,
+        original.value is None,
+        None if copy.source_offset is None else copy.source_offset == original.offset,
+    )
+
+
+def _same(one: Record, other: Record) -> frozenset[Part]:
+    """In what two records are the same."""
+    same = {
+        Part.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
+        Part.KEY: one.key == other.key,
+        Part.VALUE: one.value == other.value,
+    }
+    return frozenset(part for part, is_same in same.items() if is_same)
 
 
 def _credible(copies: list[Copy]) -> list[Copy]:
@@ -122,27 +151,11 @@ def _credible(copies: list[Copy]) -> list[Copy]:
     return kept if len(differing) > 1 else [copy for copy in kept if not copy.differs]
 
 
-def copy_of(original: Record, copy: Record) -> Copy:
-    """In what a copy differs from its original (pure)."""
-    parts = {
-        Part.TIMESTAMP: original.timestamp_ms == copy.timestamp_ms,
-        Part.KEY: original.key == copy.key,
-        Part.VALUE: original.value == copy.value,
-    }
-    return Copy(
-        frozenset(part for part, same in parts.items() if not same),
-        original.headers != copy.headers,
-        original.key is None,
-        original.value is None,
-        None if copy.source_offset is None else copy.source_offset == original.offset,
-    )
-
-
 # --- where to look --------------------------------------------------------------------------
 
 
 def _places(
-    source: Cluster, target: Cluster, topics: Sequence[SampledTopic], isolation: Isolation
+    flow: FlowSettings, source: Cluster, target: Cluster, topics: Sequence[SampledTopic]
 ) -> list[_Place]:
     """Of each topic the partitions with the longest copies that hold anything."""
     pairs = [
@@ -152,15 +165,17 @@ def _places(
     ]
     if not pairs:
         return []
-    here = source.log_ranges([one for _, one, _ in pairs], isolation)
+    here = source.log_ranges([one for _, one, _ in pairs], flow.isolation)
     there = target.log_ranges([one for _, _, one in pairs], Isolation.READ_COMMITTED)
     found: defaultdict[str, list[_Place]] = defaultdict(list)
     for sampled, original, copy in pairs:
         ours, theirs = here[original], there[copy]
-        if isinstance(ours, Failed) or isinstance(theirs, Failed):
+        renaming = target_topic(flow.policy, flow.source.alias, flow.target.alias, original.topic)
+        if isinstance(ours, Failed) or isinstance(theirs, Failed) or renaming is None:
             continue
         if ours.start < ours.end and theirs.start < theirs.end:
-            found[original.topic].append(_Place(sampled, original, copy, ours, theirs))
+            place = _Place(sampled, renaming, original, copy, ours, theirs)
+            found[original.topic].append(place)
     return [
         place
         for places in found.values()
@@ -181,179 +196,130 @@ def positions(source: LogRange, target: LogRange) -> list[int]:
 
 def _samples(source: Cluster, places: Sequence[_Place], isolation: Isolation) -> list[_Sample]:
     """The first record with a timestamp at each position, none of them twice."""
-    requests = {
-        ReadFrom(place.source, offset): place
+    wanted = [
+        (place, ReadFrom(place.source, offset, _PIECE_BYTES))
         for place in places
         for offset in positions(place.source_range, place.target_range)
-    }
+    ]
+    read = _read(source, [request for _, request in wanted], isolation)
     found: dict[tuple[TopicPartition, int], _Sample] = {}
-    for request, stretch in source.read(list(requests), isolation).items() if requests else ():
-        if isinstance(stretch, Failed):
-            continue
-        for record in stretch.records:
+    for place, request in wanted:
+        near = _records(read, request)
+        for record in near:
             if record.offset >= request.offset and record.timestamp_ms is not None:
-                place = requests[request]
-                found.setdefault((request.partition, record.offset), _Sample(place, record))
+                found.setdefault((place.source, record.offset), _Sample(place, record, near))
                 break
     return list(found.values())
 
 
-# --- records of the same timestamp ----------------------------------------------------------
+def _read(
+    cluster: Cluster, requests: Iterable[ReadFrom], isolation: Isolation
+) -> dict[ReadFrom, Stretch]:
+    wanted = list(dict.fromkeys(requests))
+    answers = cluster.read(wanted, isolation) if wanted else {}
+    return {one: stretch for one, stretch in answers.items() if not isinstance(stretch, Failed)}
 
 
-def _find_runs(
-    source: Cluster, target: Cluster, samples: Sequence[_Sample], isolation: Isolation
+def _records(read: Mapping[ReadFrom, Stretch], request: ReadFrom) -> tuple[Record, ...]:
+    return tuple(read[request].records) if request in read else ()
+
+
+# --- copies by the rule ---------------------------------------------------------------------
+
+
+def _find(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    samples: Sequence[_Sample],
+    match: frozenset[Part],
 ) -> None:
-    """Read the records with each sample's timestamp, on both sides, from the first one on."""
-    theirs = Isolation.READ_COMMITTED
-    here = _pieces(source, [_lookup(s.place.source, s.record) for s in samples], isolation)
-    there = _pieces(target, [_lookup(s.place.target, s.record) for s in samples], theirs)
+    """Run the rule for the samples without a copy, and take the copies that it proves. Those
+    that another record with the same in `match` may be meant by prove no difference."""
+    whole = match == _ALL
+    left = {
+        (sample.place.source, sample.record.offset): sample
+        for sample in samples
+        if sample.copy is None and (whole or sample.alone(match))
+    }
+    settings = TranslationSettings(match=frozenset(match), scan_bytes=_SCAN_BYTES)
+    flow = replace(flow, translation=settings)
+    found: dict[_Sample, ReadFrom] = {}
+    for answer in translate_partitions(flow, source, target, _work(flow, left.values())):
+        sample = left[answer.partition, answer.offset]
+        sample.place.sampled.stamped_there |= answer.target_rewrites_timestamps
+        outcome = answer.translation.outcome
+        if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):
+            for original, copy in outcome.pairs:
+                if original == answer.offset:
+                    found[sample] = ReadFrom(sample.place.target, copy)
+    read = _read(target, found.values(), Isolation.READ_COMMITTED)
+    for sample, request in found.items():
+        for one in _records(read, request):
+            if one.offset == request.offset:
+                sample.copy = one
+
+
+def _work(flow: FlowSettings, samples: Iterable[_Sample]) -> list[PartitionWork]:
+    offsets: defaultdict[_Place, list[int]] = defaultdict(list)
     for sample in samples:
-        place, time = sample.place, sample.record.timestamp_ms
-        sample.source_run = _run(
-            here.get(_lookup(place.source, sample.record)), time, place.source_range
+        offsets[sample.place].append(sample.record.offset)
+    return [
+        PartitionWork(
+            place.source,
+            place.target,
+            tuple(sorted(found)),
+            place.renaming.remote_name,
+            place.renaming.reverse,
         )
-        piece = there.get(_lookup(place.target, sample.record))
-        sample.target_run = _run(piece, time, place.target_range)
-        if piece is not None and piece.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            place.sampled.stamped_there = True
+        for place, found in offsets.items()
+    ]
 
 
-def _lookup(partition: TopicPartition, record: Record) -> FirstAtTime:
-    assert record.timestamp_ms is not None
-    return FirstAtTime(partition, record.timestamp_ms)
+# --- copies with other timestamps, which no lookup finds ------------------------------------
 
 
-def _pieces(
-    cluster: Cluster, lookups: Iterable[FirstAtTime], isolation: Isolation
-) -> Mapping[FirstAtTime, Stretch]:
-    """What lies from the first record of each time on."""
-    wanted = list(dict.fromkeys(lookups))
-    if not wanted:
-        return {}
-    requests = {
-        lookup: ReadFrom(lookup.partition, answer.offset, _PIECE_BYTES)
-        for lookup, answer in cluster.first_at_times(wanted, isolation).items()
-        if answer is not None
-        and not isinstance(answer, Failed)
-        and answer.timestamp_ms == lookup.timestamp_ms
+def _find_stamped_anew(
+    flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
+) -> None:
+    """Of partitions where the rule found nothing, the only record of the same key and value with
+    a later time, where copies would lie if nothing had been left out. One of a time that the
+    source has, too, may be the copy of another record, which was written twice."""
+    seen = {sample.place for sample in samples if sample.copy is not None}
+    predicted = {
+        sample: _predicted(sample)
+        for sample in samples
+        if not (sample.place in seen or sample.place.sampled.stamped_there)
     }
-    if not requests:
-        return {}
-    stretches = cluster.read(list(set(requests.values())), isolation)
-    found = {}
-    for lookup, request in requests.items():
-        stretch = stretches[request]
-        if not isinstance(stretch, Failed):
-            found[lookup] = stretch
-    return found
+    pieces = _read(target, chain(*predicted.values()), Isolation.READ_COMMITTED)
+    found: dict[FirstAtTime, tuple[_Sample, Record]] = {}
+    for sample, requests in predicted.items():
+        original = sample.record
+        there = {
+            one.offset: (FirstAtTime(sample.place.source, one.timestamp_ms), one)
+            for one in chain(*(_records(pieces, request) for request in requests))
+            if original.value is not None
+            and _same(original, one) == _ALL - {Part.TIMESTAMP}
+            and one.timestamp_ms is not None
+            and one.timestamp_ms > (original.timestamp_ms or 0)
+        }
+        if len(there) == 1:
+            ((lookup, copy),) = there.values()
+            found[lookup] = sample, copy
+    times = source.first_at_times(list(found), flow.isolation) if found else {}
+    for lookup, (sample, copy) in found.items():
+        answer = times[lookup]
+        if not isinstance(answer, TimedOffset) or answer.timestamp_ms != lookup.timestamp_ms:
+            sample.copy = copy
 
 
-def _run(stretch: Stretch | None, timestamp_ms: int | None, log: LogRange) -> _Run:
-    """The records of that time in a piece that begins with the first of them."""
-    if stretch is None:
-        return _Run((), whole=False)
-    records = tuple(one for one in stretch.records if one.timestamp_ms == timestamp_ms)
-    goes_on = bool(records) and records[-1] is stretch.records[-1] and stretch.end < log.end
-    return _Run(records, whole=bool(records) and not goes_on)
-
-
-def _unseen(sample: _Sample) -> bool:
-    """True where the target has no record of the sample's time, as far as was read."""
-    return sample.target_run is None or not sample.target_run.records
-
-
-def _by_timestamp(sample: _Sample) -> Record | None:
-    """The copy among the records of the sample's time: the one that is equal; else the only one
-    with its key, or its value; else the only one there is, on both sides."""
-    record, here, there = sample.record, sample.source_run, sample.target_run
-    if here is None or there is None or not there.records:
-        return None
-    equal = [o for o in there.records if (o.key, o.value) == (record.key, record.value)]
-    if equal:
-        return next((o for o in equal if record.headers <= o.headers), equal[0])
-    if not (here.whole and there.whole):
-        return None
-    for part in ("key", "value"):
-        content = getattr(record, part)
-        alike = [o for o in there.records if getattr(o, part) == content]
-        twins = [o for o in here.records if getattr(o, part) == content]
-        if content is not None and len(alike) == len(twins) == 1:
-            return alike[0]
-    return there.records[0] if len(here.records) == len(there.records) == 1 else None
-
-
-# --- records of the same content ------------------------------------------------------------
-
-
-def _by_content(
-    source: Cluster, target: Cluster, samples: Sequence[_Sample], isolation: Isolation
-) -> Mapping[int, Record]:
-    """By the samples' ids, records of the same content and another timestamp that are copies of
-    no other source record: each the only one with its content, where copies would lie."""
-    pools = _pools(target, samples)
-    contents = Counter((one.place.source, *_content(one.record)) for one in samples)
-    found: dict[int, tuple[_Sample, Record]] = {}
-    for sample in samples:
-        content = _content(sample.record)
-        # Who stamps records anew takes the time of copying, which is later.
-        time = sample.record.timestamp_ms or 0
-        equal = [
-            one
-            for one in pools[sample.place.target]
-            if _content(one) == content and (one.timestamp_ms or 0) > time
-        ]
-        once = contents[(sample.place.source, *content)] == 1
-        if sample.record.value is not None and once and len(equal) == 1:
-            found[id(sample)] = sample, equal[0]
-    # A record that was written twice, of which the target lost the first, is no such copy.
-    lookups = {
-        of: _lookup(sample.place.source, copy)
-        for of, (sample, copy) in found.items()
-        if copy.timestamp_ms is not None
-    }
-    pieces = _pieces(source, lookups.values(), isolation)
-    return {
-        of: copy
-        for of, (_, copy) in found.items()
-        if of not in lookups or not _holds(pieces.get(lookups[of]), copy)
-    }
-
-
-def _content(record: Record) -> tuple[bytes | None, bytes | None]:
-    return record.key, record.value
-
-
-def _holds(stretch: Stretch | None, copy: Record) -> bool:
-    """True where the original of a copy with its timestamp may be there."""
-    if stretch is None:
-        return False
-    run = [one for one in stretch.records if one.timestamp_ms == copy.timestamp_ms]
-    cut_off = bool(run) and run[-1] is stretch.records[-1]
-    return cut_off or any(_content(one) == _content(copy) for one in run)
-
-
-def _pools(
-    target: Cluster, samples: Sequence[_Sample]
-) -> Mapping[TopicPartition, tuple[Record, ...]]:
-    """What the target has where the copies would lie if nothing had been left out: counted
-    from the beginnings of both logs, and from their ends."""
-    requests: dict[ReadFrom, _Place] = {}
-    for sample in samples:
-        here, there = sample.place.source_range, sample.place.target_range
-        for offset in (
-            there.start + (sample.record.offset - here.start),
-            there.end - (here.end - sample.record.offset),
-        ):
-            if there.start <= offset < there.end:
-                requests[ReadFrom(sample.place.target, offset, _PIECE_BYTES)] = sample.place
-    pools: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
-    answers = target.read(list(requests), Isolation.READ_COMMITTED) if requests else {}
-    for request, stretch in answers.items():
-        if isinstance(stretch, Failed):
-            continue
-        pools[request.partition].update({one.offset: one for one in stretch.records})
-        if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            requests[request].sampled.stamped_there = True
-    found = {partition: tuple(records.values()) for partition, records in pools.items()}
-    return defaultdict(tuple, found)
+def _predicted(sample: _Sample) -> list[ReadFrom]:
+    """Counted from the beginnings of both logs, and from their ends."""
+    place, at = sample.place, sample.record.offset
+    here, there = place.source_range, place.target_range
+    counted = (there.start + at - here.start, there.end - (here.end - at))
+    return [
+        ReadFrom(place.target, offset, _PIECE_BYTES)
+        for offset in counted
+        if there.start <= offset < there.end
+    ]

@@ -12,8 +12,8 @@ from tsoffset.commands.check.findings import (
 from tsoffset.commands.check.survey import SourceSurvey, SyncedTopic, TargetSurvey, renamed
 from tsoffset.model import Failed, TimestampType, TopicDescription
 from tsoffset.output import counted
+from tsoffset.rule.reasons import rewritten
 from tsoffset.settings import FlowSettings
-from tsoffset.skips import rewritten
 
 
 def source_topics(

@@ -30,10 +30,9 @@ from tsoffset.model import (
     OutcomeKind,
     Row,
     TopicPartition,
-    Translated,
 )
 from tsoffset.output import counted
-from tsoffset.plan import SourceCommit, TranslatedPosition, decide
+from tsoffset.plan import SourceCommit, TranslatedPosition, answer_of, decide
 from tsoffset.policy import internal_topics, target_topic
 from tsoffset.progress import Report
 from tsoffset.settings import ClusterSettings, FlowSettings, Settings
@@ -205,7 +204,7 @@ class _Comparison:
         key = None if commit.target is None else CheckpointKey(commit.group, commit.target)
         return compared(
             row,
-            _translated(row, position),
+            answer_of(row, position),
             None if key is None else theirs.newest.get(key),
             target_range=None if position is None else position.target_range,
             committed_once=key in theirs.once,
@@ -295,14 +294,3 @@ def _span(pair: ComparedPair) -> Span | None:
         pair.theirs - pair.records,
         pair.theirs,
     )
-
-
-def _translated(row: Row, position: TranslatedPosition | None) -> Translated | None:
-    """The translation of a row; one by `translation.floor` resumes at its offset alone."""
-    if row.target_offset is None or row.precision is None:
-        return None
-    outcome = None if position is None else position.translation.outcome
-    if isinstance(outcome, Translated):
-        return outcome
-    at = row.target_offset
-    return Translated(at, row.precision, row.reread_bound, at, at)

@@ -15,7 +15,6 @@ from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.evidence import Answer, Question
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -29,6 +28,7 @@ from tsoffset.model import (
 from tsoffset.output import counted
 from tsoffset.plan import SourceCommit, TranslatedPosition
 from tsoffset.progress import Report
+from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.settings import ClusterSettings, FlowSettings, Settings
 from tsoffset.sync import (
     Preflight,

@@ -3,11 +3,11 @@
 from typing import Any
 
 from tsoffset.commands.explain.statements import Ask, Asked, Form, Opening, Told
-from tsoffset.evidence import Answer, Question, RangeOf
-from tsoffset.log_view import LogView
 from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset, Youngest
 from tsoffset.plan import SourceCommit
 from tsoffset.records import Record, Stretch
+from tsoffset.rule.inquiry import Answer, Question, RangeOf
+from tsoffset.rule.log_view import LogView
 from tsoffset.settings import FlowSettings
 
 MATCHED = ("timestamp", "key", "value")
@@ -55,40 +55,14 @@ class Dialogue:
         readable = record is not None and self.source.range is not None
         return record if record and readable and record.offset < self.source.end else None
 
-    @property
-    def all_read(self) -> bool:
-        """True where no data record lies from the commit to the end of the source's log, and no
-        transaction is open there."""
-        source = self.source
-        if source.range is None:
-            return False
-        own_end = source.end if source.own_range is None else source.own_range.end
-        ended = self.offset >= source.end or source.covered_to(self.offset) >= source.end
-        return ended and self.next_record is None and own_end <= source.end
-
-    def step_reading(self, side: Side, offset: int) -> int:
-        """The first step that read the record at `offset`, which is known."""
-        return next(
-            told.step
-            for _, told in self.steps
-            if told.side is side
-            and told.answer is Form.STRETCH
-            and told.start is not None
-            and told.end is not None
-            and told.start <= offset < told.end
-        )
-
-    def step_answering(self, target_offset: int, timestamp_ms: int | None) -> int | None:
-        """The step in which the target's lookup of a time answered that offset; None without
-        one. No record before it has that time or a later one."""
-        for asked, told in self.steps:
-            if (
-                asked.side is Side.TARGET
-                and asked.ask is Ask.FIRST_AT_TIME
-                and asked.timestamp_ms == timestamp_ms
-                and told.record_offset == target_offset
-            ):
-                return asked.step
+    def step_reading(self, side: Side, offset: int) -> int | None:
+        """The first step that read the record at `offset`; None where none did."""
+        for _, told in self.steps:
+            if told.side is side and told.answer is Form.STRETCH:
+                assert told.start is not None
+                assert told.end is not None
+                if told.start <= offset < told.end:
+                    return told.step
         return None
 
     def hear(self, question: Question, answer: Answer) -> None:

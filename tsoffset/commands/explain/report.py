@@ -10,7 +10,6 @@ from rich.text import Text
 from tsoffset.commands.explain.statements import (
     Ask,
     Asked,
-    Basis,
     Conclusion,
     EqualRecords,
     Explanation,
@@ -19,7 +18,7 @@ from tsoffset.commands.explain.statements import (
     Role,
     Told,
 )
-from tsoffset.model import OutcomeKind, Precision, Row, Side, TimestampType
+from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.output import Tally, counted
 from tsoffset.tables import printable, wrapped
 
@@ -210,9 +209,15 @@ def _stamped(told: Told) -> str:
 
 
 def _pair(pair: EqualRecords) -> str:
-    text = f"source {pair.source_offset} (step {pair.source_step}) = target {pair.target_offset} "
-    text += f"(step {pair.target_step}), {_ROLES[pair.role]}, {_time(pair.timestamp_ms)}"
+    text = f"source {pair.source_offset}{_read_in(pair.source_step)} = target {pair.target_offset}"
+    text += f"{_read_in(pair.target_step)}, {_ROLES[pair.role]}"
+    if pair.source_step is not None:
+        text += f", {_time(pair.timestamp_ms)}"
     return text if pair.proves else f"{text} (seen, but proves nothing by itself)"
+
+
+def _read_in(step: int | None) -> str:
+    return "" if step is None else f" (step {step})"
 
 
 def _answer(conclusion: Conclusion, width: int | None) -> Iterator[Text]:

@@ -9,7 +9,16 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Self
 
-from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side, TimestampType
+from tsoffset.model import (
+    Basis,
+    FailureKind,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+    Side,
+    TimestampType,
+)
 
 
 class Ask(StrEnum):
@@ -38,20 +47,6 @@ class Role(StrEnum):
     BEFORE_COMMIT = "before_commit"
     NEXT_RECORD = "next_record"
     AFTER_COMMIT = "after_commit"
-
-
-class Basis(StrEnum):
-    """What a translation rests on, as far as the conversation shows it."""
-
-    NEXT_RECORD = "next_record"
-    BETWEEN = "between"
-    BEHIND = "behind"
-    ALL_READ = "all_read"
-    MIRROR_END = "mirror_end"
-    LOG_START = "log_start"
-    FLOOR = "floor"
-    TIMESTAMP = "timestamp"
-    NOT_SHOWN = "not_shown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +126,16 @@ class Told(Statement):
 class EqualRecords(Statement):
     """A record of the source and an equal one of the target.
 
-    `source_step` and `target_step` are the steps that read them at first. `proves` is true
-    where the translation rests on it; else it is only what came nearest.
+    `source_step` and `target_step` are the steps that read them at first; None, like a time that
+    is not known then, where this conversation did not. `proves` is true where the translation
+    rests on it; else it is only what came nearest.
     """
 
     kind: str = "pair"
     source_offset: int
-    source_step: int
+    source_step: int | None
     target_offset: int
-    target_step: int
+    target_step: int | None
     timestamp_ms: int | None
     role: Role
     proves: bool

@@ -5,23 +5,26 @@ is looked at where a record is asked for, or another of the same timestamp is co
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from tsoffset.model import (
     Failed,
     FailureKind,
     LogRange,
-    Side,
     TimedOffset,
     TimestampType,
     TopicPartition,
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
 
-Identity = tuple[int | bytes | None, ...]
-Key = Identity | int | None
-"""What equal records share at least: their timestamp, where that must match, or all."""
+Identity = tuple[int | None, bytes | None, bytes | None]
+"""What of a record must be equal: its timestamp, always; key and value where they count."""
+
+# How many younger records in a row tell that a time is past, and how many times as many as lie
+# between the lookup's answer and the last older record.
+_A_LONG_ROW = 16
+_BESIDE_DISORDER = 4
 
 _ALL = frozenset({"timestamp", "key", "value"})
 _all_of = attrgetter("timestamp_ms", "key", "value")
@@ -46,16 +49,11 @@ class Unanswered(Exception):
 class LogView:
     """The known parts of one log: which offsets were read, and the data records there.
 
-    With `header` a source offset that the replicator kept in a header of its copies tells what
-    is equal: the side whose log this is. Raises Unanswered where a record that is asked for
-    cannot be read.
+    Raises Unanswered where a record that is asked for cannot be read.
     """
 
-    def __init__(
-        self, partition: TopicPartition, match: frozenset[str], header: Side | None = None
-    ) -> None:
+    def __init__(self, partition: TopicPartition, match: frozenset[str]) -> None:
         self.partition = partition
-        self.header = header
         self.range: LogRange | None = None
         self.own_range: LogRange | None = None
         self.times: dict[int, TimedOffset | None] = {}
@@ -69,11 +67,12 @@ class LogView:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._offsets: list[int] = []
+        self._timestamps: list[int | None] = []
         self._stretches: list[Stretch] = []
         self._stretch_starts: list[int] = []
         self._looked_at: dict[int, Record] = {}
-        # Most keys are those of one record: then its offset.
-        self.by_key: dict[Key, int | Sharing] = {}
+        # Most timestamps are those of one record: then its offset.
+        self._by_time: dict[int | None, int | Sharing] = {}
 
     @property
     def start(self) -> int:
@@ -87,53 +86,33 @@ class LogView:
         assert self.range is not None
         return self.range.end
 
-    @property
-    def by_time(self) -> bool:
-        """Whether a key is a timestamp, which records that are not equal may share."""
-        return self.header is None and "timestamp" in self._match
-
     def identity(self, record: Record) -> Identity:
         """What must be equal for another record to be an image of this one."""
-        if self.header is None:
-            return self.content(record)
-        if self.header is Side.SOURCE:
-            return (record.offset,)
-        return (
-            (record.source_offset,) if record.source_offset is not None else (None, record.offset)
-        )
-
-    def content(self, record: Record) -> Identity:
-        """What of its content must be equal."""
         match = self._match
         if match == _ALL:
             found: Identity = _all_of(record)
             return found
         return (
-            record.timestamp_ms if "timestamp" in match else None,
+            record.timestamp_ms,
             record.key if "key" in match else None,
             record.value if "value" in match else None,
         )
 
-    def add(self, stretch: Stretch) -> Sequence[Key]:
-        """Take in what was read; returns the keys of the records that were not known yet.
+    def add(self, stretch: Stretch) -> int:
+        """Take in what was read; returns how many of its records were not known yet.
 
         Raises UnreadableRecords, and takes in nothing, where the batch is seen to be malformed.
         """
         if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
             self.rewrites_timestamps = True
         if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
-            return ()
-        offsets = stretch.offsets
-        keys: Sequence[Key]
-        if self.by_time:
-            keys = stretch.timestamps
-        else:
-            keys = [self.identity(record) for record in stretch.records]
-        found: list[Key] = []
+            return 0
+        offsets, timestamps = stretch.offsets, stretch.timestamps
+        found = 0
         for start, end in list(self._gaps(stretch.start, stretch.end)):
             fresh = slice(bisect_left(offsets, start), bisect_left(offsets, end))
-            self._take_in(start, stretch, offsets[fresh], keys[fresh])
-            found += keys[fresh]
+            self._take_in(start, stretch, offsets[fresh], timestamps[fresh])
+            found += fresh.stop - fresh.start
         self._cover(stretch.start, stretch.end)
         return found
 
@@ -148,38 +127,36 @@ class LogView:
             start = gap_end
 
     def _take_in(
-        self, start: int, stretch: Stretch, offsets: Sequence[int], keys: Sequence[Key]
+        self,
+        start: int,
+        stretch: Stretch,
+        offsets: Sequence[int],
+        timestamps: Sequence[int | None],
     ) -> None:
         at = bisect_right(self._stretch_starts, start)
         self._stretch_starts.insert(at, start)
         self._stretches.insert(at, stretch)
         at = bisect_left(self._offsets, start)
         self._offsets[at:at] = offsets
-        by_key = self.by_key
-        for key, offset in zip(keys, offsets, strict=True):
-            known = by_key.setdefault(key, offset)
+        self._timestamps[at:at] = timestamps
+        by_time = self._by_time
+        for timestamp_ms, offset in zip(timestamps, offsets, strict=True):
+            known = by_time.setdefault(timestamp_ms, offset)
             if known != offset:
                 if isinstance(known, int):
-                    known = by_key[key] = Sharing(known)
-                known.add(offset)
+                    known = by_time[timestamp_ms] = Sharing(known)
+                known.unsorted.append(offset)
 
-    def forget(self, above: int) -> Sequence[Key]:
+    def forget(self, above: int) -> int:
         """Let go of the records, except in stretches that begin at or below `above`; what is known
-        of the log as a whole stays. Returns the keys of what is left."""
+        of the log as a whole stays. Returns how many records are left."""
         kept = [
             stretch
             for start, stretch in zip(self._stretch_starts, self._stretches, strict=True)
             if start == stretch.start and start <= above
         ]
         self._forget()
-        return [key for stretch in kept for key in self.add(stretch)]
-
-    def compare_contents(self) -> Sequence[Key]:
-        """From now on records are equal by content, whatever a header says. Returns all keys."""
-        self.header = None
-        stretches = self._stretches
-        self._forget()
-        return [key for stretch in stretches for key in self.add(stretch)]
+        return sum(self.add(stretch) for stretch in kept)
 
     def _cover(self, start: int, end: int) -> None:
         first = bisect_left(self._ends, start)
@@ -246,48 +223,39 @@ class LogView:
         at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
         return [self._record(offset) for offset in self._offsets[at]]
 
-    def sharing(self, key: Key) -> Sequence[int]:
-        """Offsets of the known records of this key, ascending."""
-        known = self.by_key.get(key)
-        if known is None:
-            return ()
-        return (known,) if isinstance(known, int) else known.offsets
+    def is_past(self, timestamp_ms: int, start: int) -> bool:
+        """True where the known part from `start` on, the answer of a time lookup, is seen to have
+        gone past that time: a row of records at it or after, long beside the disorder before."""
+        first = bisect_left(self._offsets, start)
+        last = bisect_left(self._offsets, self.covered_to(start))
+        older = first
+        for at in range(last - 1, first - 1, -1):
+            stamp = self._timestamps[at]
+            if stamp is None or stamp < timestamp_ms:
+                older = at + 1
+                break
+        younger = sum(1 for stamp in self._timestamps[older:last] if stamp != timestamp_ms)
+        return younger >= max(_A_LONG_ROW, _BESIDE_DISORDER * (older - first))
 
     def equals(self, identity: Identity) -> Sequence[int]:
         """Offsets of the known records of this identity, ascending."""
-        if not self.by_time:
-            return self.sharing(identity)
-        known = self.by_key.get(identity[0])  # type: ignore[arg-type]
+        known = self._by_time.get(identity[0])
         if known is None:
             return ()
         if isinstance(known, int):
-            return (known,) if self.content(self._record(known)) == identity else ()
+            return (known,) if self.identity(self._record(known)) == identity else ()
         while known.unsorted:
             offset = known.unsorted[-1]
-            known.sort_in(offset, self.content(self._record(offset)))
+            insort(known.equals.setdefault(self.identity(self._record(offset)), []), offset)
             known.unsorted.pop()
         return known.equals.get(identity, ())
 
-    def identities(self, key: Key) -> Iterable[Identity]:
-        """What the known records of this key are equal by, each once."""
-        return dict.fromkeys(self.identity(self._record(o)) for o in self.sharing(key))
-
 
 class Sharing:
-    """Several records of one key: their offsets, and what they are equal by as far as asked."""
+    """Several records of one timestamp: what they are equal by, as far as somebody has asked."""
 
-    __slots__ = ("equals", "offsets", "unsorted")
+    __slots__ = ("equals", "unsorted")
 
     def __init__(self, offset: int) -> None:
-        self.offsets = [offset]
         self.equals: dict[Identity, list[int]] = {}
         self.unsorted = [offset]
-
-    def add(self, offset: int) -> None:
-        """One more; its place is most often the last."""
-        insort(self.offsets, offset)
-        self.unsorted.append(offset)
-
-    def sort_in(self, offset: int, identity: Identity) -> None:
-        """What the record at an offset is equal by."""
-        insort(self.equals.setdefault(identity, []), offset)

@@ -1,0 +1,406 @@
+"""Small logs that the rule has been wrong about, or could be: each says which rule it needs.
+
+Logs are written as words, one record each: `a` is a record with key, value and a time of its
+own; `a1 a2` have the key in common, `d d'` are equal in all (twins), `x@4` bears the time 4.
+`-a` is a copy that compaction took, `|` begins a segment, `[ ]` only mark a stretch, `e=4` has
+an offset header that says 4.
+"""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from tests.replication_model import HEADER, NOW_MS, SOURCE, TARGET
+from tests.translating import flow
+from tsoffset.memory_cluster import MemoryCluster, Message, PartitionLog, Verb
+from tsoffset.model import (
+    Isolation,
+    Outcome,
+    Precision,
+    Reason,
+    Skipped,
+    TimestampType,
+    Translated,
+)
+from tsoffset.settings import TranslationSettings
+from tsoffset.sync import PartitionWork, translate_partitions
+
+LATER_MS = NOW_MS + 1_000_000
+
+
+class Logs:
+    """A source and what lies on its target; the truth is in the names."""
+
+    def __init__(self, source: str, target: str, *, source_from: int = 0) -> None:
+        self.times: dict[str, int] = {}
+        self.source_cluster, self.target_cluster = _cluster("A", SOURCE), _cluster("B", TARGET)
+        self.source = self.source_cluster.log(SOURCE.topic)
+        self.target = self.target_cluster.log(TARGET.topic)
+        self.headers = "=" in target
+        self.names = self._write(self.source, source)
+        self.origins = {name: offset for offset, name in self.names.items()}
+        self.copies = {
+            offset: self.origins[name]
+            for offset, name in self._write(self.target, target).items()
+            if name in self.origins
+        }
+        if source_from:
+            self.source.delete_records(source_from)
+
+    def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
+        names: dict[int, str] = {}
+        gone: list[int] = []
+        for word in re.sub(r"[\[\]]", " ", words).split():
+            if word == "|":
+                log.roll()
+                continue
+            name, _, said = word.lstrip("-").partition("=")
+            name, _, time = name.partition("@")
+            content = name.rstrip("'")
+            stamp = self.times.setdefault(content, int(time) if time else len(self.times))
+            headers = ((HEADER.name, int(said).to_bytes(8, "big")),) if said else ()
+            message = Message(NOW_MS + stamp, content[:1].encode(), content.encode(), headers)
+            offset = log.append([message])
+            names[offset] = name
+            if word.startswith("-"):
+                gone.append(offset)
+        log.clock.now_ms = LATER_MS
+        log.remove(gone)
+        return names
+
+    def outcome(
+        self,
+        committed: int,
+        *together: int,
+        identity: bool = False,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        settings: TranslationSettings | None = None,
+    ) -> Outcome:
+        settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
+        work = PartitionWork(SOURCE, TARGET, (committed, *together), remote_name=not identity)
+        positions = translate_partitions(
+            flow(isolation, settings), self.source_cluster, self.target_cluster, [work]
+        )
+        return {it.offset: it.translation.outcome for it in positions}[committed]
+
+    def true_position(self, committed: int) -> int:
+        """The highest offset that passes no copy of a record from `committed` on alone."""
+        there = {offset for offset, _ in self.target.messages()}
+        highest = {origin: at for at, origin in self.copies.items() if at in there}
+        return min(
+            (at for origin, at in highest.items() if origin >= committed), default=self.target.end
+        )
+
+    def rereads(self, committed: int, target_offset: int) -> int:
+        """Records before `committed` whose first image comes from there on, or is yet to be made
+        by a replicator that stands behind the last copy."""
+        first: dict[int, int] = {}
+        for at, origin in sorted(self.copies.items()):
+            first.setdefault(origin, at)
+        stands = self.copies[max(self.copies)] + 1
+        left = {offset for offset, _ in self.target.messages() if offset >= target_offset}
+        return sum(
+            first[origin] in left if origin in first else origin >= stands
+            for origin, _ in self.source.messages()
+            if origin < committed
+        )
+
+    def assert_safe(self, committed: int, outcome: Outcome) -> None:
+        """It passes nothing, and no more comes again than it says."""
+        assert isinstance(outcome, Translated | Skipped), (committed, outcome)
+        if isinstance(outcome, Translated):
+            true = self.true_position(committed)
+            assert self.target.start <= outcome.target_offset <= true, (committed, outcome, true)
+            again = self.rereads(committed, outcome.target_offset)
+            assert outcome.reread_bound is not None
+            assert again <= outcome.reread_bound, (committed, outcome, again)
+
+    def assert_all_safe(self, *, identity: bool = False) -> None:
+        """Every position is, asked alone and with all others."""
+        offsets = range(self.source.start, self.source.end + 1)
+        for committed in offsets:
+            self.assert_safe(committed, self.outcome(committed, identity=identity))
+            together = [offset for offset in offsets if offset != committed]
+            outcome = self.outcome(committed, *together, identity=identity)
+            self.assert_safe(committed, outcome)
+
+    def assert_exact(self, committed: int, target_offset: int, *, identity: bool = False) -> None:
+        """The answer resumes at the record at this target offset."""
+        outcome = self.outcome(committed, identity=identity)
+        assert isinstance(outcome, Translated), (committed, outcome)
+        assert outcome.precision is Precision.EXACT, (committed, outcome)
+        assert outcome.same_from <= target_offset <= outcome.same_to, (committed, outcome)
+        self.assert_safe(committed, outcome)
+
+    def questions(self) -> int:
+        """Fetches and time lookups so far."""
+        return sum(
+            len(request.items)
+            for cluster in (self.source_cluster, self.target_cluster)
+            for request in cluster.requests
+            if request.verb not in (Verb.LOG_RANGES, Verb.TOPICS)
+        )
+
+
+def _cluster(alias: str, partition: object) -> MemoryCluster:
+    cluster = MemoryCluster(alias, offset_header=HEADER)
+    cluster.create_topic(getattr(partition, "topic", ""))
+    return cluster
+
+
+def _plain(records: int, stamps: Sequence[int] | None = None) -> str:
+    """Words for so many records of different content."""
+    return " ".join(
+        f"{chr(97 + n % 26)}{n}" + (f"@{stamps[n]}" if stamps else "") for n in range(records)
+    )
+
+
+# --- mirrored anew --------------------------------------------------------------------------
+
+ANEW = "a1 b1 c1 d1 e1 f1 g1 a2 b2 c2 d2 e2 f2 g2 x1"
+MIRRORED_ANEW = (
+    "-a1 -b1 -c1 -d1 -e1 -f1 -g1 | a2 b2 c2 d2 e2 f2 g2 x1 [a1 b1 c1 d1 e1 f1]",
+    # The same without an emptied segment: the cleaner merged it into the next.
+    "-a1 -b1 -c1 -d1 -e1 -f1 -g1 a2 b2 c2 d2 e2 f2 g2 x1 [a1 b1 c1 d1 e1 f1]",
+)
+
+
+@pytest.mark.parametrize("target", MIRRORED_ANEW)
+def test_a_compacted_mirror_that_is_mirrored_anew_skips_nothing(target: str) -> None:
+    """F is x1, f its copy at 14: the e1 at 19 lies behind f, so it answers for nobody (a2..x1 lie
+    below it only)."""
+    Logs(ANEW, target).assert_all_safe()
+
+
+@pytest.mark.parametrize("target", MIRRORED_ANEW)
+@pytest.mark.parametrize("committed", range(8, 15))
+def test_records_before_the_frontier_answer_though_the_log_ends_in_a_repeat(
+    target: str, committed: int
+) -> None:
+    """Their copies lie at f or below it: everything after them lies behind those."""
+    Logs(ANEW, target).assert_exact(committed, committed)
+
+
+@pytest.mark.parametrize("target", MIRRORED_ANEW)
+def test_a_caught_up_group_is_at_the_end_of_a_mirror_that_is_made_anew(target: str) -> None:
+    """C lies above F: te, though the log ends inside a repeat."""
+    Logs(ANEW, target).assert_exact(15, 21)
+
+
+def test_the_same_with_offset_headers() -> None:
+    """A header says where a copy lies, not that the frontier lies behind it."""
+    headed = re.sub(r"\w\d", lambda it: f"{it[0]}={ANEW.split().index(it[0])}", MIRRORED_ANEW[1])
+    Logs(ANEW, headed).assert_all_safe()
+
+
+def test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_repeat() -> None:
+    """It began at e: from the first e on a..d come for the first time, behind it."""
+    logs = Logs("a b c d e f g h", "e f g h [a b c d e f g h]")
+    logs.assert_all_safe()
+    outcome = logs.outcome(6)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset == 2
+    assert outcome.reread_bound is not None
+    assert outcome.reread_bound >= 4
+
+
+def test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy() -> None:
+    """Begun at e, set back to a and come to c: for a group at g a..d come, d later still."""
+    logs = Logs("a b c d e f g h", "e f g h [a b c]")
+    logs.assert_all_safe()
+    outcome = logs.outcome(6)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset == 2
+
+
+# --- equal records --------------------------------------------------------------------------
+
+
+def test_a_pair_whose_neighbours_were_not_read_is_not_in_place() -> None:
+    """A retried batch: b@5 is out of order behind x@4, and the first a and b are gone from the
+    target. The b at 6 is the copy of the second: x and a lie before it."""
+    logs = Logs("p@0 q@1 a@3 b@5 x@4 a' b' y@7 z@8", "p q -a -b x a' b' y z")
+    assert logs.true_position(3) == 4
+    logs.assert_all_safe()
+
+
+def test_a_distance_that_a_repeat_brings_about_proves_no_copy() -> None:
+    """The second e lies two further on the target, as far as the repeat of a and b is long: the
+    e at 6 is the first one's, and behind it e and d come again."""
+    logs = Logs("a b c d e d' e' f", "a b [a b] c d e d' e' f")
+    logs.assert_all_safe()
+    outcome = logs.outcome(6)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset in (6, 8)
+
+
+def test_an_earlier_equal_record_costs_rereads_and_never_safety() -> None:
+    """The copy of the second x is left out, the first one's is taken for it: what follows the
+    first was passed all the same."""
+    Logs("a x b c x' d e", "a x b c d e").assert_all_safe()
+
+
+def test_a_later_equal_record_is_no_copy_of_the_first() -> None:
+    """The first x is left out; the x at 3 is the second's, and b and c lie before it."""
+    Logs("a x b c x' d e", "a b c x' d e").assert_all_safe()
+
+
+def test_the_copy_of_the_highest_record_is_not_that_of_its_equal() -> None:
+    """z is twice on the source, its second copy lies in front of others: the frontier is the
+    highest record that nothing else is taken for, or as high as counting shows."""
+    Logs("a b z c d z' e f", "a b z c d z' [b z c d]").assert_all_safe()
+
+
+# --- offset headers -------------------------------------------------------------------------
+
+
+def test_copies_without_a_header_lie_on_the_target_too() -> None:
+    """Headers were switched on at a restart: e and f with one lie behind g and h without."""
+    logs = Logs("a b c d e f g h", "a b c d e f g h [e=4 f=5]")
+    logs.assert_all_safe()
+    for committed in range(8):
+        logs.assert_exact(committed, committed)
+    logs.assert_exact(8, 10)
+
+
+def test_a_header_does_not_tell_where_the_mirror_began() -> None:
+    """Begun at e, set back to a: behind the named copies of a..c the records e..h never come."""
+    logs = Logs("a b c d e f g h", "e=4 f=5 g=6 h=7 [a=0 b=1 c=2]")
+    logs.assert_all_safe()
+
+
+def test_a_copy_without_a_header_may_be_any_equal_ones() -> None:
+    """The x in the middle bears none: it may be the second's, so a group between both resumes at
+    it or before it."""
+    logs = Logs("a x x' b", "a=0 x' b=3")
+    logs.assert_all_safe()
+    outcome = logs.outcome(2)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset <= 1
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["a=3 b=4 c=5 d=6 e=7 f=8 g=9 h=10", "a=0 b=0 c=0 d=3 e=3 f=3 g=6 h=6", "a b=1 c d=3 e f g h"],
+)
+def test_headers_that_are_off_stale_or_missing_cost_no_answer(target: str) -> None:
+    """Content decides where the header's record has another one."""
+    logs = Logs("a b c d e f g h", target)
+    logs.assert_all_safe()
+    for committed in range(9):
+        logs.assert_exact(committed, committed)
+
+
+# --- filters, losses ------------------------------------------------------------------------
+
+
+def test_a_record_that_came_first_in_a_repeat_is_safe() -> None:
+    """The filter was widened at a restart: c lies in the repeat only, d in front of it and behind
+    it. The lowest copy of d answers for d; for c only what lies before that d does."""
+    logs = Logs("a b c d e f", "a b d e [b c d e f]")
+    for committed in range(7):
+        outcome = logs.outcome(committed)
+        if isinstance(outcome, Translated):
+            assert outcome.target_offset <= logs.true_position(committed)
+
+
+def test_a_trimmed_source_leaves_its_copies_on_the_target() -> None:
+    """Source from i, target from b: the pair of i is there and answers, not the log's start."""
+    logs = Logs("a b c d e f g h i j k l", "a b c d e f g h i j k l", source_from=8)
+    logs.target.delete_records(1)
+    logs.assert_exact(8, 8)
+
+
+def test_what_lies_behind_a_gap_is_mirrored() -> None:
+    """c..e were never copied, f and g were: the mirror is not behind C."""
+    logs = Logs("a b c d e f g h", "| -a -b | f g")
+    logs.assert_all_safe()
+    for committed in (2, 3, 4):
+        outcome = logs.outcome(committed)
+        assert not (isinstance(outcome, Skipped) and outcome.reason is Reason.NOT_MIRRORED)
+
+
+# --- ends -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("identity", [False, True])
+def test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat(identity: bool) -> None:
+    """Nothing from C on is there and what comes is written behind te: four come again at most,
+    those from the frontier to C."""
+    logs = Logs("a b c d e f g h i j k l", "a b c d e f g h [c d e]")
+    outcome = logs.outcome(12, identity=identity)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset >= 8
+    assert outcome.reread_bound == 4
+    logs.assert_all_safe(identity=identity)
+
+
+@pytest.mark.parametrize("identity", [False, True])
+def test_a_caught_up_group_reads_nothing_again_though_the_log_ends_in_a_repeat(
+    identity: bool,
+) -> None:
+    """All of the source is there, and the group has read it."""
+    logs = Logs("a b c d e f g h", "a b c d e f g h [c d e]")
+    outcome = logs.outcome(8, identity=identity)
+    assert isinstance(outcome, Translated)
+    assert outcome.reread_bound == 0
+    assert logs.rereads(8, outcome.target_offset) == 0
+
+
+SMALL_SCANS = TranslationSettings(scan_bytes=10_000)
+
+
+def test_the_last_record_answers_whatever_equals_it() -> None:
+    """One timestamp for all, more than may be scanned: nothing comes after the last record on
+    both sides."""
+    words = _plain(2_000, [7] * 2_000)
+    outcome = Logs(words, words).outcome(1_999, settings=SMALL_SCANS)
+    assert isinstance(outcome, Translated), outcome
+    assert outcome.target_offset == 1_999
+
+
+@pytest.mark.parametrize("committed", [3, 700, 1_500, 1_990])
+def test_where_the_budget_ends_the_best_that_is_proven_counts(committed: int) -> None:
+    """One timestamp for all: a pair somewhere below C is safe, and never none."""
+    words = _plain(2_000, [7] * 2_000)
+    outcome = Logs(words, words).outcome(committed, settings=SMALL_SCANS)
+    assert isinstance(outcome, Translated), outcome
+    assert outcome.target_offset <= committed
+
+
+def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever() -> None:
+    """Undecided records are data that cannot be read: one empty read says so."""
+    logs = Logs("a b c d e f", "a b c d e f")
+    transaction = logs.source.begin()
+    transaction.append([Message(NOW_MS + 50 + n, b"k", b"%d" % n) for n in range(10)])
+    outcome = logs.outcome(12, isolation=Isolation.READ_COMMITTED)
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset == 6
+    assert logs.questions() <= 20
+
+
+def test_markers_of_todays_time_do_not_mislead() -> None:
+    """An exactly-once mirror of a backlog: each lookup answers the first marker, and the record
+    is found by its distance all the same."""
+    logs = Logs(_plain(300), "")
+    for _, message in logs.source.messages():
+        transaction = logs.target.begin()
+        transaction.append([message])
+        transaction.commit()
+    outcome = logs.outcome(150)
+    assert isinstance(outcome, Translated), outcome
+    assert (outcome.target_offset, outcome.precision) in [
+        (at, Precision.EXACT) for at in (299, 300)
+    ]
+    assert logs.questions() <= 40
+
+
+def test_timestamps_alone_notice_a_target_that_writes_its_own() -> None:
+    """LogAppendTime on the target: a looked-up time is not the record's."""
+    logs = Logs("a b c d", "")
+    logs.target.timestamp_type = TimestampType.LOG_APPEND_TIME
+    logs.target.append([message for _, message in logs.source.messages()])
+    outcome = logs.outcome(2, settings=TranslationSettings(proof="timestamps"))
+    assert isinstance(outcome, Skipped), outcome
+    assert outcome.reason is Reason.TARGET_REWRITES_TIMESTAMPS

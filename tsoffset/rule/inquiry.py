@@ -1,0 +1,279 @@
+"""What a conversation asks, and one position's access to what is known of its partition.
+
+Nothing here does I/O: a question is yielded, the runner (`tsoffset.sync`) sends its answer back.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import chain, repeat
+
+from tsoffset.model import (
+    Failed,
+    FirstAtTime,
+    LogRange,
+    ReadFrom,
+    Side,
+    TimedOffset,
+    TopicPartition,
+    Youngest,
+)
+from tsoffset.records import Record, Stretch, UnreadableRecords
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.log_view import Identity, Unanswered
+
+# A search for the next data record grows its reads; so does a scan.
+GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeOf:
+    """Ask for a partition's log range: with what the flow reads of it, or the log's own."""
+
+    partition: TopicPartition
+    log_itself: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to one side of the flow."""
+
+    side: Side
+    what: RangeOf | ReadFrom | FirstAtTime | Youngest
+
+
+Answer = LogRange | Stretch | TimedOffset | Failed | None
+
+
+class Edge(Enum):
+    """Where a search for a data record ended without one."""
+
+    LOG_START = auto()
+    LOG_END = auto()
+    UNKNOWN = auto()
+
+
+Search = Generator[Question, Answer, Record | Edge]
+Equals = Callable[[Record], Sequence[int]]
+
+
+class Inquiry:
+    """One position's access to the evidence, with the budget of that position.
+
+    All methods that ask are generators. Fetches that a position makes for itself count
+    against `translation.budget` on each side; scans, and what is found once for all positions
+    (`shared`), are paid by the partition.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.obstacle: str | None = None
+        self._fetches_left = {
+            Side.SOURCE: evidence.settings.budget,
+            Side.TARGET: evidence.settings.budget,
+        }
+
+    def log_range(self, side: Side) -> Generator[Question, Answer, LogRange]:
+        """The log's start and readable end, asked for once per cycle."""
+        view = self.evidence.view(side)
+        if view.range is None:
+            answer = yield from self._ask_range(side, RangeOf(view.partition))
+            view.range = view.range or answer
+        return view.range
+
+    def log_end(self, side: Side) -> Generator[Question, Answer, int]:
+        """The end of the log itself: past the readable end while transactions are open."""
+        view = self.evidence.view(side)
+        if view.own_range is None:
+            answer = yield from self._ask_range(side, RangeOf(view.partition, log_itself=True))
+            view.own_range = view.own_range or answer
+        return max(view.own_range.end, view.end)
+
+    def _ask_range(self, side: Side, what: RangeOf) -> Generator[Question, Answer, LogRange]:
+        answer = yield Question(side, what)
+        if isinstance(answer, Failed):
+            raise Unanswered(answer)
+        assert isinstance(answer, LogRange)
+        return answer
+
+    def first_at_time(
+        self, side: Side, timestamp_ms: int
+    ) -> Generator[Question, Answer, TimedOffset | None]:
+        """The broker's time lookup; None proves nothing."""
+        view = self.evidence.view(side)
+        if timestamp_ms not in view.times:
+            answer = yield Question(side, FirstAtTime(view.partition, timestamp_ms))
+            if isinstance(answer, Failed):
+                raise Unanswered(answer)
+            assert answer is None or isinstance(answer, TimedOffset)
+            view.times[timestamp_ms] = answer
+        return view.times[timestamp_ms]
+
+    def youngest(self, side: Side) -> Generator[Question, Answer, TimedOffset | None]:
+        """The record with the largest timestamp, control records included; None where the broker
+        cannot tell."""
+        view = self.evidence.view(side)
+        if not view.youngest_known:
+            answer = yield Question(side, Youngest(view.partition))
+            if isinstance(answer, Failed):
+                raise Unanswered(answer)
+            assert answer is None or isinstance(answer, TimedOffset)
+            view.youngest_known, view.youngest = True, answer
+        return view.youngest
+
+    def read(
+        self, side: Side, offset: int, max_bytes: int = 1, *, shared: bool = False
+    ) -> Generator[Question, Answer, bool]:
+        """Have `offset` covered; False where the budget does not allow it or nothing came."""
+        view = self.evidence.view(side)
+        if view.covered_to(offset) > offset:
+            return True
+        if offset >= view.end:
+            return False
+        if shared and self.evidence.scan_bytes_left[side] <= 0:
+            self._give_up(f"the scan of the {side} stopped at translation.scan.bytes")
+            if max_bytes > 1:
+                return False
+            shared = False  # the position pays for a single batch
+        if not shared:
+            if self._fetches_left[side] <= 0:
+                self._give_up(f"translation.budget allows no more fetches on the {side}")
+                return False
+            self._fetches_left[side] -= 1
+        answer = yield Question(side, ReadFrom(view.partition, offset, max_bytes))
+        if isinstance(answer, Failed):
+            raise Unanswered(answer)
+        if answer is None:  # somebody else's read has covered it
+            if not shared:
+                self._fetches_left[side] += 1
+            return True
+        assert isinstance(answer, Stretch)
+        try:
+            self.evidence.add(side, answer)
+        except UnreadableRecords as error:
+            raise Unanswered.by_malformed(view.partition, offset, error) from error
+        if shared and (side, offset) not in self.evidence.scanned:
+            self.evidence.scanned.add((side, offset))
+            self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)
+        return view.covered_to(offset) > offset
+
+    def _give_up(self, obstacle: str) -> None:
+        if self.obstacle is None:
+            self.obstacle = obstacle
+
+    def reach(self, side: Side, offset: int) -> Generator[Question, Answer, bool]:
+        """Have the record at `offset` of `side` known, if it is in the log; one fetch at most."""
+        view = self.evidence.view(side)
+        if not view.start <= offset < view.end:
+            return False
+        return (yield from self.read(side, offset))
+
+    def next_data(
+        self, side: Side, offset: int, *, scan: bool = False, shared: bool = False
+    ) -> Search:
+        """The first data record at or after `offset`, or LOG_END, or UNKNOWN. A `scan` begins
+        with a larger read."""
+        view = self.evidence.view(side)
+        for max_bytes in GROWING_READ_BYTES[1 if scan else 0 :]:
+            record = view.next_known(offset)
+            if record is not None:
+                return record if record.offset < view.end else Edge.LOG_END
+            known_to = view.covered_to(offset)
+            if known_to >= view.end:
+                return Edge.LOG_END
+            if not (yield from self.read(side, known_to, max_bytes, shared=scan or shared)):
+                return Edge.UNKNOWN
+        record = view.next_known(offset)
+        return Edge.UNKNOWN if record is None else record
+
+    def previous_data(self, side: Side, offset: int, *, shared: bool = False) -> Search:
+        """The last data record before `offset`, or LOG_START, or UNKNOWN.
+
+        Stepping back doubles and then goes forward inside the gap: a fetch inside a hole
+        answers the batch after it.
+        """
+        view = self.evidence.view(side)
+        offset = min(offset, view.end)
+        step = 1
+        while (record := view.previous_known(offset)) is None:
+            known_from = view.covered_from(offset)
+            if known_from <= view.start:
+                return Edge.LOG_START
+            at = max(view.start, known_from - step)
+            while at < known_from:
+                if not (yield from self.read(side, at, shared=shared)):
+                    return Edge.UNKNOWN
+                at = view.covered_to(at)
+            step *= 2
+        return record if record.offset >= view.start else Edge.LOG_START
+
+    def lowest_equal(self, side: Side, identity: Identity, first: int, *, scan: bool) -> Search:
+        """The lowest record of `side` from `first` on with this identity, read without a gap;
+        without `scan` no further than one batch (or what is known). LOG_END where there is
+        none, UNKNOWN where it was not read so far."""
+        view = self.evidence.view(side)
+        growing = iter(GROWING_READ_BYTES)
+        max_bytes = next(growing)
+        while True:
+            known_to = view.covered_to(first)
+            for offset in view.equals(identity):
+                if first <= offset < known_to:
+                    return view.at(offset) or Edge.UNKNOWN
+            scanning = view.next_known(first) is not None
+            if known_to >= view.end:
+                return Edge.LOG_END
+            if scanning and not scan:
+                return Edge.UNKNOWN
+            if not (yield from self.read(side, known_to, max_bytes, shared=scanning)):
+                return Edge.UNKNOWN
+            max_bytes = next(growing, max_bytes)
+
+    def locate(
+        self, side: Side, record: Record, equals: Equals, timestamp_ms: int | None
+    ) -> Search:
+        """The lowest of what equals a record, at a timestamp's place on `side`, on behalf of all
+        positions; `equals` tells what is known to. LOG_END where the log is seen to have gone
+        past that time without it; UNKNOWN where it was not read so far."""
+        view = self.evidence.view(side)
+        first = None
+        if timestamp_ms is not None:
+            first = yield from self.first_at_time(side, timestamp_ms)
+        # That none is answered proves nothing: then the log is read from its start.
+        start = view.start if first is None else first.offset
+        for max_bytes in chain(GROWING_READ_BYTES, repeat(GROWING_READ_BYTES[-1])):
+            known_to = view.covered_to(start)
+            for offset in equals(record):
+                if start <= offset < known_to:
+                    return view.at(offset) or Edge.UNKNOWN
+            if known_to >= view.end or (
+                first is not None and timestamp_ms is not None and view.is_past(timestamp_ms, start)
+            ):
+                return Edge.LOG_END
+            if not (yield from self.read(side, known_to, max_bytes, shared=True)):
+                break
+        return Edge.UNKNOWN
+
+    def original_of(self, copy: Record) -> Search:
+        """A known source record that equals a target record: found by its header, by the distance
+        to a known pair, or at its timestamp's place. LOG_END where the source is seen to have
+        none, UNKNOWN where none was found within the budget."""
+        evidence = self.evidence
+        for guess in self._guesses(copy):
+            if evidence.originals(copy):
+                break
+            if evidence.source.start <= guess < evidence.source.end:
+                yield from self.read(Side.SOURCE, guess, shared=True)
+        known = evidence.originals(copy)
+        if known:
+            return evidence.source.at(known[0]) or Edge.UNKNOWN
+        if copy.timestamp_ms is None:
+            return Edge.UNKNOWN
+        return (yield from self.locate(Side.SOURCE, copy, evidence.originals, copy.timestamp_ms))
+
+    def _guesses(self, copy: Record) -> Iterator[int]:
+        evidence = self.evidence
+        if evidence.headers_hold and copy.source_offset is not None:
+            yield copy.source_offset
+        distance = evidence.distance_near(copy.offset)
+        if distance is not None and evidence.predictions_hold:
+            yield copy.offset - distance

@@ -1,0 +1,316 @@
+"""The proof: that a target record is the copy of a source record, and that it answers.
+
+Search may be wrong and costs only fetches: every pair goes through `prove`. It asks three things:
+
+1. Timestamp, key and value are equal (`translation.match`).
+2. The copy lies at or before f, the last copy of the highest record that is on the target
+   (`tsoffset.rule.frontier`): then all that follows the record lies behind the copy.
+3. It is no copy of a *later* equal record, whose followers alone lie behind it:
+
+       source   a b c d [a b]  e          an application wrote a and b again, with their old times
+       target   c d [a b] e               compaction took the first ones
+                     ^ C=1: this b answers for the later b alone; c and d lie before it
+
+   An *earlier* equal record costs re-reads, never safety: what follows it lies behind it.
+"""
+
+from collections.abc import Generator, Sequence
+
+from tsoffset.model import Side
+from tsoffset.records import Record
+from tsoffset.rule.evidence import Pair, Run
+from tsoffset.rule.frontier import find_frontier, first_copy, passed_in_failback
+from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+# How far back records that are equal on both sides are compared, and how many of these are read
+# for that: an application that writes a stretch again seldom writes a longer one.
+STRETCH = 16
+READ_BACK = 3
+# Target records before a stretch that are looked at until the source is seen to have one.
+NEIGHBOURS = 3
+
+Proof = Generator[Question, Answer, bool]
+
+
+def prove(
+    inquiry: Inquiry, record: Record, copy: Record
+) -> Generator[Question, Answer, Pair | None]:
+    """The pair of a source record and a target record that equals it; None where it does not
+    answer, or that is not proven."""
+    evidence = inquiry.evidence
+    if not evidence.equal(record, copy):
+        return None
+    if not (yield from before_frontier(inquiry, copy)):
+        return None
+    if not (yield from no_later_twin(inquiry, record, copy)):
+        return None
+    if not (yield from in_place(inquiry, record, copy)):
+        return None
+    earliest = yield from earliest_equal(inquiry, record, copy)
+    pair = Pair(record.offset, copy.offset, earliest)
+    evidence.prove(pair)
+    return pair
+
+
+def before_frontier(inquiry: Inquiry, copy: Record) -> Proof:
+    """True where all that follows on the source what this is a copy of lies behind it."""
+    if inquiry.evidence.reverse:
+        return (yield from passed_in_failback(inquiry, copy))
+    remembered = inquiry.evidence.remembered_frontier
+    if remembered is not None and copy.offset <= remembered[1]:
+        return True  # what followed then lies between the two, what was written since behind both
+    frontier = yield from find_frontier(inquiry)
+    return frontier.reached is not None and copy.offset <= frontier.reached.target_offset
+
+
+def no_later_twin(
+    inquiry: Inquiry, record: Record, copy: Record, *, among: Sequence[int] | None = None
+) -> Proof:
+    """True where the copy is of no later source record than `record`, or of the last of `among`,
+    known source records that equal it.
+
+    The run of the timestamp is read to its end on the right, for equal records mostly stand
+    there. A record out of order, or with neither key nor value, may have an equal one far away:
+    it needs a direct neighbour that is equal on both sides, too.
+    """
+    evidence = inquiry.evidence
+    equals = evidence.originals(copy)
+    highest = record.offset if among is None else among[-1]
+    if evidence.names(copy, record):
+        return True
+    if evidence.reverse and len(evidence.copies(record)) == 1:
+        return True  # of the one original all that equal it on the replica are copies
+    if not equals or equals[-1] > highest or record.timestamp_ms is None:
+        return False
+    if not (yield from _run_is_known(inquiry, record)):
+        return (yield from _between_both_ends(inquiry, record, copy))
+    if evidence.originals(copy)[-1] > highest:
+        return False
+    before = yield from inquiry.previous_data(SOURCE, record.offset)
+    after = evidence.source.next_known(record.offset + 1)
+    copy_before: Record | Edge | None = evidence.target.previous_known(copy.offset)
+    copy_after = yield from inquiry.next_data(TARGET, copy.offset + 1)
+    if (
+        _in_order(before, record, after)
+        and _in_order(copy_before, copy, copy_after)
+        and not (_begins(inquiry, TARGET, copy) and not _begins(inquiry, SOURCE, record))
+        and not (record.key is None and record.value is None)
+    ):
+        return True
+    if _equal(inquiry, after, copy_after):
+        return True
+    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
+    return _equal(inquiry, before, copy_before)
+
+
+def _run_is_known(inquiry: Inquiry, record: Record) -> Proof:
+    """Have the source read to the end of the run of this record's timestamp."""
+    assert record.timestamp_ms is not None
+    runs = inquiry.evidence.runs
+    known = runs.get(record.timestamp_ms)
+    if known is None or not known.start <= record.offset < known.read_to:
+        run = Run(record.offset, record.offset + 1)
+    else:
+        run = known
+    while not run.ended:
+        if known is not None and run.start < known.start <= run.read_to <= known.read_to:
+            run = Run(run.start, known.read_to, known.ended)
+            known = None
+            continue
+        own = run.read_to == record.offset + 1
+        following = yield from inquiry.next_data(SOURCE, run.read_to, scan=not own)
+        if following is Edge.UNKNOWN:
+            break
+        if not isinstance(following, Record):
+            run = Run(run.start, inquiry.evidence.source.end, ended=True)
+        elif following.timestamp_ms != record.timestamp_ms:
+            run = Run(run.start, following.offset, ended=True)
+        else:
+            run = Run(run.start, following.offset + 1)
+    runs[record.timestamp_ms] = run
+    return run.ended
+
+
+def _between_both_ends(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
+    """Where the run is longer than may be read: true where the first record on the target, this
+    one and the highest are equally far apart on both sides, and it is the only copy known."""
+    evidence = inquiry.evidence
+    frontier = yield from find_frontier(inquiry)
+    first = yield from first_copy(inquiry)
+    if frontier.reached is None or not isinstance(first, Record):
+        return False
+    distances = {
+        copy.offset - record.offset,
+        frontier.reached.target_offset - frontier.reached.source_offset,
+        first.offset - evidence.originals(first)[0],
+    }
+    return len(distances) == 1 and len(evidence.copies(record)) == 1
+
+
+def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
+    """True where the distance to a pair is the same on both sides, and this is the only copy
+    known: the copy of another equal record would lie nearer to the pair, or further from it.
+
+    Of several copies another one may be meant, and offsets without data on one side only may
+    make a distance the same by chance.
+    """
+    evidence = inquiry.evidence
+    if len(evidence.copies(record)) > 1:
+        return False
+    distance = record.offset - copy.offset
+    pairs = evidence.pairs
+    near = (pairs.at(record.offset), pairs.below(record.offset), pairs.above(record.offset))
+    return any(
+        pair is not None and pair.source_offset - pair.target_offset == distance for pair in near
+    )
+
+
+def _begins(inquiry: Inquiry, side: Side, record: Record) -> bool:
+    """True where the record is seen to be the first of its log."""
+    view = inquiry.evidence.view(side)
+    return view.covered_from(record.offset) <= view.start and not view.previous_known(record.offset)
+
+
+def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
+    """True where what lies before the copy, but for a stretch that is equal on both sides, is of
+    earlier source records: an equal one that was written later, with others before it, is out of
+    place there."""
+    evidence = inquiry.evidence
+    if evidence.names(copy, record):
+        return True
+    if _as_far_as_a_pair(inquiry, record, copy) and (
+        yield from _beside_an_equal(inquiry, record, copy)
+    ):
+        return True
+    return (yield from _nothing_younger_before(inquiry, record, copy)) and (
+        yield from _follows_earlier_records(inquiry, record, copy)
+    )
+
+
+def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
+    """True where the next records are known to be equal on both sides, or the previous ones are."""
+    evidence = inquiry.evidence
+    after = evidence.source.next_known(record.offset + 1)
+    if _equal(inquiry, after, evidence.target.next_known(copy.offset + 1)):
+        return True
+    before = yield from inquiry.previous_data(SOURCE, record.offset)
+    return _equal(inquiry, before, (yield from inquiry.previous_data(TARGET, copy.offset)))
+
+
+def _nothing_younger_before(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
+    """False where the time lookup answers a younger record before the copy, and that is of a later
+    source record."""
+    assert record.timestamp_ms is not None
+    first = inquiry.evidence.target.times.get(record.timestamp_ms)
+    if first is None or first.offset >= copy.offset:
+        return True
+    passed = yield from inquiry.next_data(TARGET, first.offset)
+    younger = isinstance(passed, Record) and (passed.timestamp_ms or 0) > record.timestamp_ms
+    if not isinstance(passed, Record) or not younger:
+        return True
+    return (yield from _is_of_earlier(inquiry, passed, record)) is not False
+
+
+def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
+    """False where a later source record is seen before the copy: back over what is equal on both
+    sides (the application may have written that again, too) to the first that differs."""
+    evidence = inquiry.evidence
+    before = yield from inquiry.previous_data(SOURCE, record.offset)
+    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
+    reads_left = READ_BACK
+    for _ in range(STRETCH):
+        if not _equal(inquiry, before, copy_before):
+            break
+        assert isinstance(before, Record)
+        assert isinstance(copy_before, Record)
+        pair = evidence.pairs.at(before.offset)
+        if pair is not None and pair.target_offset == copy_before.offset:
+            return True
+        known = evidence.target.previous_known(copy_before.offset)
+        known_original = evidence.source.previous_known(before.offset)
+        reads = (known is None) + (known_original is None)
+        if reads and not reads_left:
+            return True
+        reads_left -= bool(reads)
+        copy_before = known or (yield from inquiry.previous_data(TARGET, copy_before.offset))
+        before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
+    else:
+        return True
+    for _ in range(NEIGHBOURS):
+        if not isinstance(copy_before, Record):
+            return copy_before is Edge.LOG_START
+        is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
+        if is_of_earlier is not None:
+            return is_of_earlier
+        # Of others, or of one that the source has lost.
+        copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
+    return True
+
+
+def _is_of_earlier(
+    inquiry: Inquiry, copy: Record, record: Record
+) -> Generator[Question, Answer, bool | None]:
+    """Whether a target record is seen to be a copy of the source record or one before it; None
+    where the source does not have it."""
+    if not inquiry.evidence.originals(copy):
+        original = yield from inquiry.original_of(copy)
+        if original is Edge.UNKNOWN:
+            return False
+    equals = inquiry.evidence.originals(copy)
+    return equals[0] <= record.offset if equals else None
+
+
+def earliest_equal(
+    inquiry: Inquiry, record: Record, copy: Record
+) -> Generator[Question, Answer, int]:
+    """The lowest source offset whose copy this may be instead of the record's: what lies between
+    may come again."""
+    evidence = inquiry.evidence
+    if evidence.names(copy, record):
+        return record.offset
+    source = evidence.source
+    identity = source.identity(record)
+    if source.equals(identity)[0] == record.offset:
+        before: Record | Edge | None = source.previous_known(record.offset)
+        after = source.next_known(record.offset + 1)
+        copy_after = evidence.target.next_known(copy.offset + 1)
+        if len(evidence.copies(record)) > 1 and not _equal(inquiry, after, copy_after):
+            before = yield from inquiry.previous_data(SOURCE, record.offset)
+            copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
+            if not _equal(inquiry, before, copy_before):
+                # The copy may be of an equal record that the source no longer has.
+                return source.start
+        if before is None and source.covered_from(record.offset) <= source.start:
+            return record.offset
+        if _as_far_as_a_pair(inquiry, record, copy):
+            return record.offset
+    # An earlier equal record has the same timestamp: none lies below the time lookup. But that
+    # none is answered proves nothing.
+    first = yield from inquiry.first_at_time(SOURCE, record.timestamp_ms or 0)
+    start = source.start if first is None else first.offset
+    earliest = yield from inquiry.lowest_equal(SOURCE, identity, start, scan=True)
+    return min(record.offset, earliest.offset if isinstance(earliest, Record) else start)
+
+
+def _equal(inquiry: Inquiry, one: Record | Edge | None, other: Record | Edge | None) -> bool:
+    return (
+        isinstance(one, Record) and isinstance(other, Record) and inquiry.evidence.equal(one, other)
+    )
+
+
+def _in_order(before: Record | Edge | None, record: Record, after: Record | Edge | None) -> bool:
+    """True where the timestamp lies between those of its neighbours, as far as there are any;
+    a neighbour that is not known, or carries no timestamp, is none to rely on."""
+    stamp = record.timestamp_ms
+    if stamp is None:
+        return False
+    for neighbour, sign in ((before, 1), (after, -1)):
+        if neighbour is Edge.UNKNOWN:
+            return False
+        if isinstance(neighbour, Record):
+            other = neighbour.timestamp_ms
+            if other is None or sign * (stamp - other) < 0:
+                return False
+    return True

@@ -1,0 +1,207 @@
+"""The search: where the copy of a source record may lie, and pairs below a position.
+
+*Timestamps say where to look.* What is found here is only a candidate; `tsoffset.rule.proof`
+decides. The lowest copy that was seen is taken.
+"""
+
+from collections.abc import Generator, Iterator
+
+from tsoffset.model import Side, TimedOffset
+from tsoffset.records import Record
+from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.proof import prove
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+Finding = Generator[Question, Answer, Pair | None]
+
+
+def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
+    """The pair of a source record; None where its copy is not found or not proven.
+
+    Sought first between two pairs of the same distance (step 3), then at the target's time
+    lookup (step 4), then where distances have it (step 5); with `scan`, then upward from the
+    lookup.
+    """
+    evidence = inquiry.evidence
+    known = evidence.pairs.at(record.offset)
+    if known is not None:
+        return known
+    below, above = evidence.anchors(record.offset)
+    one_walk = below and above and below[1] - below[0] == above[1] - above[0]
+    if below and one_walk and not evidence.reverse:
+        # The replicator walked once from the one to the other: there is no lower copy.
+        yield from _look_at(inquiry, record, record.offset + below[1] - below[0])
+        if evidence.copies(record) and (pair := (yield from _proven(inquiry, record))):
+            return pair
+    if record.timestamp_ms is None:
+        return None
+    first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+    if first is not None:
+        identity = evidence.source.identity(record)
+        yield from inquiry.lowest_equal(TARGET, identity, first.offset, scan=False)
+    if not evidence.copies(record):
+        yield from _look_at_distances(inquiry, record, first)
+    if scan and not evidence.copies(record):
+        yield from _scan(inquiry, record, first)
+    return (yield from _proven(inquiry, record))
+
+
+def _proven(inquiry: Inquiry, record: Record) -> Finding:
+    """The pair of a record with its lowest copy that was seen. (Any would do, but for what a
+    filter left out that was changed at a restart, or two replicators that write at once.)"""
+    copies = inquiry.evidence.copies(record)
+    copy = inquiry.evidence.target.at(copies[0]) if copies else None
+    return None if copy is None else (yield from prove(inquiry, record, copy))
+
+
+def _look_at(inquiry: Inquiry, record: Record, guess: int) -> Generator[Question, Answer, None]:
+    evidence = inquiry.evidence
+    target = evidence.target
+    if target.covered_to(guess) > guess or not evidence.predictions_hold:
+        return
+    if (yield from inquiry.reach(TARGET, guess)):
+        evidence.note_prediction(held=bool(evidence.copies(record)))
+
+
+def _look_at_distances(
+    inquiry: Inquiry, record: Record, first: TimedOffset | None
+) -> Generator[Question, Answer, None]:
+    """Read where pairs have the copy; and, step 5, as far past the target's lookup as the record
+    is past the source's: in a run of equal timestamps, or behind a record of the far future."""
+    evidence = inquiry.evidence
+    for guess in dict.fromkeys(_by_pairs(evidence, record.offset)):
+        yield from _look_at(inquiry, record, guess)
+        if evidence.copies(record):
+            return
+    if first is None or record.timestamp_ms is None:
+        return
+    own = yield from inquiry.first_at_time(SOURCE, record.timestamp_ms)
+    if own is not None and own.offset < record.offset:
+        yield from inquiry.reach(TARGET, first.offset + record.offset - own.offset)
+
+
+def _by_pairs(evidence: Evidence, offset: int) -> Iterator[int]:
+    """Where the nearest pairs have a record: in proportion between two, then by the distance to
+    the nearer one and to the other."""
+    below, above = evidence.anchors(offset)
+    if below and above and below[0] < above[0]:
+        share = (offset - below[0]) / (above[0] - below[0])
+        yield below[1] + round(share * (above[1] - below[1]))
+    for source, target in sorted(
+        (pair for pair in (below, above) if pair), key=lambda pair: abs(pair[0] - offset)
+    ):
+        yield target + offset - source
+
+
+def _scan(
+    inquiry: Inquiry, record: Record, first: TimedOffset | None
+) -> Generator[Question, Answer, None]:
+    """No copy is older than the time lookup's answer (none proves nothing), and behind a pair
+    below lies all that follows it."""
+    evidence = inquiry.evidence
+    below = evidence.pairs.below(record.offset)
+    start = evidence.target.start if first is None else first.offset
+    if below is not None:
+        start = max(start, below.target_offset + 1)
+    yield from inquiry.lowest_equal(TARGET, evidence.source.identity(record), start, scan=True)
+
+
+# --- pairs of records before C ------------------------------------------------------------
+
+
+class Nearest:
+    """Steps 7 and 8: pairs of records before `offset`, nearer ones one after the other, where
+    neither R nor the record before it has one. Compaction, a filter or a gap took their copies,
+    or nothing says where they are: so target records are located on the source, where the
+    distance to the nearest pairs on both sides has C, and halfway between."""
+
+    def __init__(self, inquiry: Inquiry, offset: int, timestamp_ms: int | None) -> None:
+        self._inquiry = inquiry
+        self._evidence = inquiry.evidence
+        self._offset = offset
+        self._timestamp_ms = timestamp_ms
+        self._tries = self._evidence.settings.budget
+        self._start = self._evidence.target.start
+        self._end = self._evidence.target.end
+        self._tried = 0
+
+    def next_pair(self) -> Finding:
+        """A pair of a record before C that is nearer than the last one; None where the budget
+        or the log ends."""
+        below = self._evidence.pairs.below(self._offset)
+        if below is not None and below.target_offset >= self._start:
+            self._start = below.target_offset + 1
+            return below
+        while self._start < self._end and self._tried < self._tries:
+            at = yield from self._place()
+            self._tried += 1
+            copy = yield from self._inquiry.previous_data(TARGET, at)
+            if copy is Edge.LOG_START or (isinstance(copy, Record) and copy.offset < self._start):
+                self._start = at
+                continue
+            pair = yield from self._nearest_pair(copy)
+            if pair is None:
+                self._end = at - 1
+            elif pair.source_offset < self._offset:
+                self._start = max(self._start, pair.target_offset + 1)
+                return pair
+            else:
+                self._end = min(at - 1, pair.target_offset)
+        return None
+
+    def _place(self) -> Generator[Question, Answer, int]:
+        """Where to look next: before the time lookup's answer, where distances have C, then in
+        the middle."""
+        if self._tried == 0 and self._timestamp_ms is not None:
+            first = yield from self._inquiry.first_at_time(TARGET, self._timestamp_ms)
+            if first is not None and self._start < first.offset <= self._end:
+                return first.offset
+        if self._tried % 2 == 0:
+            for guess in _by_pairs(self._evidence, self._offset):
+                if self._start < guess <= self._end:
+                    return guess
+        return (self._start + self._end + 1) // 2
+
+    def _nearest_pair(self, copy: Record | Edge) -> Finding:
+        """The pair of a target record, or of the nearest before it that can be told from others."""
+        for _ in range(self._evidence.settings.budget):
+            if not isinstance(copy, Record) or copy.offset < self._start:
+                return None
+            original = yield from self._inquiry.original_of(copy)
+            if isinstance(original, Record) and _stands_alone(self._evidence, original):
+                pair = yield from _proven(self._inquiry, original)
+                if pair is not None:
+                    return pair
+            copy = self._evidence.target.previous_known(copy.offset) or Edge.UNKNOWN
+        return None
+
+    def further_back(self, previous: Record) -> Finding:
+        """Step 8: the pair of a source record 2, 4, 8, ... before C; the nearest first."""
+        source = self._evidence.source
+        step, tried = 2, previous.offset
+        tries = self._evidence.settings.budget
+        while tried > source.start and tries > 0:
+            at = max(source.start, self._offset - step)
+            step *= 2
+            record = yield from self._inquiry.next_data(SOURCE, at)
+            if record is Edge.UNKNOWN:
+                return None
+            candidate = record if isinstance(record, Record) and record.offset < tried else None
+            while candidate is not None and not _stands_alone(self._evidence, candidate):
+                candidate = source.previous_known(candidate.offset)
+            tried = min(tried, at)
+            if candidate is not None:
+                tried = min(tried, candidate.offset)
+                tries -= 1
+                pair = yield from pair_of(self._inquiry, candidate)
+                if pair is not None:
+                    return pair
+        return None
+
+
+def _stands_alone(evidence: Evidence, record: Record) -> bool:
+    """True where no other known source record equals it, and its time can be looked up."""
+    source = evidence.source
+    return record.timestamp_ms is not None and len(source.equals(source.identity(record))) == 1

@@ -1,0 +1,461 @@
+"""The conversation: where a group that committed C on the source resumes on the target.
+
+It asks, is sent the answers, and returns an outcome; it reads top to bottom like docs/design.md
+section 1. *Timestamps say where to look, content proves it*: KIP-1292's lookup finds candidates,
+and only a pair, a source record and the target record that is its copy, answers.
+
+The safety rule behind every line: a target offset p is safe if every source record at or
+after C that is on the target, now or later, is there at p or after.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+from tsoffset.model import (
+    Basis,
+    Isolation,
+    Outcome,
+    Precision,
+    Reason,
+    Side,
+    Skipped,
+    Translated,
+)
+from tsoffset.records import Record
+from tsoffset.rule import reasons
+from tsoffset.rule.evidence import Evidence, Frontier, Pair
+from tsoffset.rule.frontier import find_frontier, first_copy
+from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.proof import earliest_equal
+from tsoffset.rule.search import Nearest, pair_of
+from tsoffset.rule.set_back import first_copied_after, first_copied_behind, still_to_come
+from tsoffset.rule.walk import LONGEST_WALK, Reached, count, walk
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+# So many target records from where C should be are tried, for one that is proven.
+_LOOKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The outcome for one position.
+
+    `source_timestamp_ms` is that of the next record to read, or for a caught-up group of
+    the last one before its commit; None where neither is known.
+    """
+
+    outcome: Outcome
+    source_timestamp_ms: int | None = None
+
+
+Conversation = Generator[Question, Answer, Translation]
+Attempt = Generator[Question, Answer, Translated | None]
+
+
+def translate(offset: int, evidence: Evidence) -> Conversation:
+    """Find where a group that committed `offset` resumes on the target.
+
+    Returns a Translation whose outcome is Translated, Skipped (with its reason) or Failed
+    (a question could not be answered). Sends nothing, reads nothing: all I/O is the
+    runner's.
+    """
+    position = _Position(offset, evidence)
+    try:
+        outcome = yield from position.translate()
+    except Unanswered as unanswered:
+        return Translation(unanswered.failed, position.timestamp_ms)
+    if evidence.target.rewrites_timestamps:
+        outcome = reasons.rewritten(evidence.target.partition.topic)
+    return Translation(outcome, position.timestamp_ms)
+
+
+class _Position:
+    """The steps of one conversation, over what they share."""
+
+    def __init__(self, offset: int, evidence: Evidence) -> None:
+        self.offset = offset
+        self.evidence = evidence
+        self.inquiry = Inquiry(evidence)
+        self.timestamp_ms: int | None = None
+        self.following: Record | Edge = Edge.LOG_END
+        self.previous: Record | Edge = Edge.UNKNOWN
+        self._best: Translated | None = None
+
+    def translate(self) -> Generator[Question, Answer, Outcome]:
+        # Step 1. The target's end is read before the source's: what is on the target by
+        # then was on the source before, so `_at_log_end` can answer it.
+        inquiry, evidence = self.inquiry, self.evidence
+        try:
+            yield from inquiry.log_range(TARGET)
+        except Unanswered as unanswered:
+            if unanswered.failed.missing:
+                return Skipped(Reason.TARGET_MISSING, unanswered.failed.message)
+            raise
+        source = yield from inquiry.log_range(SOURCE)
+        if self.offset < source.start:
+            return reasons.expired(self.offset, source.start)
+        log_end = source.end
+        if evidence.isolation is Isolation.READ_COMMITTED:
+            log_end = yield from inquiry.log_end(SOURCE)
+        if self.offset > log_end:
+            return reasons.past_log_end(self.offset, log_end)
+
+        # Step 2. The next record to read.
+        if self.offset < source.end:
+            self.following = yield from inquiry.next_data(SOURCE, self.offset)
+        elif self.offset < log_end:
+            self.following = Edge.UNKNOWN  # transactions that are still open count as data
+        if isinstance(self.following, Record):
+            self.timestamp_ms = self.following.timestamp_ms
+        if evidence.settings.proof == "timestamps":
+            return (yield from self._by_timestamp_alone())
+        if self.following is Edge.LOG_END and source.end == log_end:
+            return (yield from self._at_log_end())
+        attempts: tuple[Attempt, ...] = (
+            self._past_the_mirror(),
+            self._from_trimmed_start(),
+            self._beside(),
+            self._further_away(),
+            self._by_scans(),
+            self._from_both_starts(),
+        )
+        for attempt in attempts:
+            if best := (yield from attempt):
+                return best
+        if self._best is None:
+            yield from self._from_log_start()
+        if self._best is None and self.previous is Edge.LOG_START:
+            # Nothing that lies before C is left on the source, and nothing before the log's start.
+            return self._translated(evidence.target.start, self.offset, Basis.LOG_START)
+        if self._best is None:
+            yield from self._from_log_start_to_a_pair()
+        return self._best or (yield from self._no_answer())
+
+    # --- where the whole log answers ----------------------------------------------------
+
+    def _at_log_end(self) -> Generator[Question, Answer, Outcome]:
+        """No data record from C on: all there was to copy lies before C, so the target's end
+        as it was before is safe; what comes later is copied behind it."""
+        last = yield from self.inquiry.previous_data(SOURCE, self.offset)
+        self.previous = last
+        if isinstance(last, Record):
+            self.timestamp_ms = last.timestamp_ms
+        target = self.evidence.target
+        if self.evidence.reverse:
+            return (yield from self._behind_last()) or (yield from self._no_answer())
+        frontier = yield from find_frontier(self.inquiry)
+        # A name that is the same on both sides does not tell which is the mirror: records may
+        # lie at the target's end that the source never had (failback under Identity).
+        if not (self.evidence.remote_name or frontier.complete or target.start == target.end):
+            answer = yield from self._behind_frontier(frontier)
+            answer = answer or (yield from self._behind_last())
+            return answer or self._best or (yield from self._no_answer())
+        if last is Edge.LOG_START:
+            return self._translated(target.end, 0, Basis.ALL_READ)
+        if isinstance(last, Record):
+            reached = frontier.reached
+            if reached is None or reached.source_offset < last.offset:
+                # Not the last for certain; it may be an equal one, or lie in mid-log.
+                reached = (yield from pair_of(self.inquiry, last)) or reached
+            if reached is not None and reached.source_offset == last.offset:
+                # The mirror may have gone on since the end was read: what follows the last
+                # record before C follows its copy.
+                at = max(target.end, reached.target_offset + 1)
+                bound = reached.source_offset - reached.earliest_equal
+                bound += yield from still_to_come(self.inquiry, self.offset)
+                return self._translated(at, bound, Basis.ALL_READ, reached)
+        return (yield from self._at_mirror_end(frontier, Basis.ALL_READ))
+
+    def _behind_last(self) -> Attempt:
+        if not isinstance(self.previous, Record):
+            return None
+        for scan in (False, True):
+            pair = yield from pair_of(self.inquiry, self.previous, scan=scan)
+            if pair is not None:
+                yield from self._resume_behind(pair)
+                return self._best
+        return None
+
+    def _past_the_mirror(self) -> Attempt:
+        """C > F: nothing of what follows C is on the target, and what comes is written behind its
+        end as it was read."""
+        if self.evidence.reverse:
+            return None
+        remembered = self.evidence.remembered_frontier
+        if remembered is not None and remembered[0] >= self.offset:
+            return None
+        frontier = yield from find_frontier(self.inquiry)
+        if frontier.reached is not None and frontier.reached.source_offset >= self.offset:
+            return None
+        target = self.evidence.target
+        passed = frontier.top is not None and frontier.top < self.offset
+        if passed and frontier.top == -1 and target.end == 0:
+            return None  # nothing was ever mirrored
+        if passed and (self.evidence.remote_name or target.start == target.end):
+            return (yield from self._at_mirror_end(frontier, Basis.MIRROR_END))
+        return (yield from self._behind_frontier(frontier))
+
+    def _behind_frontier(self, frontier: Frontier) -> Attempt:
+        """From the highest record that is on the target beyond doubt, over what lies behind its
+        last copy and is older than C."""
+        if frontier.reached is None or frontier.reached.source_offset >= self.offset:
+            return None
+        return (yield from self._resume_behind(frontier.reached))
+
+    def _at_mirror_end(
+        self, frontier: Frontier, basis: Basis
+    ) -> Generator[Question, Answer, Translated]:
+        reached = frontier.reached
+        lowest = self.evidence.source.start if reached is None else reached.source_offset + 1
+        reread_bound = self.evidence.most_data_between(lowest, self.offset)
+        reread_bound += yield from still_to_come(self.inquiry, self.offset)
+        at = self.evidence.target.end
+        return self._translated(at, reread_bound, basis, reached, precision=Precision.FRONTIER)
+
+    def _from_trimmed_start(self) -> Attempt:
+        """Before any pair where the target was trimmed: what is left may begin behind C."""
+        return (yield from self._from_log_start()) if self.evidence.target.start > 0 else None
+
+    def _from_log_start(self) -> Attempt:
+        """No copy of a record before C is on the target: its first data record that the source
+        has is of one from C on. Retention and compaction leave such logs."""
+        target = self.evidence.target
+        if self.evidence.reverse or target.start == target.end:
+            return None
+        copy = yield from first_copy(self.inquiry)
+        if not isinstance(copy, Record):
+            return None
+        first = self.evidence.originals(copy)[0]
+        if first < self.offset:
+            return None
+        bound = yield from first_copied_after(self.inquiry, self.offset, copy)
+        original = self.evidence.source.at(first)
+        assert original is not None
+        earliest = yield from earliest_equal(self.inquiry, original, copy)
+        bound += self.evidence.most_data_between(earliest, self.offset)
+        pair = Pair(first, copy.offset, first)
+        answer = self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
+        # Of what the source has lost copies may lie before it, which a pair may pass.
+        return answer if target.next_known(target.start) == copy else None
+
+    def _from_log_start_to_a_pair(self) -> Attempt:
+        """No pair of a record before C, but one from C on, not far from the target's log start:
+        what the group has read was copied between the two."""
+        target, pair = self.evidence.target, None
+        if self.evidence.reverse:
+            return None
+        first = None
+        if self.timestamp_ms is not None:
+            first = yield from self.inquiry.first_at_time(TARGET, self.timestamp_ms)
+        at = target.start if first is None else first.offset
+        for _ in range(_LOOKS):
+            copy = yield from self.inquiry.next_data(TARGET, at, shared=True)
+            if not isinstance(copy, Record):
+                return None
+            original = yield from self.inquiry.original_of(copy)
+            if isinstance(original, Record) and original.offset >= self.offset:
+                pair = yield from pair_of(self.inquiry, original)
+                if pair is not None:
+                    break
+            at = copy.offset + 1
+        if pair is None:
+            return None
+        while (known_to := target.covered_to(target.start)) < pair.target_offset:
+            if not (yield from self.inquiry.read(TARGET, known_to, 65_536, shared=True)):
+                return None
+        bound = target.count_known(target.start, pair.target_offset)
+        bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
+        return self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
+
+    # --- where pairs are looked for; each returns an answer that cannot become better --------
+
+    def _beside(self) -> Attempt:
+        """Steps 3 to 5: R and the record before it, where distances and lookups point."""
+        if isinstance(self.following, Record):
+            pair = yield from pair_of(self.inquiry, self.following)
+            if pair is not None and (best := (yield from self._resume_at(pair))):
+                return best
+        self.previous = yield from self.inquiry.previous_data(SOURCE, self.offset)
+        if isinstance(self.previous, Record):
+            if self.timestamp_ms is None and self.following is not Edge.UNKNOWN:
+                self.timestamp_ms = self.previous.timestamp_ms
+            pair = yield from pair_of(self.inquiry, self.previous)
+            if pair is not None:
+                return (yield from self._resume_behind(pair))
+        return None
+
+    def _further_away(self) -> Attempt:
+        """Steps 7 and 8: pairs further below C, nearer and nearer ones."""
+        nearest = Nearest(self.inquiry, self.offset, self.timestamp_ms)
+        while (pair := (yield from nearest.next_pair())) is not None:
+            if best := (yield from self._resume_behind(pair)):
+                return best
+        if self._best is None and isinstance(self.previous, Record):
+            pair = yield from nearest.further_back(self.previous)
+            if pair is not None:
+                return (yield from self._resume_behind(pair))
+        return None
+
+    def _by_scans(self) -> Attempt:
+        """What distances and lookups did not find, by scans, which may cost megabytes."""
+        if isinstance(self.following, Record):
+            pair = yield from pair_of(self.inquiry, self.following, scan=True)
+            if pair is not None and (best := (yield from self._resume_at(pair))):
+                return best
+        if self._best is not None:
+            return None
+        if self.previous is Edge.UNKNOWN:
+            # Many batches that compaction emptied: the partition pays for the way back.
+            self.previous = yield from self.inquiry.previous_data(SOURCE, self.offset, shared=True)
+        if isinstance(self.previous, Record):
+            pair = yield from pair_of(self.inquiry, self.previous, scan=True)
+            if pair is not None:
+                return (yield from self._resume_behind(pair))
+        return None
+
+    def _from_both_starts(self) -> Attempt:
+        """Counted from where both logs begin, as if from a pair: for equal records near there."""
+        source, target = self.evidence.source, self.evidence.target
+        if self.offset - source.start > LONGEST_WALK:
+            return None
+        beginning = Pair(source.start - 1, target.start - 1, source.start - 1)
+        reached = yield from count(self.inquiry, beginning, self.offset)
+        if not reached.exact:
+            return None
+        # The beginning is no record: what shows the answer is the pair that the count ended at.
+        return self._consider(self._answer(replace(reached, pairs=reached.pairs[1:])))
+
+    # --- answers ------------------------------------------------------------------------
+
+    def _resume_at(self, pair: Pair) -> Attempt:
+        """(R, q): everything from R on lies at q or after."""
+        bound = pair.source_offset - pair.earliest_equal
+        bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
+        # Offsets without data before the copy resume at the same record (`same_from`).
+        yield from self.inquiry.previous_data(TARGET, pair.target_offset)
+        return self._consider(self._translated(pair.target_offset, bound, Basis.NEXT_RECORD, pair))
+
+    def _resume_behind(self, pair: Pair) -> Attempt:
+        """(o, q) with o < C: everything after o lies behind q."""
+        answer = self._answer((yield from walk(self.inquiry, pair, self.offset)))
+        if answer.precision is Precision.FRONTIER:
+            more = yield from still_to_come(self.inquiry, self.offset)
+        else:
+            more = yield from first_copied_behind(self.inquiry, self.offset, pair)
+        return self._consider(_with_more(answer, more))
+
+    def _answer(self, reached: Reached) -> Translated:
+        at, pairs = reached.target_offset, reached.pairs
+        if reached.exact:
+            return self._translated(at, 0, Basis.BETWEEN, *pairs)
+        reread_bound = self.evidence.most_data_between(reached.source_offset + 1, self.offset)
+        end = self.evidence.target.end
+        if reached.log_end and at <= end and not self.evidence.reverse:
+            # Nothing lies between there and the end, so the end is as safe.
+            precision = Precision.FRONTIER
+            return self._translated(
+                end, reread_bound, Basis.MIRROR_END, *pairs, precision=precision
+            )
+        decided = self.offset <= self.evidence.source.end  # what is not may come yet
+        last = self.previous if decided else None
+        if isinstance(last, Record) and reached.source_offset >= last.offset:
+            return self._translated(at, 0, Basis.BEHIND, *pairs)
+        return self._translated(at, reread_bound, Basis.BEHIND, *pairs)
+
+    def _consider(self, answer: Translated) -> Translated | None:
+        """Keep the answer with the fewest re-reads; returned if there is no better one.
+
+        None behind the last copy of R that is known: where a filter was narrowed at a restart, or
+        two replicators write at once, what follows a pair need not lie behind it.
+        """
+        if isinstance(self.following, Record):
+            copies = self.evidence.copies(self.following)
+            if copies and copies[-1] < answer.target_offset:
+                return None
+        best = self._best
+        if best is None or (answer.reread_bound or 0) < (best.reread_bound or 0):
+            self._best = answer
+        return answer if answer.precision in (Precision.EXACT, Precision.FRONTIER) else None
+
+    def _translated(
+        self,
+        target_offset: int,
+        reread_bound: int,
+        basis: Basis | None,
+        *pairs: Pair | tuple[int, int] | None,
+        precision: Precision | None = None,
+    ) -> Translated:
+        if precision is None:
+            precision = Precision.EXACT if reread_bound == 0 else Precision.BOUNDED
+        target = self.evidence.target
+        before = target.previous_known(target_offset)
+        at_or_after = target.next_known(target_offset)
+        frontier = self.evidence.frontier
+        reached = None if frontier is None else frontier.reached
+        return Translated(
+            target_offset,
+            precision,
+            reread_bound,
+            target.covered_from(target_offset) if before is None else before.offset + 1,
+            target.covered_to(target_offset) if at_or_after is None else at_or_after.offset,
+            basis,
+            tuple(
+                (pair.source_offset, pair.target_offset) if isinstance(pair, Pair) else pair
+                for pair in pairs
+                if pair is not None
+            ),
+            None if reached is None else (reached.source_offset, reached.target_offset),
+        )
+
+    # --- without a proof, or without an answer ------------------------------------------
+
+    def _by_timestamp_alone(self) -> Generator[Question, Answer, Outcome]:
+        """KIP-1292 as written: the record's timestamp, looked up; nothing is proven."""
+        if not isinstance(self.following, Record):
+            return Skipped(
+                Reason.NO_PROOF,
+                "no record at the committed offset to look up by time; "
+                "translation.proof = content answers for groups that are caught up",
+            )
+        if self.following.timestamp_ms is None:
+            return reasons.no_timestamp(self.evidence.source.partition, self.offset)
+        found = yield from self.inquiry.first_at_time(TARGET, self.following.timestamp_ms)
+        if found is None:
+            return Skipped(
+                Reason.NO_PROOF,
+                "the target has no record at or after the timestamp; it may come with the next "
+                "cycle, or use translation.proof = content",
+            )
+        at = found.offset
+        # One read a partition tells whether the target stamps records itself.
+        yield from self.inquiry.reach(TARGET, at)
+        return Translated(at, Precision.UNPROVEN, None, at, at, Basis.TIMESTAMP)
+
+    def _no_answer(self) -> Generator[Question, Answer, Skipped]:
+        near = (self.following, self.previous)
+        stamps = [record.timestamp_ms for record in near if isinstance(record, Record)]
+        place = self.evidence.source.partition, self.offset
+        if stamps and all(stamp is None for stamp in stamps):
+            return reasons.no_timestamp(*place)
+        target = self.evidence.target
+        last = yield from self.inquiry.previous_data(TARGET, target.end, shared=True)
+        end_ms = last.timestamp_ms if isinstance(last, Record) else None
+        behind = end_ms is not None and any(it is not None and end_ms < it for it in stamps)
+        if last is Edge.LOG_START or behind:
+            return reasons.not_mirrored(*place)
+        return reasons.no_proof(*place, self.inquiry.obstacle)
+
+
+def _with_more(answer: Translated, rereads: int) -> Translated:
+    """The answer with a bound that is higher by so many re-reads."""
+    if not rereads:
+        return answer
+    bound = (answer.reread_bound or 0) + rereads
+    exact = answer.precision is Precision.EXACT
+    return replace(
+        answer,
+        reread_bound=bound,
+        precision=Precision.BOUNDED if exact else answer.precision,
+    )

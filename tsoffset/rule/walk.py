@@ -1,0 +1,187 @@
+"""From a pair below C towards C: the target's records behind it, one after the other.
+
+Each record that is a copy of one before C moves the answer on, for all that follows that one on
+the source lies behind it, too. The first that is a copy of a record from C on ends the walk, and
+what lies between is exact. Where equal records stand on both sides of C, counting decides:
+between two pairs with equally many records, equal one by one, all are pairs (docs/design.md
+section 1, "Alignment").
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from tsoffset.model import Side
+from tsoffset.records import Record
+from tsoffset.rule.evidence import Pair
+from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.proof import before_frontier, earliest_equal, in_place, no_later_twin
+
+# More records than a batch usually holds would be matched for one position.
+LONGEST_WALK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where a walk ended: resuming at `target_offset` is safe.
+
+    What the group has read up to `source_offset` was copied before it; with `exact` all that it
+    has read was, as `pairs` show, the last below C and the first from C on. `log_end` is true
+    where nothing lies behind it on the target.
+    """
+
+    target_offset: int
+    source_offset: int
+    pairs: tuple[tuple[int, int], ...]
+    exact: bool = False
+    log_end: bool = False
+
+
+class _Match(Enum):
+    BELOW = auto()
+    FROM_COMMIT = auto()
+    NONE = auto()
+    UNCLEAR = auto()
+
+
+def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
+    """Walk from `pair`, of a record before `offset`, as far as it is proven."""
+    return (yield from _Walk(inquiry, pair, offset).walk())
+
+
+def count(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
+    """Count only: from `pair` to the next pair behind C, where records stand one for one."""
+    return (yield from _Walk(inquiry, pair, offset).aligned())
+
+
+class _Walk:
+    def __init__(self, inquiry: Inquiry, pair: Pair, offset: int) -> None:
+        self.inquiry = inquiry
+        self.evidence = inquiry.evidence
+        self.source = inquiry.evidence.source
+        self.target = inquiry.evidence.target
+        self.offset = offset
+        self.start = pair
+        # Where the source must be known from, for equal records before C to be known.
+        self.known_from = max(pair.earliest_equal, self.source.start)
+        self.reached = Reached(
+            pair.target_offset + 1,
+            pair.earliest_equal,
+            ((pair.source_offset, pair.target_offset),),
+        )
+
+    def walk(self) -> Generator[Question, Answer, Reached]:
+        at = self.reached.target_offset
+        unclear = False
+        for _ in range(LONGEST_WALK):
+            copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
+            if copy is Edge.LOG_END and at == self.reached.target_offset:
+                return replace(self.reached, log_end=True)
+            if not isinstance(copy, Record):
+                break
+            beside, at = at == self.reached.target_offset, copy.offset + 1
+            before_f = yield from before_frontier(self.inquiry, copy)
+            if not before_f:
+                # In a repeat that is not ended: of records that nobody need have asked for.
+                yield from self.inquiry.original_of(copy)
+            match, original = yield from self._match(copy, beside=beside)
+            if match is _Match.FROM_COMMIT and not unclear:
+                pairs = (self.reached.pairs[-1], (original, copy.offset))
+                return replace(self.reached, source_offset=self.offset - 1, pairs=pairs, exact=True)
+            if match is _Match.FROM_COMMIT or not (before_f or self._may_pass(match)):
+                break
+            if match is _Match.BELOW and not (before_f and self._repeats(copy)):
+                # All from C on lies behind this one, so whatever was passed on the way is none
+                # of it, or lies there again.
+                last = max(self.reached.source_offset, original)
+                self.reached = Reached(at, last, ((original, copy.offset),))
+                unclear = False
+            unclear = unclear or match is _Match.UNCLEAR
+        return (yield from self.aligned()) if unclear else self.reached
+
+    def _may_pass(self, match: _Match) -> bool:
+        """Behind f only what is known to be none from C on, where all before f is older than C."""
+        frontier = self.evidence.frontier
+        reached = None if frontier is None else frontier.reached
+        older = reached is not None and reached.source_offset < self.offset
+        return older and match is not _Match.UNCLEAR
+
+    def _repeats(self, copy: Record) -> bool:
+        """True for a copy that is not the lowest one seen, of what was reached before."""
+        lowest = self.target.equals(self.target.identity(copy))[0] == copy.offset
+        highest = self.evidence.originals(copy)[-1]
+        return not lowest and highest <= self.reached.source_offset
+
+    def _match(
+        self, copy: Record, *, beside: bool
+    ) -> Generator[Question, Answer, tuple[_Match, int]]:
+        """On which side of C the record stands that `copy` is of, and its offset. Where it does not
+        stand beside what was reached, it has to be in its place, too."""
+        known = yield from self._knows_between()
+        # What is read on the way adds to what is equal.
+        equals = tuple(self.evidence.originals(copy))
+        if not equals:
+            # Of no record before C that the source still has.
+            return (_Match.NONE if known else _Match.UNCLEAR), -1
+        below = equals[0] < self.offset
+        if below and equals[-1] >= self.offset:
+            return _Match.UNCLEAR, -1
+        original = self.source.at(equals[-1] if below else equals[0])
+        assert original is not None
+        if not (yield from no_later_twin(self.inquiry, original, copy, among=equals)):
+            return _Match.UNCLEAR, -1
+        if not beside and not (yield from in_place(self.inquiry, original, copy)):
+            return _Match.UNCLEAR, -1
+        if below:
+            return _Match.BELOW, equals[0]
+        if not known:
+            # A record between that is not known could be one before C that is equal, too.
+            earliest = yield from earliest_equal(self.inquiry, original, copy)
+            known = earliest >= self.offset
+        return (_Match.FROM_COMMIT if known else _Match.UNCLEAR), original.offset
+
+    def _knows_between(self) -> Generator[Question, Answer, bool]:
+        """Have the source read from the pair to C, if that is not far: so that no record between
+        is unknown that may be meant."""
+        end = min(self.offset, self.source.end)
+        while (known_to := self.source.covered_to(self.known_from)) < end:
+            if self.offset - self.known_from > LONGEST_WALK:
+                return False
+            if not (yield from self.inquiry.read(Side.SOURCE, known_to, 65_536, shared=True)):
+                return False
+        return True
+
+    def aligned(self) -> Generator[Question, Answer, Reached]:
+        """Count from the pair to the next unmistakable one behind C."""
+        if not self.start.clear:
+            return self.reached
+        copies: list[Record] = []
+        at = self.start.target_offset + 1
+        for _ in range(LONGEST_WALK):
+            copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
+            if not isinstance(copy, Record):
+                return self.reached
+            if not (yield from before_frontier(self.inquiry, copy)):
+                return self.reached
+            equals = self.evidence.originals(copy)
+            if len(equals) == 1 and equals[0] >= self.offset:
+                original = self.source.at(equals[0])
+                assert original is not None
+                if (yield from no_later_twin(self.inquiry, original, copy, among=equals)):
+                    return self._counted(copies, original, copy)
+            copies.append(copy)
+            at = copy.offset + 1
+        return self.reached
+
+    def _counted(self, copies: list[Record], upper: Record, upper_copy: Record) -> Reached:
+        if self.source.covered_to(self.known_from) <= upper.offset:
+            return self.reached
+        originals = self.source.known(self.start.source_offset + 1, upper.offset)
+        if len(originals) != len(copies) or not all(map(self.evidence.equal, originals, copies)):
+            return self.reached
+        last = self.start.target_offset
+        for original, copy in zip(originals, copies, strict=True):
+            if original.offset < self.offset:
+                last = copy.offset
+        pairs = (self.reached.pairs[0], (upper.offset, upper_copy.offset))
+        return Reached(last + 1, self.offset - 1, pairs, exact=True)
