@@ -1,11 +1,18 @@
-"""`python -m benchmarks.accuracy`: judge all rules on random logs and write the tables."""
+"""`python -m benchmarks.accuracy`: judge all rules on random logs and write the tables.
+
+With `--json FILE` the tallies of tsoffset go there instead; `--compare FILE` says where this
+checkout is worse than the one whose tallies these are.
+"""
 
 import argparse
+import json
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from benchmarks.accuracy.comparison import changes, raw
 from benchmarks.accuracy.judging import Tally, judge
 from benchmarks.accuracy.kinds import KINDS, large
 from benchmarks.accuracy.report import comparison_tables, placed, precision_table
@@ -15,21 +22,39 @@ from tests.translating import silence_logs
 
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 
+Tallies = Mapping[str, Mapping[str, Tally]]
+
 
 def main(arguments: list[str] | None = None) -> None:
     options = _options().parse_args(arguments)
     silence_logs()
     began = time.monotonic()
+    chosen = {name: kind for name, kind in KINDS.items() if options.kinds.search(name)}
     small = {
-        name: _judged(name, kind, options.worlds, 61, options.seed) for name, kind in KINDS.items()
+        name: _judged(name, kind, options.worlds, 61, options) for name, kind in chosen.items()
     }
     long = {
         name: _judged(
-            name, large(kind, options.records), options.long_worlds, options.positions, options.seed
+            name, large(kind, options.records), options.long_worlds, options.positions, options
         )
-        for name, kind in KINDS.items()
+        for name, kind in chosen.items()
     }
-    tables = "\n\n".join(
+    if options.json is None and options.compare is None:
+        page = options.page
+        tables = _tables(small, long, options)
+        page.write_text(placed(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        print(f"wrote the tables of {page}", file=sys.stderr)
+    ours = raw({"small": small, "long": long})
+    if options.json is not None:
+        options.json.write_text(json.dumps(ours, indent=1) + "\n", encoding="utf-8")
+    print(f"done after {time.monotonic() - began:.0f} s", file=sys.stderr)
+    if options.compare is not None:
+        for line in changes(json.loads(options.compare.read_text(encoding="utf-8")), ours):
+            print(line)
+
+
+def _tables(small: Tallies, long: Tallies, options: argparse.Namespace) -> str:
+    return "\n\n".join(
         (
             f"Seed {options.seed}; {options.worlds:,} logs of 60 records per kind, up to 61 "
             f"positions of each; {options.long_worlds:,} of {options.records:,} records per "
@@ -44,14 +69,14 @@ def main(arguments: list[str] | None = None) -> None:
             comparison_tables(long),
         )
     )
-    page = options.page
-    page.write_text(placed(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
-    print(f"wrote the tables of {page} after {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
-def _judged(name: str, kind: Kind, worlds: int, positions: int, seed: int) -> dict[str, Tally]:
+def _judged(
+    name: str, kind: Kind, worlds: int, positions: int, options: argparse.Namespace
+) -> dict[str, Tally]:
     print(f"{kind.records:>7,} records: {name}", file=sys.stderr)
-    return judge(_worlds(kind, worlds, seed), positions, seed)
+    others = options.json is None and options.compare is None
+    return judge(_worlds(kind, worlds, options.seed), positions, options.seed, others=others)
 
 
 def _worlds(kind: Kind, worlds: int, seed: int) -> Iterator[World]:
@@ -66,6 +91,11 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--records", type=int, default=20_000, help="records of a long log")
     parser.add_argument("--positions", type=int, default=60, help="positions of each long log")
     parser.add_argument("--seed", type=int, default=1292)
+    parser.add_argument("--kinds", type=re.compile, default=re.compile(""), help="a regex")
+    parser.add_argument("--json", type=Path, help="the tallies go there, not into the page")
+    parser.add_argument(
+        "--compare", type=Path, help="say what is worse than in this file (made with --json)"
+    )
     return parser
 
 

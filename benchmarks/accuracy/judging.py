@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from benchmarks.accuracy.rivals import KipRule, OffsetSyncRule, PrototypeRule, Rule
 from tests.replication_model import World
-from tests.translating import translations
+from tests.translating import outcomes, questions_since_last_time
+from tsoffset.model import Failed, Precision, Translated
 
 TSOFFSET = "tsoffset"
 TOGETHER = "tsoffset, all positions together"
@@ -23,7 +24,10 @@ class Tally:
     """Answers of one rule over all worlds of a kind.
 
     `precisions` counts what tsoffset says of its answers. `too_low` are answers with more
-    re-reads than their bound. Re-reads are summed over safe answers.
+    re-reads than their bound. Re-reads are summed over safe answers. `questions` are the
+    fetches and time lookups of both sides together; `failed` are mistakes of ours.
+    `truly_exact` answers say so, and it holds. Content could have told of the
+    `certainly_too_low` bounds, and of the unsafe answers without a name in `excused`.
     """
 
     positions: int = 0
@@ -33,6 +37,11 @@ class Tally:
     rereads: int = 0
     most_rereads: int = 0
     too_low: int = 0
+    failed: int = 0
+    truly_exact: int = 0
+    certainly_too_low: int = 0
+    excused: Counter[str] = field(default_factory=Counter)
+    questions: int = 0
     precisions: Counter[str] = field(default_factory=Counter)
 
     def note(self, world: World, committed: int, target_offset: int | None) -> int | None:
@@ -55,13 +64,26 @@ class Tally:
         return rereads
 
     @property
+    def without_answer(self) -> int:
+        """Positions for which nothing is committed."""
+        return self.positions - self.answered
+
+    @property
+    def mean_questions(self) -> float:
+        """Per position."""
+        return self.questions / max(1, self.positions)
+
+    @property
     def mean_rereads(self) -> float:
         """Per safe answer."""
         return self.rereads / max(1, self.answered - self.unsafe)
 
 
-def judge(worlds: Iterable[World], positions: int, seed: int) -> dict[str, Tally]:
-    """The tallies of tsoffset and of the other rules over the same positions.
+def judge(
+    worlds: Iterable[World], positions: int, seed: int, *, others: bool = True
+) -> dict[str, Tally]:
+    """The tallies of tsoffset and (unless `others` is False) of the other rules over the same
+    positions.
 
     At most `positions` of each world are taken at random, from the first offset to the log's
     end. tsoffset translates each by itself, as for a partition with one group, which has no
@@ -74,7 +96,7 @@ def judge(worlds: Iterable[World], positions: int, seed: int) -> dict[str, Tally
         chosen = sorted(rng.sample(offsets, min(positions, len(offsets))))
         _judge_tsoffset(world, [[committed] for committed in chosen], tallies[TSOFFSET])
         _judge_tsoffset(world, [chosen], tallies[TOGETHER])
-        for name, rule in _rules(world):
+        for name, rule in _rules(world) if others else ():
             for committed in chosen:
                 tallies[name].note(world, committed, rule.translate(committed))
     return tallies
@@ -87,12 +109,21 @@ def _rules(world: World) -> Iterator[tuple[str, Rule]]:
 
 def _judge_tsoffset(world: World, slices: Iterable[Sequence[int]], tally: Tally) -> None:
     for offsets in slices:
-        answers = translations(world, offsets)
+        answers = outcomes(world, offsets)
+        tally.questions += questions_since_last_time(world)
         for committed in offsets:
-            found = answers.get(committed)
-            if found is None:
+            found = answers[committed]
+            if not isinstance(found, Translated):
                 tally.note(world, committed, None)
+                tally.failed += isinstance(found, Failed)
                 continue
             tally.precisions[found.precision] += 1
             rereads = tally.note(world, committed, found.target_offset)
-            tally.too_low += rereads is not None and rereads > (found.reread_bound or 0)
+            if rereads is None:
+                tally.excused[world.excuse(committed, found) or ""] += 1
+                continue
+            tally.truly_exact += found.precision is Precision.EXACT and not rereads
+            bound = found.reread_bound or 0
+            tally.too_low += rereads > bound
+            certain = world.certain_rereads(committed, found.target_offset)
+            tally.certainly_too_low += certain > bound

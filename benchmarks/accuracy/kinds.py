@@ -23,6 +23,15 @@ EVERYTHING = Kind(
     target_trimmed=0.3,
 )
 
+COMPACTED_AND_SET_BACK = Kind(
+    set_back=1,
+    repeats=1,
+    segments=10,
+    source_compacted=True,
+    target_compacted=True,
+    compacted_between=True,
+)
+
 KINDS: dict[str, Kind] = {
     "ordinary: rising times, every record copied once": Kind(),
     "runs of equal timestamps": Kind(timestamps="equal_runs"),
@@ -60,6 +69,38 @@ KINDS: dict[str, Kind] = {
     "a mirror that lags": Kind(lag=0.6),
     "records of others on the target": Kind(foreign=0.3),
     "a replicator that rewrites values": Kind(rewrites="values"),
+    "an exactly-once mirror of a backlog": Kind(exactly_once=True),
+    "a mirror begun midway, set back later": Kind(begins_late=True, repeats=1),
+    "a mirror set back to its beginning": Kind(set_back=1, repeats=1),
+    "the same, compacted before": COMPACTED_AND_SET_BACK,
+    "the same, with twins": replace(COMPACTED_AND_SET_BACK, twins=0.3),
+    "the same, with an offset header": replace(COMPACTED_AND_SET_BACK, offset_header="always"),
+    "the same, with a header since a restart": replace(
+        COMPACTED_AND_SET_BACK, offset_header="later"
+    ),
+    "compaction that stops in mid-log": Kind(
+        source_compacted=True,
+        target_compacted=True,
+        cleaned_partly=True,
+        compacted_between=True,
+        repeats=2,
+        keys=5,
+        segments=10,
+    ),
+    "an offset header, one timestamp, 30 % twins": Kind(
+        timestamps="one", twins=0.3, offset_header="always"
+    ),
+    "an offset header on some copies": Kind(offset_header="some", repeats=2, rewind=0.5),
+    "an offset header that is off": Kind(offset_header="off", repeats=2, rewind=0.5),
+    "an offset header that is stale": Kind(offset_header="stale", repeats=2, rewind=0.5),
+    "a filter that was widened at a restart": Kind(dropped=0.3, filter_changes="wider", repeats=2),
+    "a filter that was narrowed at a restart": Kind(
+        dropped=0.3, filter_changes="narrower", repeats=2
+    ),
+    "two replicators at once": Kind(two_at_once=True, repeats=1),
+    "records of others that equal ours": Kind(foreign_equal=0.1),
+    "a source that lost the later of equal records": Kind(twins=0.3, loses_later=0.3),
+    "failback to the original": Kind(failback=True, repeats=2, lag=0.3),
     "everything at once": EVERYTHING,
     "everything, ending inside a repeat": replace(EVERYTHING, unfinished_repeats=1),
     "everything, with 30 % twins": replace(EVERYTHING, twins=0.3),

@@ -37,6 +37,7 @@ def precision_table(tallies: Tallies) -> str:
         "bound too low",
         "re-reads mean / max",
         "exact together",
+        "questions a position alone / together",
     )
     rows = []
     for kind, of_rules in tallies.items():
@@ -50,11 +51,12 @@ def precision_table(tallies: Tallies) -> str:
                 kind,
                 f"{tally.positions:,}",
                 *shares,
-                share(tally.positions - tally.answered, tally.positions),
+                share(tally.without_answer, tally.positions),
                 alarming(tally.unsafe),
                 f"{tally.too_low:,}",
                 rereads(tally),
                 _together(of_rules[TOGETHER]),
+                f"{tally.mean_questions:.2f} / {of_rules[TOGETHER].mean_questions:.2f}",
             )
         )
     return table(head, rows)
@@ -86,7 +88,7 @@ def _exact(tally: Tally) -> str:
 
 
 def _cost(tally: Tally) -> str:
-    none = tally.positions - tally.answered
+    none = tally.without_answer
     return rereads(tally) + (f", none {share(none, tally.positions)}" if none else "")
 
 

@@ -173,7 +173,8 @@ class OffsetSyncRule:
 
     def __init__(self, world: World) -> None:
         self._store = SyncStore()
-        for run in world.runs:
+        # Syncs say nothing of the way back.
+        for run in () if world.kind.failback else world.runs:
             writer = SyncWriter()
             for upstream, downstream in run:
                 self._note(writer.copied(upstream, downstream))
