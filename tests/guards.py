@@ -1,0 +1,645 @@
+"""Each guard of the rule, and the log that needs it: `python -m tests.guards`.
+
+Takes one guard after the other out of a copy of the package, runs its examples there, and prints
+which fail. `--list` prints the table alone; words choose guards whose names contain one.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A guard in a module of `tsoffset.rule`: it is out once `there` is replaced by `without`.
+
+    `log` is what needs it; `examples` are tests, as pytest's `-k` has them, of which at least one
+    fails without it.
+    """
+
+    name: str
+    module: str
+    there: str
+    without: str
+    log: str
+    examples: tuple[str, ...]
+
+
+GUARDS = (
+    # --- the frontier
+    Guard(
+        "F is no record that another is taken for",
+        "frontier",
+        "            if (yield from _unmistakable(inquiry, record, copy)):\n",
+        "            if True:\n",
+        "z is twice on the source, its second copy stands before others",
+        ("test_the_copy_of_the_highest_record_is_not_that_of_its_equal",),
+    ),
+    Guard(
+        "f before the copies of what could not be told",
+        "frontier",
+        "            before = copies[-1]\n",
+        "",
+        "the same",
+        ("test_the_copy_of_the_highest_record_is_not_that_of_its_equal",),
+    ),
+    Guard(
+        "F' below what could not be told",
+        "frontier",
+        "            before = copies[-1]\n",
+        "            return None\n",
+        "the last record on the target has an equal one",
+        ("test_twins_of_one_run_are_not_told_apart_by_content",),
+    ),
+    Guard(
+        "a chain of equal records is no twin of others",
+        "frontier",
+        "    if (yield from _reads_as_a_chain(inquiry, record, copy)):\n        return True\n",
+        "",
+        "one timestamp for all, more than may be scanned",
+        ("test_the_last_record_answers_whatever_equals_it",),
+    ),
+    Guard(
+        "a chain is long",
+        "frontier",
+        "CHAIN = 8",
+        "CHAIN = 2",
+        "two records in turn, again and again, of which one is left out",
+        ("test_a_short_stretch_that_is_equal_is_no_chain",),
+    ),
+    Guard(
+        "look at the youngest",
+        "frontier",
+        "    if youngest is not None:\n        at = max(",
+        "    if False:\n        at = max(",
+        "ends inside a repeat; compaction took the next 8, one of the first records is younger",
+        ("test_the_youngest_record_tells_that_the_log_ends_inside_a_repeat",),
+    ),
+    Guard(
+        "look at the next 8",
+        "frontier",
+        "(_among_next, ",
+        "(",
+        "ends inside a repeat, under a clock that runs backwards",
+        ("test_the_next_records_are_looked_for_until_none_is_there",),
+    ),
+    Guard(
+        "look at the first that is younger",
+        "frontier",
+        ", _of_younger,",
+        ",",
+        "ends inside a repeat, that holds the youngest; compaction took the next 8",
+        ("test_the_first_younger_record_tells_that_the_log_ends_inside_a_repeat",),
+    ),
+    Guard(
+        "look at the target's first",
+        "frontier",
+        ", _of_first)",
+        ",)",
+        "ends inside a repeat of what is younger than all that is left, a clock set back",
+        ("test_the_first_record_tells_that_the_log_ends_inside_a_repeat",),
+    ),
+    Guard(
+        "look again from what was found",
+        "frontier",
+        "            if higher > at:\n                break",
+        "            at = max(at, higher)",
+        "ends inside a repeat, under a clock that runs backwards, for more than 8 records",
+        ("test_the_next_records_are_looked_for_until_none_is_there",),
+    ),
+    Guard(
+        "look again from the highest equal",
+        "frontier",
+        "        top = yield from _climb(inquiry, top)\n",
+        "        pass\n",
+        "the last record may be of x or of x', and there are copies of what follows x'",
+        ("test_what_follows_the_highest_equal_of_the_last_record_is_looked_for",),
+    ),
+    Guard(
+        "a lookup that answers far too early proves no absence",
+        "frontier",
+        "if copy is Edge.LOG_END and not (yield from _in_time(inquiry, record)):",
+        "if False:",
+        "a clock that was set back after 1,500 records",
+        ("test_a_clock_that_was_set_back_hides_no_copy",),
+    ),
+    Guard(
+        "its copy is unseen: nothing is safe",
+        "frontier",
+        "        raise _Unseen\n    return isinstance(copy, Record) and copy.offset",
+        "        return False\n    return isinstance(copy, Record) and copy.offset",
+        "ends inside a repeat, and the target is beyond the budget",
+        ("test_what_could_not_be_looked_for_may_be_there",),
+    ),
+    Guard(
+        "the target's first is unseen: nothing is safe",
+        "frontier",
+        "        raise _Unseen\n    return inquiry.evidence.originals(copy)[0] if",
+        "        return -1\n    return inquiry.evidence.originals(copy)[0] if",
+        "ends inside a repeat that only the first tells of, and that is beyond the budget",
+        ("test_what_the_first_record_would_tell_may_be_so",),
+    ),
+    Guard(
+        "the last copy is unseen: nothing is safe",
+        "frontier",
+        "        at = copy.offset\n    return Edge.UNKNOWN",
+        "        at = copy.offset\n    return Edge.LOG_START",
+        "a target of other records",
+        ("test_a_narrower_match_serves_replicators_that_rewrite_values",),
+    ),
+    Guard(
+        "no reads outside the log by the youngest",
+        "frontier",
+        "    if not target.start <= target_offset < target.end:\n        return -1\n",
+        "",
+        "retention took the youngest, whose time the broker keeps",
+        ("test_the_time_of_what_retention_took_is_not_followed_out_of_the_log",),
+    ),
+    # --- the proof
+    Guard(
+        "q <= f",
+        "proof",
+        "    return frontier.reached is not None and copy.offset <= ",
+        "    return frontier.reached is not None or copy.offset <= ",
+        "a compacted mirror that is mirrored anew",
+        ("test_a_compacted_mirror_that_is_mirrored_anew_skips_nothing",),
+    ),
+    Guard(
+        "the lowest equal in failback",
+        "proof",
+        "        return (yield from passed_in_failback(inquiry, copy))",
+        "        return True",
+        "failback to an original with equal records",
+        ("test_in_failback_the_lowest_of_equal_records_counts",),
+    ),
+    Guard(
+        "the run is read to its end",
+        "proof",
+        "    if not (yield from _run_is_known(inquiry, record)):\n"
+        "        return (yield from _between_both_ends(inquiry, record, copy))\n",
+        "",
+        "of two equal records in one millisecond the first was left out",
+        ("test_a_later_equal_record_further_along_the_run_may_be_meant",),
+    ),
+    Guard(
+        "a run beyond the budget is between both ends",
+        "proof",
+        "    return len(distances) == 1 and ",
+        "    return False and ",
+        "one timestamp for all, more than may be scanned",
+        ("test_where_the_budget_ends_the_best_that_is_proven_counts",),
+    ),
+    Guard(
+        "no later equal is known",
+        "proof",
+        "    highest = record.offset if among is None else among[-1]\n",
+        "    highest = evidence.source.end\n",
+        "of two equal records and what stands between only the second was copied",
+        ("test_a_later_equal_record_that_is_known_may_be_meant",),
+    ),
+    Guard(
+        "in order on the source, or a neighbour is equal",
+        "proof",
+        "        _in_order(before, record, after)\n        and _in",
+        "        _in",
+        "a record out of order, that was written again with its old time",
+        ("test_a_record_that_is_out_of_order_on_the_source_may_have_equals_far_away",),
+    ),
+    Guard(
+        "in order on the target, or a neighbour is equal",
+        "proof",
+        "        and _in_order(copy_before, copy, copy_after)\n",
+        "",
+        "a record that was written again with its old time, behind a younger one of others",
+        ("test_a_copy_that_is_out_of_order_on_the_target_may_be_of_a_later_record",),
+    ),
+    Guard(
+        "a target that begins with the copy does not tell the order",
+        "proof",
+        "        and not (_begins(inquiry, TARGET, copy) and not ",
+        "        and not (False and not ",
+        "the target begins with a record that was written again with its old time",
+        ("test_a_target_that_begins_later_does_not_tell_the_order",),
+    ),
+    Guard(
+        "bare records need an equal neighbour",
+        "proof",
+        "        and not (record.key is None and record.value is None)\n",
+        "",
+        "records with neither key nor value, two of one time far apart",
+        ("test_bare_records_of_one_time_may_be_far_apart",),
+    ),
+    Guard(
+        "the copy is in place",
+        "proof",
+        "    if not (yield from in_place(inquiry, record, copy)):\n        return None\n",
+        "",
+        "a retried batch whose first records compaction took",
+        ("test_a_pair_whose_neighbours_were_not_read_is_not_in_place",),
+    ),
+    Guard(
+        "what stands before an equal stretch is earlier",
+        "proof",
+        "        if is_of_earlier is not None:\n            return is_of_earlier",
+        "        if is_of_earlier is not None:\n            return True",
+        "a retried batch whose first records compaction took",
+        ("test_a_pair_whose_neighbours_were_not_read_is_not_in_place",),
+    ),
+    Guard(
+        "back over a whole stretch",
+        "proof",
+        "STRETCH = 16",
+        "STRETCH = 1",
+        "the same",
+        ("test_a_pair_whose_neighbours_were_not_read_is_not_in_place",),
+    ),
+    Guard(
+        "reads at the edge of what was read",
+        "proof",
+        "READ_BACK = 3",
+        "READ_BACK = 0",
+        "the same",
+        ("test_a_pair_whose_neighbours_were_not_read_is_not_in_place",),
+    ),
+    Guard(
+        "past records of others before a stretch",
+        "proof",
+        "NEIGHBOURS = 3",
+        "NEIGHBOURS = 1",
+        "the same, with a record of others before it",
+        ("test_records_of_others_do_not_hide_what_lies_before_a_stretch",),
+    ),
+    Guard(
+        "what stands before a stretch is unseen: not in place",
+        "proof",
+        "            return copy_before is Edge.LOG_START",
+        "            return True",
+        "the same, beyond the budget",
+        ("test_what_could_not_be_read_before_a_stretch_may_be_later",),
+    ),
+    Guard(
+        "an earlier equal is counted",
+        "proof",
+        "    source = evidence.source\n    identity = source.identity(record)\n",
+        "    if record:\n        return record.offset\n"
+        "    source = evidence.source\n    identity = source.identity(record)\n",
+        "of two equal records one copy is left",
+        ("test_twins_that_cannot_be_counted_cost_rereads_that_are_stated",),
+    ),
+    Guard(
+        "an earlier equal that is unseen is counted",
+        "proof",
+        "isinstance(earliest, Record) else start)",
+        "isinstance(earliest, Record) else record.offset)",
+        "the same, beyond the budget",
+        ("test_an_earlier_equal_record_that_was_not_read_is_counted",),
+    ),
+    Guard(
+        "both ends of a run and the copy are equally far apart",
+        "proof",
+        "    return len(distances) == 1 and len(evidence.copies(record)) == 1",
+        "    return True",
+        "begun midway, set back, two equal records side by side, beyond the budget",
+        ("test_equal_records_beyond_the_budget_are_not_told_by_the_ends",),
+    ),
+    Guard(
+        "a distance to a pair, and an equal neighbour",
+        "proof",
+        "    if _as_far_as_a_pair(inquiry, record, copy) and (\n"
+        "        yield from _beside_an_equal(inquiry, record, copy)\n    ):",
+        "    if _as_far_as_a_pair(inquiry, record, copy):",
+        "repeats from which the cleaner took records, so that distances are the same by chance",
+        ("test_a_distance_to_a_pair_proves_no_place_by_itself",),
+    ),
+    Guard(
+        "an equal that the source has lost is counted",
+        "proof",
+        "if len(evidence.copies(record)) > 1 and not _equal(",
+        "if False and not _equal(",
+        "source compacted, the target not, mirrored anew",
+        ("test_of_an_equal_record_that_the_source_lost_copies_are_left",),
+    ),
+    # --- the search
+    Guard(
+        "the lowest copy",
+        "search",
+        "evidence.target.at(copies[0]) if",
+        "evidence.target.at(copies[-1]) if",
+        "two equal records side by side, and the header of one copy lost",
+        ("test_the_lowest_copy_counts_among_equal_records",),
+    ),
+    # --- the walk
+    Guard(
+        "copies behind f that are older than C are passed",
+        "walk",
+        "        return older and match is not _Match.UNCLEAR",
+        "        return False",
+        "ends inside a repeat, C > F, the same name on both sides",
+        ("test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed",),
+    ),
+    Guard(
+        "the walk's record does not go down",
+        "walk",
+        "last = max(self.reached.source_offset, original)",
+        "last = original",
+        "the same",
+        ("test_a_commit_past_the_mirrored_end_is_at_the_end_of_a_repeat",),
+    ),
+    Guard(
+        "the log's end only beside what was reached",
+        "walk",
+        "if copy is Edge.LOG_END and at == self.reached.target_offset:",
+        "if copy is Edge.LOG_END:",
+        "failback under one name: records at the end that the replica never had",
+        ("test_failback_under_identity_does_not_pass_what_the_replica_never_had",),
+    ),
+    Guard(
+        "behind f nothing is passed where F is not below C",
+        "walk",
+        "        return older and match is not ",
+        "        return match is not ",
+        "stale headers, records written again with old times, ends inside a repeat",
+        ("test_behind_the_frontier_nothing_is_passed_from_a_record_before_it",),
+    ),
+    Guard(
+        "repeats do not move the walk",
+        "walk",
+        "if match is _Match.BELOW and not (before_f and self._repeats(copy)):",
+        "if match is _Match.BELOW:",
+        "two equal records side by side, and the header of one copy stale",
+        ("test_the_lowest_copy_counts_among_equal_records",),
+    ),
+    Guard(
+        "in place where it does not stand beside what was reached",
+        "walk",
+        "        if not beside and not (yield from in_place(",
+        "        if False and not (yield from in_place(",
+        "stale headers, records written again, compacted",
+        ("test_a_copy_further_along_the_walk_has_to_be_in_its_place",),
+    ),
+    Guard(
+        "equals on both sides of C move no walk",
+        "walk",
+        "        if below and equals[-1] >= self.offset:\n            return _Match.UNCLEAR, -1\n",
+        "",
+        "of two equal records one was left out, C between them",
+        ("test_equal_records_on_both_sides_of_the_commit_move_no_walk",),
+    ),
+    Guard(
+        "a later equal that was not known moves no walk",
+        "walk",
+        "        if not (yield from no_later_twin(self.inquiry, original, copy, among=equals)):\n"
+        "            return _Match.UNCLEAR, -1\n",
+        "",
+        "the same within one millisecond",
+        ("test_a_later_equal_record_further_along_the_run_may_be_meant",),
+    ),
+    Guard(
+        "nothing unclear before the first from C on",
+        "walk",
+        "            if match is _Match.FROM_COMMIT and not unclear:",
+        "            if match is _Match.FROM_COMMIT:",
+        "of two equal records one copy is left, C behind it",
+        ("test_twins_that_cannot_be_counted_cost_rereads_that_are_stated",),
+    ),
+    Guard(
+        "a repeat moves the walk where it may be another's first copy",
+        "walk",
+        "        return not lowest and highest <= self.reached.source_offset",
+        "        return not lowest",
+        "equal records side by side",
+        ("test_a_copy_that_is_not_the_lowest_of_its_content_is_no_repeat_for_that",),
+    ),
+    Guard(
+        "counting needs as many records",
+        "walk",
+        "if len(originals) != len(copies) or not all(",
+        "if not all(",
+        "records that were left out between two pairs",
+        ("test_a_compacted_mirror_that_is_mirrored_anew_skips_nothing",),
+    ),
+    Guard(
+        "counting needs equal records",
+        "walk",
+        " or not all(map(self.evidence.equal, originals, copies)):",
+        ":",
+        "equal records, one left out, one of others instead",
+        ("test_counting_does_not_mistake_records_of_others",),
+    ),
+    Guard(
+        "counting up to a record that stands alone",
+        "walk",
+        "if len(equals) == 1 and equals[0] >= self.offset:",
+        "if equals and equals[0] >= self.offset:",
+        "equal records on both sides of C, the first ones left out",
+        ("test_counting_needs_a_record_behind_the_commit_that_stands_alone",),
+    ),
+    Guard(
+        "counting where the source is known",
+        "walk",
+        "        if self.source.covered_to(self.known_from) <= upper.offset:\n"
+        "            return self.reached\n",
+        "",
+        "begun midway and set back, beyond the budget",
+        ("test_counting_needs_a_source_that_is_known",),
+    ),
+    # --- the answers
+    Guard(
+        "te only where all that is there is below C",
+        "translate",
+        "        passed = frontier.top is not None and frontier.top < self.offset\n",
+        "        passed = frontier.top is not None\n",
+        "F has an equal above it, and the log ends inside a repeat",
+        ("test_a_log_end_is_no_answer_below_an_equal_of_the_frontier",),
+    ),
+    Guard(
+        "te only where that is known",
+        "translate",
+        "        passed = frontier.top is not None and frontier.top < self.offset\n",
+        "        passed = frontier.top is None or frontier.top < self.offset\n",
+        "a target of other records",
+        ("test_a_narrower_match_serves_replicators_that_rewrite_values",),
+    ),
+    Guard(
+        "te under one name only where the mirror is complete",
+        "translate",
+        "        if not (self.evidence.remote_name or frontier.complete or ",
+        "        if not (True or ",
+        "failback under one name: records at the end that the replica never had",
+        ("test_failback_under_identity_does_not_pass_what_the_replica_never_had",),
+    ),
+    Guard(
+        "re-reads: what was first copied behind the pair",
+        "set_back",
+        "        return 0\n    return rereads\n",
+        "        return 0\n    return 0\n",
+        "begun midway and set back to the beginning",
+        ("test_a_mirror_set_back_before_its_beginning_counts_what_comes_first_in_the_repeat",),
+    ),
+    Guard(
+        "re-reads: what is still to come",
+        "set_back",
+        "    return inquiry.evidence.most_data_between(last[0] + 1, min(first, offset))",
+        "    return 0",
+        "begun midway, set back, and not there again",
+        ("test_a_mirror_on_its_way_back_counts_what_it_has_yet_to_copy",),
+    ),
+    Guard(
+        "re-reads: from the log's start of a mirror that was set back",
+        "set_back",
+        "    return _data_before(inquiry.evidence, offset, copy) if set_back else 0",
+        "    return 0",
+        "the target is trimmed to inside a repeat",
+        ("test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start",),
+    ),
+    Guard(
+        "re-reads: from the log's start, of an earlier equal",
+        "translate",
+        "        bound += self.evidence.most_data_between(earliest, self.offset)\n",
+        "",
+        "the target is trimmed to inside equal records",
+        ("test_an_earlier_equal_of_the_first_record_is_counted",),
+    ),
+    Guard(
+        "a pair goes before the log's start of which the source lost copies",
+        "translate",
+        "        return answer if target.next_known(target.start) == copy else None",
+        "        return answer",
+        "a trimmed source whose lost records still lie on the target",
+        ("test_a_trimmed_source_leaves_its_copies_on_the_target",),
+    ),
+    Guard(
+        "what is left of a trimmed target first",
+        "translate",
+        "if self.evidence.target.start > 0 else None",
+        "if False else None",
+        "a trimmed target that begins behind C, under a small budget",
+        ("test_what_is_left_of_a_trimmed_target_is_looked_at_before_pairs_are_sought",),
+    ),
+    # --- headers
+    Guard(
+        "headers are believed no more once content contradicts",
+        "evidence",
+        "        self.headers_hold = self.source.at(named) is None\n",
+        "",
+        "stale headers, equal records",
+        ("test_headers_that_content_contradicts_are_believed_no_more",),
+    ),
+    Guard(
+        "a header tells equal copies apart",
+        "evidence",
+        "        return named or [",
+        "        return [",
+        "a compacted source, equal records side by side",
+        ("test_headers_tell_copies_of_equal_records_apart",),
+    ),
+    Guard(
+        "a header that names the record proves it",
+        "evidence",
+        "        return self.headers_hold and copy.source_offset == original.offset",
+        "        return False",
+        "equal records in one millisecond, mirrored twice",
+        ("test_a_header_names_the_copy_among_equal_ones",),
+    ),
+    Guard(
+        "a header tells equal originals apart",
+        "evidence",
+        "        if named in equals:\n            return (named,)\n",
+        "        if named in equals:\n            return equals\n",
+        "sixty records that nothing else tells apart",
+        ("test_a_header_tells_records_apart_that_nothing_else_does",),
+    ),
+    Guard(
+        "what a header names is read first",
+        "evidence",
+        "            return ()  # to be read first",
+        "            return equals",
+        "the same",
+        ("test_a_header_tells_records_apart_that_nothing_else_does",),
+    ),
+    Guard(
+        "a copy without a header is a copy",
+        "evidence",
+        "        return named or [",
+        "        return named and [",
+        "headers were switched on at a restart",
+        ("test_copies_without_a_header_lie_on_the_target_too",),
+    ),
+)
+EXAMPLES = (
+    "tests/test_frontier_examples.py",
+    "tests/test_guard_examples.py",
+    "tests/test_offset_header.py",
+    "tests/test_translate.py",
+)
+
+
+@contextmanager
+def taken_out(guard: Guard) -> Iterator[Path]:
+    """A copy of the package and its tests without a guard, for as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix="guards-") as name:
+        copy = Path(name)
+        ignore = shutil.ignore_patterns("__pycache__", "scenarios")
+        for part in ("tsoffset", "tests"):
+            shutil.copytree(ROOT / part, copy / part, ignore=ignore)
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        module = copy / "tsoffset" / "rule" / f"{guard.module}.py"
+        text = module.read_text()
+        if text.count(guard.there) != 1:
+            raise LookupError(f"{guard.name}: {text.count(guard.there)} times in {guard.module}.py")
+        module.write_text(text.replace(guard.there, guard.without))
+        yield copy
+
+
+def failing(root: Path, examples: Sequence[str]) -> list[str]:
+    """Which of these examples fail with the package that lies there. Raises LookupError where one
+    does not exist, or the package cannot be imported."""
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ("-q", "-p", "no:cacheprovider", "--tb=no", "-k", " or ".join(examples))
+    run = subprocess.run(
+        (sys.executable, "-m", "pytest", *options, *EXAMPLES),
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    failed = re.findall(r"^FAILED \S*?::(\w+)", run.stdout, re.MULTILINE)
+    if run.returncode != (1 if failed else 0):
+        raise LookupError(f"{examples}: {run.stdout}{run.stderr}")
+    return list(dict.fromkeys(failed))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where a guard is missed by none of its examples."""
+    parser = argparse.ArgumentParser(prog="python -m tests.guards", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print the table, run nothing")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args(arguments)
+    missed = 0
+    print("| guard | the log that needs it | example that fails without it |\n|---|---|---|")
+    for guard in GUARDS:
+        if options.words and not any(word in guard.name for word in options.words):
+            continue
+        found = list(guard.examples)
+        if not options.list:
+            with taken_out(guard) as copy:
+                found = failing(copy, guard.examples)
+        missed += not found
+        said = ", ".join(f"`{name}`" for name in found) or "none"
+        print(f"| {guard.module}: {guard.name} | {guard.log} | {said} |", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
