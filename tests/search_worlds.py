@@ -232,6 +232,8 @@ def reproduce(kind: Kind, seed: int, way: Way, committed: int) -> None:
             lines = [line for line in said if line.startswith(f"  {committed}:")]
             outcome = found[committed]
             break
+    else:
+        raise ValueError(f"{committed} is none of the positions that are asked for of this world")
     names: dict[object, str] = {}
     left, right = _listed(world, world.source, names), _listed(world, world.target, names)
     width = max([len(line) for line in left], default=0)
