@@ -376,7 +376,7 @@ class Failback(World):
         never = self.source.end + 1
         return sorted(
             (self._first_copy.get(offset, never), offset)
-            for offset, _ in self.target.messages(self.isolation)
+            for offset, _ in self.target.messages(Isolation.READ_COMMITTED)
             if offset in there or (offset >= self.reached and offset not in self.life.left_out)
         )
 

@@ -349,6 +349,12 @@ def _unmistakable(
         return False
     if evidence.chain(record, copy, CHAIN):
         return True
+    if not evidence.remote_name:
+        # The target may be the original, and have an equal record behind what was never copied.
+        if (
+            yield from inquiry.locate(TARGET, record, evidence.copies, record.timestamp_ms)
+        ) != copy:
+            return False
     if record.timestamp_ms is not None:
         first = yield from inquiry.first_at_time(SOURCE, record.timestamp_ms)
         if first is not None and first.offset == record.offset:

@@ -184,9 +184,11 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
         yield from _beside_an_equal(inquiry, record, copy)
     ):
         return True
-    return (yield from _nothing_younger_before(inquiry, record, copy)) and (
-        yield from _follows_earlier_records(inquiry, record, copy)
-    )
+    if not (yield from _nothing_younger_before(inquiry, record, copy)):
+        return False
+    if not (yield from _follows_earlier_records(inquiry, record, copy)):
+        return False
+    return not evidence.reverse or (yield from _among_what_was_copied(inquiry, record, copy))
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
@@ -202,12 +204,12 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
 def _nothing_younger_before(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
     """False where the time lookup answers a younger record before the copy, and that is of a later
     source record."""
-    assert record.timestamp_ms is not None
-    first = inquiry.evidence.target.times.get(record.timestamp_ms)
-    if first is None or first.offset >= copy.offset:
+    stamp = record.timestamp_ms
+    first = None if stamp is None else inquiry.evidence.target.times.get(stamp)
+    if stamp is None or first is None or first.offset >= copy.offset:
         return True
     passed = yield from inquiry.next_data(TARGET, first.offset)
-    younger = isinstance(passed, Record) and (passed.timestamp_ms or 0) > record.timestamp_ms
+    younger = isinstance(passed, Record) and (passed.timestamp_ms or 0) > stamp
     if not isinstance(passed, Record) or not younger:
         return True
     return (yield from _is_of_earlier(inquiry, passed, record)) is not False
@@ -247,6 +249,30 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         # Of others, or of one that the source has lost.
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
     return True
+
+
+def _among_what_was_copied(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
+    """In failback, false where nothing beside the copy is on the replica: it may be an equal record
+    that was written later, behind what nobody has read, where the first one is lost.
+
+        source   x a b c           the replica has come to c
+        target   [x] a b c d e x   retention took the first x: C=1 must not resume behind d and e
+    """
+    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
+    copy_after = yield from inquiry.next_data(TARGET, copy.offset + 1)
+    if isinstance(copy_before, Record) and copy_before.timestamp_ms != copy.timestamp_ms:
+        if _in_order(copy_before, copy, copy_after):
+            return True
+    if _equal(inquiry, (yield from inquiry.next_data(SOURCE, record.offset + 1)), copy_after):
+        return True
+    for looks_left in reversed(range(NEIGHBOURS)):
+        if not isinstance(copy_before, Record):
+            return copy_before is Edge.LOG_START
+        if (yield from _is_of_earlier(inquiry, copy_before, record)) is not None:
+            before = yield from inquiry.previous_data(SOURCE, record.offset)
+            return looks_left == NEIGHBOURS - 1 or _equal(inquiry, before, copy_before)
+        copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
+    return False
 
 
 def _is_of_earlier(
