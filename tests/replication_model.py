@@ -398,16 +398,22 @@ class Failback(World):
         it, or a cleaner took the first copies and left those of a repeat. The question is then
         not where R lies."""
         target_offset = found.target_offset
+        if self._foreign_equals:
+            return "foreign_equal"
         if any(copy >= self.source.end and offset < target_offset for copy, offset in self._unread):
-            return None
+            return self._why_mistaken(found)
         later = self.data[bisect_left(self.data, committed) :]
         original_of = {copy: original for original, copy in self.pairs}
         first = next((original_of[at] for at in later if at in original_of), None)
-        if any(copy >= self.source.end and offset < target_offset for copy, offset in self._unread):
-            first = None  # what the replica never had is another matter
         if first is not None and self.true_position(committed) < first:
             return "out_of_order"
         return super().excuse(committed, found)
+
+    def _why_mistaken(self, found: Translated) -> str | None:
+        original_of = {copy: original for original, copy in self.pairs}
+        if any(original_of.get(copy, original) != original for copy, original in found.pairs):
+            return "twin_taken"
+        return "premise" if self.kind.filter_changes or self.kind.two_at_once else None
 
     def _contents_passed(self, committed: int, target_offset: int) -> set[Content]:
         messages = dict(self.target.messages())

@@ -4,6 +4,7 @@ Random logs come from `tests.random_logs`, the replicator and the truth about it
 `tests.replication_model`.
 """
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -42,9 +43,8 @@ MOST_POSITIONS_OF_A_WORLD = 60
 MOST_LOOKUPS = 150
 
 
-# Answers that content cannot tell to be wrong: in so many of a hundred worlds at most, or in
-# `EXCUSED_AT_LEAST` where few are judged. Unsafe ones (`World.excuse`), and bounds that are too
-# low (`World.excuse_bound`).
+# Answers that content cannot tell to be wrong, and in how many of a hundred worlds they are seen:
+# unsafe ones (`World.excuse`), and bounds that are too low (`World.excuse_bound`).
 EXCUSED_IN_A_HUNDRED_WORLDS = {
     "stand_in": 1.0,
     "equal": 1.0,
@@ -63,7 +63,6 @@ EXCUSED_IN_A_HUNDRED_WORLDS = {
     # left (about one world in five hundred).
     "bound: unexplained": 0.7,
 }
-EXCUSED_AT_LEAST = 5
 
 all_at_once = st.builds(
     Kind,
@@ -181,8 +180,9 @@ def judged_positions(
 
     holds()
     for excuse, count in excused.items():
-        most = EXCUSED_IN_A_HUNDRED_WORLDS[excuse] * judged["worlds"] / 100
-        assert count <= max(most, EXCUSED_AT_LEAST), (excused, judged)
+        expected = EXCUSED_IN_A_HUNDRED_WORLDS[excuse] * judged["worlds"] / 100
+        # So many by chance in none of ten thousand runs.
+        assert count <= expected + 4 * math.sqrt(expected) + 2, (excused, judged)
     return judged["positions"]
 
 
@@ -236,13 +236,12 @@ def test_exact_answers_are_the_same_however_they_are_asked_for(
     for way in asked_in:
         for part in sliced(asked(world, seed), way, random.Random(seed)):
             for committed, found in translations(world, part, way).items():
-                assert_holds(world, committed, found)
-                assert_same(world, committed, exact.setdefault(committed, found), found)
+                if assert_holds(world, committed, found) is None:
+                    assert_same(world, committed, exact.setdefault(committed, found), found)
 
 
 def assert_same(world: World, committed: int, one: Translated, other: Translated) -> None:
-    """Two exact answers resume at the same record (unless one is not exact after all, which is
-    the exception of `assert_holds`)."""
+    """Two exact answers resume at the same record."""
     if {one.precision, other.precision} == {Precision.EXACT} and not world.lost_an_equal:
         low, high = sorted((one.target_offset, other.target_offset))
         assert not world.resumes_differ(committed, low, high), (committed, one, other)
@@ -272,8 +271,10 @@ def test_memory_changes_no_answer() -> None:
         answers, _, positions = remembering(world, offsets, way, kept[0])
         recalled["positions"] += positions
         for committed, found in answers.items():
-            assert_holds(world, committed, found)
-            assert_same(world, committed, found, without.get(committed, found))
+            other = without.get(committed, found)
+            excused = [assert_holds(world, committed, it) for it in (found, other)]
+            if excused == [None, None]:
+                assert_same(world, committed, found, other)
 
     holds()
     assert recalled["positions"] > 1_000

@@ -147,28 +147,43 @@ def passed_in_failback(inquiry: Inquiry, copy: Record) -> Generator[Question, An
         evidence.replica_seen, evidence.replica_set_back_by = True, distance
     distance = evidence.replica_set_back_by
     originals = evidence.originals(copy)
-    return distance is None or (bool(originals) and originals[-1] - copy.offset >= distance)
+    return distance is None or (bool(originals) and originals[0] - copy.offset >= distance)
 
 
 def _replica_set_back_by(inquiry: Inquiry) -> Generator[Question, Answer, int | None]:
     """By how much source offsets exceed target offsets where a replica was set back to before its
     first record; None where it is not seen to have been."""
-    source = inquiry.evidence.source
-    first = yield from inquiry.next_data(SOURCE, source.start, shared=True)
-    last = yield from inquiry.previous_data(SOURCE, source.end, shared=True)
-    if not isinstance(first, Record) or not isinstance(last, Record):
+    begun = yield from _first_found(inquiry, inquiry.evidence.source.start, 1)
+    come = yield from _first_found(inquiry, inquiry.evidence.source.end, -1)
+    if begun is None or come is None:
         return None
-    begun = yield from inquiry.locate(TARGET, first, inquiry.evidence.copies, first.timestamp_ms)
-    come = yield from inquiry.locate(TARGET, last, inquiry.evidence.copies, last.timestamp_ms)
-    if not isinstance(begun, Record) or not isinstance(come, Record):
-        return None
-    distance = last.offset - come.offset
-    before = yield from inquiry.previous_data(TARGET, begun.offset, shared=True)
+    (first, first_copy), (last, last_copy) = begun, come
+    distance = last.offset - last_copy.offset
+    before = yield from inquiry.previous_data(TARGET, first_copy.offset, shared=True)
     if not isinstance(before, Record) or before.offset + distance <= first.offset:
         return None
-    yield from inquiry.next_data(SOURCE, before.offset + distance, shared=True)
-    seen = come.offset < begun.offset or bool(inquiry.evidence.originals(before))
-    return distance if seen else None
+    if last_copy.offset < first_copy.offset:
+        return distance
+    return None if (yield from inquiry.original_of(before)) is Edge.LOG_END else distance
+
+
+def _first_found(
+    inquiry: Inquiry, at: int, direction: int
+) -> Generator[Question, Answer, tuple[Record, Record] | None]:
+    """The first of the next source records, or the last of the ones before, whose content is on the
+    target, with that; None where it is not among a few."""
+    look = inquiry.next_data if direction > 0 else inquiry.previous_data
+    for _ in range(NEXT):
+        record = yield from look(SOURCE, at, shared=True)
+        if not isinstance(record, Record):
+            break
+        copy = yield from inquiry.locate(
+            TARGET, record, inquiry.evidence.copies, record.timestamp_ms
+        )
+        if isinstance(copy, Record):
+            return record, copy
+        at = record.offset + (1 if direction > 0 else 0)
+    return None
 
 
 # --- how far the mirror has come ----------------------------------------------------------
@@ -349,12 +364,12 @@ def _unmistakable(
         return False
     if evidence.chain(record, copy, CHAIN):
         return True
+    # The target may be the original, and have an equal record behind what was never copied.
+    lowest: Record | Edge = copy
     if not evidence.remote_name:
-        # The target may be the original, and have an equal record behind what was never copied.
-        if (
-            yield from inquiry.locate(TARGET, record, evidence.copies, record.timestamp_ms)
-        ) != copy:
-            return False
+        lowest = yield from inquiry.locate(TARGET, record, evidence.copies, record.timestamp_ms)
+    if lowest != copy:
+        return False
     if record.timestamp_ms is not None:
         first = yield from inquiry.first_at_time(SOURCE, record.timestamp_ms)
         if first is not None and first.offset == record.offset:

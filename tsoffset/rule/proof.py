@@ -260,9 +260,9 @@ def _among_what_was_copied(inquiry: Inquiry, record: Record, copy: Record) -> Pr
     """
     copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
     copy_after = yield from inquiry.next_data(TARGET, copy.offset + 1)
-    if isinstance(copy_before, Record) and copy_before.timestamp_ms != copy.timestamp_ms:
-        if _in_order(copy_before, copy, copy_after):
-            return True
+    younger = isinstance(copy_before, Record) and copy_before.timestamp_ms != copy.timestamp_ms
+    if younger and _in_order(copy_before, copy, copy_after):
+        return True
     if _equal(inquiry, (yield from inquiry.next_data(SOURCE, record.offset + 1)), copy_after):
         return True
     for looks_left in reversed(range(NEIGHBOURS)):
