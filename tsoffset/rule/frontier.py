@@ -40,8 +40,8 @@ CHAIN = 8
 # far below the top of the mirror a record that is unmistakable is sought.
 FOREIGN = 16
 BELOW_TOP = 64
-# How often the way back from the source's end is doubled.
-STEPS_BACK = 12
+# How often a way along the source is doubled.
+STEPS = 12
 
 Finding = Generator[Question, Answer, Frontier]
 
@@ -114,7 +114,7 @@ def _from_source_end(inquiry: Inquiry, record: Record | Edge) -> Finding:
     last of 1, 2, 4, ... records back from the source's end that lies on the target. Where the
     repeats of a replicator lie among the others is not seen, so no log end is answered."""
     step = 1
-    for _ in range(STEPS_BACK):
+    for _ in range(STEPS):
         if not isinstance(record, Record):
             break
         stamp = record.timestamp_ms
@@ -192,17 +192,18 @@ def _first_found(
 def _climb(inquiry: Inquiry, at: int) -> Generator[Question, Answer, int]:
     """The highest source record whose content is on the target, from one that is on.
 
-    Five looks tell whether the log ends inside a repeat: is the youngest record of the target a
+    Six looks tell whether the log ends inside a repeat: is the youngest record of the target a
     copy of a later one, are the next source records there, the source's last ones, is the first
-    target record younger than it a copy of a later one, is the target's first? (The youngest
-    alone is not enough where timestamps jitter, the next ones alone miss what compaction took or
-    a gap left out, and the first tells of what is left of a trimmed log.)
+    target record younger than it a copy of a later one, is the target's first, are some far
+    behind it? (The youngest alone is not enough where timestamps jitter, the next ones alone miss
+    what compaction took or a gap left out, the first tells of what is left of a trimmed log, and
+    markers and records of others hide which copy is the youngest.)
     """
     youngest = yield from inquiry.youngest(TARGET)
     if youngest is not None:
         at = max(at, (yield from _original_at(inquiry, youngest.offset)))
     while True:
-        for look in (_among_next, _among_last, _of_younger, _of_first):
+        for look in (_among_next, _among_last, _of_younger, _of_first, _far_behind):
             higher = yield from look(inquiry, at)
             if higher > at:
                 break
@@ -296,6 +297,30 @@ def _of_first(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, int]
     if copy is Edge.UNKNOWN:
         raise _Unseen
     return inquiry.evidence.originals(copy)[0] if isinstance(copy, Record) else -1
+
+
+def _far_behind(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, int]:
+    """The highest of the source records 8, 16, 32, ... behind one that lie on the target; -1 for
+    none, and where the youngest that lies there is a copy, or no younger than that one."""
+    evidence = inquiry.evidence
+    youngest = yield from inquiry.youngest(TARGET)
+    timestamp_ms = _timestamp_up_to(evidence, offset)
+    if youngest is None or (timestamp_ms is not None and youngest.timestamp_ms <= timestamp_ms):
+        return -1
+    copy = evidence.target.at(youngest.offset)
+    if copy is not None and evidence.originals(copy):
+        return -1
+    highest, step = -1, NEXT
+    for _ in range(STEPS):
+        record = yield from inquiry.next_data(SOURCE, offset + step, shared=True)
+        if record is Edge.UNKNOWN:
+            raise _Unseen
+        if not isinstance(record, Record):
+            break
+        if (yield from _on_target(inquiry, record, _timestamp_up_to(evidence, record.offset))):
+            highest = record.offset
+        step *= 2
+    return highest
 
 
 def _original_at(inquiry: Inquiry, target_offset: int) -> Generator[Question, Answer, int]:
