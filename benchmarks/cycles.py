@@ -14,8 +14,8 @@ from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_bel
 from tests.spark_standalone import standalone as cluster_of
 from tests.translating import silence_logs
 from tsoffset.config import Configuration
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind
-from tsoffset.narrowing import Narrowing
 from tsoffset.spark import CycleResult, FlowMemory, FlowTask, kafka_cluster, run_cycle
 from tsoffset.spark import spark_session as session_of
 from tsoffset.spark.clients import Connect

@@ -11,7 +11,7 @@ from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.flow_keys import FLOW_KEYS
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key
 from tsoffset.config.review import is_security
-from tsoffset.embedded.process import JavaProcess
+from tsoffset.testing.embedded.process import JavaProcess
 
 ROOT = Path(__file__).parent.parent
 

@@ -305,7 +305,7 @@ def test_what_a_reference_stands_for_is_in_no_error(line, monkeypatch):
 def test_configuration_needs_no_kafka_and_no_spark():
     """It is read before anything is connected, and in every worker."""
     code = (
-        "import sys, tsoffset.config, tsoffset.narrowing\n"
+        "import sys, tsoffset.config, tsoffset.flow.narrowing\n"
         "print({'kafka', 'pyspark', 'structlog', 'tenacity'} & set(sys.modules))"
     )
     run = subprocess.run(

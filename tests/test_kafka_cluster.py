@@ -14,8 +14,8 @@ import pytest
 
 from tests.cluster_stands import wait_until
 from tests.producing import Contents, Written, numbered
-from tsoffset.embedded import EmbeddedBroker
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka import (
     KafkaCluster,
     client_settings,
@@ -40,7 +40,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 
@@ -428,7 +428,7 @@ def test_one_made_before_a_fork_is_used_after_it(
     script = (
         "import os, sys\n"
         "from tsoffset.kafka import KafkaCluster\n"
-        "from tsoffset.settings import ClusterSettings\n"
+        "from tsoffset.flow.settings import ClusterSettings\n"
         f"cluster = KafkaCluster(ClusterSettings('A', ({nobody!r}, {source_broker.bootstrap!r})))\n"
         "child = os.fork()\n"
         "if child == 0:\n"

@@ -13,11 +13,11 @@ from benchmarks import filling
 from benchmarks.filling import Batches
 from benchmarks.measures import forget_peak, peak_mb
 from tests.memory_flows import flow
-from tsoffset.embedded import EmbeddedBroker
+from tsoffset.cycle import PartitionWork, rounds, translate_remembering
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import Precision, TopicPartition, Translated
-from tsoffset.settings import ClusterSettings
-from tsoffset.sync import PartitionWork, rounds, translate_remembering
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [
     pytest.mark.integration,

@@ -13,16 +13,7 @@ from tests.memory_flows import (
     skipped,
     verdict,
 )
-from tsoffset.memory_cluster import MemoryCluster, Verb
-from tsoffset.model import (
-    CommittedOffset,
-    Failed,
-    FailureKind,
-    OutcomeKind,
-    Reason,
-    TopicPartition,
-)
-from tsoffset.sync import (
+from tsoffset.cycle import (
     Settled,
     Settlement,
     cycle,
@@ -32,7 +23,16 @@ from tsoffset.sync import (
     settle_groups,
     translate_partitions,
 )
-from tsoffset.sync.turns import FRESH_SECONDS
+from tsoffset.cycle.turns import FRESH_SECONDS
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    OutcomeKind,
+    Reason,
+    TopicPartition,
+)
+from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 COMMITTED = (OutcomeKind.COMMITTED, None)
 UNCHANGED = (OutcomeKind.UNCHANGED, None)

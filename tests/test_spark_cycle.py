@@ -26,9 +26,10 @@ from tests.spark_worlds import (
     outcomes,
     spread,
 )
-from tsoffset import sync
+from tsoffset import cycle as sync
+from tsoffset.cycle.turns import FRESH_SECONDS
 from tsoffset.errors import CycleFailed
-from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -38,9 +39,8 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.narrowing import Narrowing
 from tsoffset.spark import FlowMemory, dataflow, run_cycle, spark_session
-from tsoffset.sync.turns import FRESH_SECONDS
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
 pytestmark = pytest.mark.spark
 

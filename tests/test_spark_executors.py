@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.spark_standalone import Standalone, standalone
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
-from tsoffset import sync
+from tsoffset import cycle as sync
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark import spark_session
 

@@ -11,7 +11,7 @@ from tests.producing import Contents
 from tests.scenarios.estate import CLUSTERS, Estate
 from tests.scenarios.holdings import TOPICS, fill, mirror
 from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker, flow_properties
 
 Nodes = EmbeddedBroker | EmbeddedCluster
 

@@ -11,7 +11,7 @@ from kafka.structs import OffsetAndMetadata
 from tests.producing import Contents
 from tests.scenarios.estate import Estate, Rows, member, wait_until
 from tests.scenarios.holdings import ORDERS, TRIMMED
-from tsoffset.embedded.process import JavaProcess
+from tsoffset.cycle import cycle
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import (
     Failed,
@@ -21,7 +21,7 @@ from tsoffset.model import (
     Precision,
     Reason,
 )
-from tsoffset.sync import cycle
+from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = pytest.mark.integration
 

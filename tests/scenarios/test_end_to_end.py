@@ -23,7 +23,7 @@ from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, cho
 from tests.scenarios.rounds.playing import Played, play
 from tests.scenarios.rounds.stage import Stage
 from tsoffset.config import Configuration
-from tsoffset.embedded import MirrorMaker, flow_properties
+from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
 pytestmark = pytest.mark.integration
 

@@ -15,10 +15,10 @@ from tests.scenarios.holdings import (
     SAME_TRANSACTIONS,
     TRANSACTIONS,
 )
+from tsoffset.cycle import PartitionWork, translate_partitions
+from tsoffset.flow.policy import target_topic
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, TopicPartition, Translated
-from tsoffset.policy import target_topic
-from tsoffset.sync import PartitionWork, translate_partitions
 
 pytestmark = pytest.mark.integration
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Self
 
 from tsoffset.config import Configuration
-from tsoffset.narrowing import Narrowing
-from tsoffset.settings import FlowSettings, Settings
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import FlowSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Configuration files: MirrorMaker 2 properties and Connect JSON, made into settings.
 
 `Configuration.read(path)` holds the text as it travels; `Configuration.resolve()` makes
-`tsoffset.settings.Settings` of it, or raises `ConfigurationError` with all that is wrong.
+`tsoffset.flow.settings.Settings` of it, or raises `ConfigurationError` with all that is wrong.
 """
 
 from tsoffset.config.loading import Configuration

@@ -2,7 +2,7 @@
 
 Two real brokers, real MirrorMaker 2, real producers and consumers; one sync on the same path
 as `tsoffset sync`; then a failover, judged by content. Like `tsoffset.kafka` and
-`tsoffset.embedded` it uses the Kafka client directly: as the applications would.
+`tsoffset.testing.embedded` it uses the Kafka client directly: as the applications would.
 """
 
 import shutil
@@ -21,9 +21,9 @@ from tsoffset.demo.keeping import tell_how_to_explore
 from tsoffset.demo.narration import Narrator
 from tsoffset.demo.story import Story
 from tsoffset.demo.verdict import Count, GroupVerdict, in_words
-from tsoffset.embedded import find_java, resolve_jars
 from tsoffset.errors import EmbeddedError
-from tsoffset.output import Format, Output
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.embedded import find_java, resolve_jars
 
 __all__ = ["run"]
 

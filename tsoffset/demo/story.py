@@ -38,13 +38,13 @@ from tsoffset.demo.verdict import (
     surprises,
     way,
 )
-from tsoffset.embedded import KAFKA_VERSION
 from tsoffset.errors import CycleFailed, EmbeddedError
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.output import Tally, sorted_rows
-from tsoffset.progress import progress
-from tsoffset.row_table import cycle_lines
 from tsoffset.spark import FlowTask, run_cycle, spark_session
+from tsoffset.terminal.output import Tally, sorted_rows
+from tsoffset.terminal.progress import progress
+from tsoffset.terminal.rows import cycle_lines
+from tsoffset.testing.embedded import KAFKA_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from tsoffset.cluster import Cluster
 from tsoffset.config import Configuration
+from tsoffset.cycle import Cost
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import GroupListings, OutcomeKind, Row
-from tsoffset.narrowing import Narrowing
-from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark.clients import Connect
 from tsoffset.spark.schema import REMEMBERED
 from tsoffset.spark.values import rows_of
-from tsoffset.sync import Cost
 
 _ROWS_AT_ONCE = 10_000
 _KEY = ["group", "source_topic", "partition"]

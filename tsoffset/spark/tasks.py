@@ -1,7 +1,7 @@
 """What a Spark task does: a stage of a cycle over Arrow batches, in a worker process.
 
 Each of the three stages takes and gives batches of one of `tsoffset.spark.schema`'s tables
-and runs the stage of the same name in `tsoffset.sync`. A stage does not raise for what goes
+and runs the stage of the same name in `tsoffset.cycle`. A stage does not raise for what goes
 wrong with the data: what it was to do becomes failed rows.
 """
 
@@ -16,17 +16,7 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.cluster import Cluster
-from tsoffset.logs import LogFormat, LogLevel, configure_logs
-from tsoffset.model import Failed, FailureKind, TopicPartition
-from tsoffset.plan import SourceCommit, TranslatedPosition, decide
-from tsoffset.remembered import PartitionMemory
-from tsoffset.rule.translate import Translation
-from tsoffset.settings import ClusterSettings, FlowSettings
-from tsoffset.spark import schema, values
-from tsoffset.spark.clients import CLIENTS, requests_sent
-from tsoffset.spark.flow import FlowTask
-from tsoffset.spark.memories import memories_of, report
-from tsoffset.sync import (
+from tsoffset.cycle import (
     Cost,
     GroupWork,
     PartitionWork,
@@ -39,6 +29,16 @@ from tsoffset.sync import (
     translate_remembering,
     whole_topic,
 )
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.model import Failed, FailureKind, TopicPartition
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition, decide
+from tsoffset.rule.translate import Translation
+from tsoffset.spark import schema, values
+from tsoffset.spark.clients import CLIENTS, requests_sent
+from tsoffset.spark.flow import FlowTask
+from tsoffset.spark.memories import memories_of, report
 
 log = structlog.get_logger(__name__)
 
@@ -153,7 +153,7 @@ class Stages:
             told = pa.chunked_array([[report((), cost)]], pa.binary())
             yield from _batches(_results({"report": told}, 1))
 
-    # --- the stages of tsoffset.sync, failures made values --------------------------------
+    # --- the stages of tsoffset.cycle, failures made values --------------------------------
 
     def _commits(self, groups: Sequence[GroupWork]) -> list[SourceCommit]:
         try:

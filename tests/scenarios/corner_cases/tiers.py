@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tsoffset.embedded import KAFKA_VERSION, cache_folder, find_java, jars
+from tsoffset.testing.embedded import KAFKA_VERSION, cache_folder, find_java, jars
 
 _STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 _WANTED = f"""\

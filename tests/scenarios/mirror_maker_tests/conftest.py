@@ -24,7 +24,7 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Variant,
 )
 from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 

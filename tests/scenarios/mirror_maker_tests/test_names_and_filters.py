@@ -22,8 +22,8 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Variant,
 )
 from tsoffset.config import Configuration
-from tsoffset.embedded import MirrorMaker
 from tsoffset.model import OutcomeKind, Precision
+from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = pytest.mark.integration
 

@@ -21,9 +21,9 @@ from tsoffset.commands.check.survey import (
     synced_topics,
 )
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription, TopicDescription
-from tsoffset.progress import Report
-from tsoffset.settings import ClusterSettings, FlowSettings
+from tsoffset.terminal.progress import Report
 
 __all__ = ["Checked", "Finding", "Severity", "check"]
 

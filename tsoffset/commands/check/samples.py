@@ -13,6 +13,9 @@ from itertools import chain
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.survey import SyncedTopic
+from tsoffset.cycle import PartitionWork, translate_partitions
+from tsoffset.flow.policy import Renaming, target_topic
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
     FirstAtTime,
@@ -24,10 +27,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.policy import Renaming, target_topic
 from tsoffset.records import Record, Stretch
-from tsoffset.settings import FlowSettings, TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
 
 MOST_TOPICS = 100
 _PARTITIONS = 2

@@ -21,7 +21,19 @@ from tsoffset.commands.compare.judgement import (
     of_repeats,
 )
 from tsoffset.commands.compare.repeats import Span, come_again
+from tsoffset.cycle import (
+    Rival,
+    failed_row,
+    partition_work,
+    preflight,
+    read_commits,
+    translate_partitions,
+    whole_topic,
+)
+from tsoffset.cycle.source_commits import committed_offsets
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.policy import internal_topics, target_topic
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -31,21 +43,9 @@ from tsoffset.model import (
     Row,
     TopicPartition,
 )
-from tsoffset.output import counted
-from tsoffset.plan import SourceCommit, TranslatedPosition, answer_of, decide
-from tsoffset.policy import internal_topics, target_topic
-from tsoffset.progress import Report
-from tsoffset.settings import ClusterSettings, FlowSettings, Settings
-from tsoffset.sync import (
-    Rival,
-    failed_row,
-    partition_work,
-    preflight,
-    read_commits,
-    translate_partitions,
-    whole_topic,
-)
-from tsoffset.sync.commits import committed_offsets
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition, answer_of, decide
+from tsoffset.terminal.output import counted
+from tsoffset.terminal.progress import Report
 
 __all__ = ["Compared", "ComparedPair", "Verdict", "Whose", "compare"]
 

@@ -14,23 +14,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
-from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.model import (
-    Failed,
-    FailureKind,
-    GroupListings,
-    GroupType,
-    OutcomeKind,
-    Position,
-    Row,
-    TopicPartition,
-)
-from tsoffset.output import counted
-from tsoffset.plan import SourceCommit, TranslatedPosition
-from tsoffset.progress import Report
-from tsoffset.rule.inquiry import Answer, Question
-from tsoffset.settings import ClusterSettings, FlowSettings, Settings
-from tsoffset.sync import (
+from tsoffset.cycle import (
     Preflight,
     Rival,
     Settlement,
@@ -42,7 +26,23 @@ from tsoffset.sync import (
     translate_partitions,
     whole_topic,
 )
-from tsoffset.sync.commits import committed_offsets
+from tsoffset.cycle.source_commits import committed_offsets
+from tsoffset.errors import ClusterUnreachable, UsageError
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    GroupListings,
+    GroupType,
+    OutcomeKind,
+    Position,
+    Row,
+    TopicPartition,
+)
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition
+from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.terminal.output import counted
+from tsoffset.terminal.progress import Report
 
 __all__ = ["Explained", "Explanation", "Wanted", "explain"]
 
