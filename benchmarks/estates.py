@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient
 
 from benchmarks import filling
 from benchmarks.filling import Batches
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
 from tsoffset.testing.embedded import EmbeddedBroker, flow_properties

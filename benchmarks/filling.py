@@ -21,7 +21,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.producing import Contents
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, TopicPartition
 
 # Where a version 2 batch keeps its checksum, what that covers, and its first and last time.

@@ -22,7 +22,7 @@ from tests.producing import Contents, Written
 from tests.producing import Transaction as OpenTransaction
 from tsoffset.cluster import Cluster
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.embedded import EmbeddedBroker

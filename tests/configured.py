@@ -2,7 +2,8 @@
 
 import pytest
 
-from tsoffset.config import Configuration, Format
+from tsoffset.config.loading import Configuration
+from tsoffset.config.source import Format
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import Settings
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tsoffset.cycle import Rival, cycle
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.source_commits import Rival
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,

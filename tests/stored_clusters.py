@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
     ClusterDescription,

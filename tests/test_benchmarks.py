@@ -17,7 +17,7 @@ from benchmarks.measures import exponent, line, spread
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, load
 from tests.memory_flows import flow
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker

@@ -11,8 +11,9 @@ import pytest
 from tests.invoking import invoke
 from tests.producing import Contents, numbered
 from tsoffset.cluster import Cluster
-from tsoffset.commands.check import Checked, Finding, Severity, check
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
+from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.check.survey import stamps
 from tsoffset.flow.policy import (

@@ -16,7 +16,6 @@ from rich.cells import cell_len
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tsoffset.cluster import Cluster
-from tsoffset.commands.compare import Compared, ComparedPair, Verdict, Whose, compare
 from tsoffset.commands.compare.checkpoint import (
     CheckpointKey,
     CheckpointValue,
@@ -25,6 +24,8 @@ from tsoffset.commands.compare.checkpoint import (
     decode_value,
 )
 from tsoffset.commands.compare.command import run_compare
+from tsoffset.commands.compare.flow_comparison import Compared, compare
+from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.selection import Selection

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configured import resolved, two_clusters
-from tsoffset.config import Format
+from tsoffset.config.source import Format
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import (
     DefaultGroupFilter,

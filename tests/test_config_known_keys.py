@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.configured import resolved, two_clusters
-from tsoffset.config import Configuration
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.flow_keys import FLOW_KEYS
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key
+from tsoffset.config.loading import Configuration
 from tsoffset.config.review import is_security
 from tsoffset.testing.embedded.process import JavaProcess
 

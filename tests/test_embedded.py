@@ -16,11 +16,11 @@ from kafka.errors import KafkaError
 
 from tests.producing import Contents, Stored, Written, numbered
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
+from tsoffset.java import find_java
 from tsoffset.testing.embedded import (
     EmbeddedBroker,
     EmbeddedCluster,
     MirrorMaker,
-    find_java,
     flow_properties,
     resolve_jars,
 )
@@ -178,7 +178,8 @@ def test_processes_that_need_the_jars_at_once_fetch_them_once(
     """One fetches, the others wait for it and find the jars."""
     monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
     script = (
-        "import sys; from pathlib import Path; from tsoffset.testing.embedded import *\n"
+        "import sys; from pathlib import Path; from tsoffset.java import find_java\n"
+        "from tsoffset.testing.embedded import resolve_jars\n"
         "print(resolve_jars(find_java(), Path(sys.argv[1])))"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "cache")]

@@ -20,14 +20,15 @@ from rich.cells import cell_len
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
 from tsoffset.cluster import Cluster
-from tsoffset.commands.explain import Explained, Explanation, Wanted, explain
 from tsoffset.commands.explain.command import run_explain
 from tsoffset.commands.explain.dialogue import Dialogue
+from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.statements import (
     Asked,
     Conclusion,
     EqualRecords,
+    Explanation,
     Opening,
     Role,
     Statement,

@@ -15,11 +15,11 @@ import pytest
 
 from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
 from tsoffset.cluster import Cluster
-from tsoffset.commands.explain import Explanation, Wanted, explain
 from tsoffset.commands.explain.dialogue import Dialogue
+from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.explain.statements import Role
+from tsoffset.commands.explain.statements import Explanation, Role
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Basis,

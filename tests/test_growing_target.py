@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from tests.memory_flows import Estate, flow, identity_flow, messages
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
 from tsoffset.rule.carry_over import PartitionMemory

@@ -10,7 +10,8 @@ import pytest
 from tests.replication_model import SOURCE, TARGET
 from tests.test_frontier_examples import Logs
 from tests.translating import flow
-from tsoffset.cycle import PartitionWork, translate_partitions
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision, Translated
 from tsoffset.testing.memory_cluster import Message, PartitionLog

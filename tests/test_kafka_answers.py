@@ -13,10 +13,10 @@ import pytest
 
 from tests.memory_flows import flow
 from tests.producing import Contents, numbered
-from tsoffset.cycle import Settlement, settle_groups
-from tsoffset.cycle.turns import FRESH_SECONDS
+from tsoffset.cycle.settle import settle_groups
+from tsoffset.cycle.turns import FRESH_SECONDS, Settlement
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
     Failed,

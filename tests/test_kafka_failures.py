@@ -14,7 +14,7 @@ from tests.producing import Contents, Written, numbered
 from tsoffset.digests import content_digest
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
     Failed,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.memory_flows import NOW_MS, flow
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
     Isolation,

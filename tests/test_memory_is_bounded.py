@@ -13,9 +13,11 @@ from benchmarks import filling
 from benchmarks.filling import Batches
 from benchmarks.measures import forget_peak, peak_mb
 from tests.memory_flows import flow
-from tsoffset.cycle import PartitionWork, rounds, translate_remembering
+from tsoffset.cycle import rounds
+from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Precision, TopicPartition, Translated
 from tsoffset.testing.embedded import EmbeddedBroker
 

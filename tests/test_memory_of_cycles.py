@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.memory_flows import Estate, flow, identity_flow, messages, row_of
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.recall import recollect
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings, TranslationSettings

@@ -10,10 +10,10 @@ import pytest
 
 from tests.memory_flows import flow as plain_flow
 from tests.producing import Contents, Written, numbered
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
 from tsoffset.rule.carry_over import PartitionMemory
 from tsoffset.testing.embedded import EmbeddedBroker

@@ -6,7 +6,8 @@ import pytest
 
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.translating import flow
-from tsoffset.cycle import PartitionWork, translate_partitions
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Outcome, Precision, Translated
 from tsoffset.records import OffsetHeader

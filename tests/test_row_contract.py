@@ -23,7 +23,7 @@ from tests.memory_flows import (
     with_floor,
 )
 from tests.replication_model import SOURCE, TARGET, TIMESTAMPS, Kind, World, build
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (

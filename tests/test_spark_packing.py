@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsoffset.cycle import GroupWork
+from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 from tsoffset.spark import packing
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsoffset.cycle import GroupWork, Settlement
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.turns import Settlement
 from tsoffset.model import (
     CommittedOffset,
     Failed,

@@ -19,7 +19,8 @@ from tests.memory_flows import (
     with_floor,
 )
 from tests.test_policy import SuffixPolicy
-from tsoffset.cycle import cycle, preflight
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import DefaultTopicFilter
 from tsoffset.flow.settings import TranslationSettings

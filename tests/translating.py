@@ -10,7 +10,9 @@ import structlog
 
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
-from tsoffset.cycle import Observe, PartitionWork, translate_partitions, translate_remembering
+from tsoffset.cycle.conversations import Observe
+from tsoffset.cycle.rounds import translate_partitions, translate_remembering
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (

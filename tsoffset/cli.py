@@ -107,9 +107,9 @@ def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool)
     """
 
     def work(_: Notices) -> int:
-        from tsoffset import demo
+        from tsoffset.demo.command import run
 
-        return demo.run(keep=keep)
+        return run(keep=keep)
 
     _carry_out(work, log_format, log_level, debug=debug)
 
@@ -261,8 +261,8 @@ def explain(
     """
 
     def work(notices: Notices) -> int:
-        from tsoffset.commands.explain import Wanted
         from tsoffset.commands.explain.command import run_explain
+        from tsoffset.commands.explain.flow_explanation import Wanted
 
         wanted = Wanted(group, topic, partition)
         return run_explain(config, flows, wanted, Output(sys.stdout, format), notices)

@@ -22,7 +22,7 @@ from benchmarks.limit.raw import connected, exchange, fetch_frames, lookup_frame
 from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Isolation, ReadFrom
 from tsoffset.records import Stretch
 from tsoffset.testing.embedded import EmbeddedBroker

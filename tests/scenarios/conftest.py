@@ -10,7 +10,7 @@ import pytest
 from tests.producing import Contents
 from tests.scenarios.estate import CLUSTERS, Estate
 from tests.scenarios.holdings import TOPICS, fill, mirror
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker, flow_properties
 
 Nodes = EmbeddedBroker | EmbeddedCluster

@@ -13,10 +13,11 @@ from dataclasses import replace
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.producing import READ_SECONDS, Contents, Stored, Written
-from tsoffset.cycle import Rival, cycle
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.source_commits import Rival
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Reason, Row
 from tsoffset.testing.embedded import MirrorMaker
 

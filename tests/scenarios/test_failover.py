@@ -15,9 +15,10 @@ from tests.scenarios.holdings import (
     SAME_TRANSACTIONS,
     TRANSACTIONS,
 )
-from tsoffset.cycle import PartitionWork, translate_partitions
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import target_topic
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, TopicPartition, Translated
 
 pytestmark = pytest.mark.integration

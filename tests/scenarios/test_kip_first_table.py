@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, TopicPartition
 from tests.producing import READ_SECONDS, Contents, Written, numbered
 from tests.scenarios.estate import Rows, one_cycle, wait_until
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Precision

@@ -17,7 +17,7 @@ from tsoffset.terminal.progress import progress
 from tsoffset.terminal.rows import cycle_lines
 
 if TYPE_CHECKING:
-    from tsoffset.spark import CycleResult
+    from tsoffset.spark.flow import CycleResult
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +37,10 @@ def run_once(
     flow only. Raises what keeps Spark from starting.
     """
     # Imported here, since no other command should wait for Spark to be loaded.
-    from tsoffset.spark import FlowMemory, FlowTask, StateFile, run_cycle, spark_session
+    from tsoffset.spark.dataflow import run_cycle
+    from tsoffset.spark.flow import FlowMemory, FlowTask
+    from tsoffset.spark.session import spark_session
+    from tsoffset.spark.state import StateFile
 
     wanted = notices.format is LogFormat.CONSOLE
     statuses = [0]

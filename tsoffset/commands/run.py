@@ -20,7 +20,8 @@ from tsoffset.terminal.output import Tally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tsoffset.spark import CycleResult, FlowMemory, StateFile
+    from tsoffset.spark.flow import CycleResult, FlowMemory
+    from tsoffset.spark.state import StateFile
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +69,7 @@ class SparkBackend:
 
     def open(self) -> None:
         """Start Spark, after what is left of an earlier session is gone."""
-        from tsoffset.spark import spark_session
+        from tsoffset.spark.session import spark_session
 
         self.close()
         settings = self._selection.settings.spark
@@ -76,13 +77,14 @@ class SparkBackend:
 
     def alive(self) -> bool:
         """Ask the session's JVM whether it still runs."""
-        from tsoffset.spark import is_alive
+        from tsoffset.spark.jobs import is_alive
 
         return self._session is not None and is_alive(self._session)
 
     def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
         """One cycle, with what the driver remembers of the flow."""
-        from tsoffset.spark import FlowTask, run_cycle
+        from tsoffset.spark.dataflow import run_cycle
+        from tsoffset.spark.flow import FlowTask
 
         assert self._session is not None
         task = FlowTask(self._selection.configuration, flow, self._selection.narrowing)
@@ -93,7 +95,7 @@ class SparkBackend:
         return result
 
     def _memory(self, flow: str) -> "FlowMemory":
-        from tsoffset.spark import FlowMemory
+        from tsoffset.spark.flow import FlowMemory
 
         if flow not in self._memories:
             self._memories[flow] = FlowMemory()
@@ -103,7 +105,7 @@ class SparkBackend:
         return self._memories[flow]
 
     def _state_file(self, flow: str) -> "StateFile | None":
-        from tsoffset.spark import StateFile
+        from tsoffset.spark.state import StateFile
 
         folder = self._selection.state_folder
         return None if folder is None else StateFile(folder, flow, self._selection.narrowing)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 

@@ -21,7 +21,8 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle import GroupWork, Preflight, failed_row, preflight
+from tsoffset.cycle.settle import failed_row
+from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, GroupListings, TopicDescription, TopicPartition

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tsoffset.cycle import Cost
+from tsoffset.cycle.work import Cost
 from tsoffset.model import TopicPartition
 from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionMemory
 from tsoffset.spark.schema import MEMORY, from_bytes, table, to_bytes, tuples

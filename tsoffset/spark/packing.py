@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from tsoffset.cycle import GroupWork
+from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 
 T = TypeVar("T")

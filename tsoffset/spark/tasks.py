@@ -16,19 +16,11 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle import (
-    Cost,
-    GroupWork,
-    PartitionWork,
-    Rival,
-    Settled,
-    Settlement,
-    TranslatedWork,
-    read_commits,
-    settle_groups,
-    translate_remembering,
-    whole_topic,
-)
+from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.settle import Settled, settle_groups, whole_topic
+from tsoffset.cycle.source_commits import GroupWork, Rival, read_commits
+from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import Failed, FailureKind, TopicPartition

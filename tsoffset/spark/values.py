@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tsoffset.cycle import GroupWork, Settlement
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.turns import Settlement
 from tsoffset.model import (
     CommittedOffset,
     Failed,

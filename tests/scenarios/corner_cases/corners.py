@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from tests.producing import Contents
 from tests.scenarios.estate import Rows, one_cycle, wait_until
-from tsoffset.cycle import PartitionWork, translate_remembering
+from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import TopicPartition
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.testing.embedded import MirrorMaker

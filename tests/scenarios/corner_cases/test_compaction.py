@@ -16,7 +16,7 @@ from tests.scenarios.corner_cases.holdings import (
 )
 from tests.scenarios.estate import wait_until
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, TopicPartition
 
 pytestmark = pytest.mark.integration

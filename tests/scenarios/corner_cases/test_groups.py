@@ -12,9 +12,9 @@ from tests.scenarios.corner_cases.corners import DEEP, PLAIN, TORN, Corners
 from tests.scenarios.corner_cases.holdings import KEPT, NOTED, ORDINARY, RECORDS, TRIMMED
 from tests.scenarios.corner_cases.streams_member import streams_group
 from tests.scenarios.estate import wait_until
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Reason, Row, TopicPartition
 from tsoffset.rule.carry_over import PartitionMemory
 from tsoffset.rule.decide import Remembered

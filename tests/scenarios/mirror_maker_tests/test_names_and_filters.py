@@ -21,7 +21,7 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Site,
     Variant,
 )
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.testing.embedded import MirrorMaker
 

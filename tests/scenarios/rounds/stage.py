@@ -16,10 +16,10 @@ from kafka.errors import UnknownTopicOrPartitionError
 from tests.producing import Contents, numbered
 from tests.scenarios.estate import wait_until
 from tests.scenarios.rounds.plans import LONG_ROUNDS, Plan, Shift, plan
-from tsoffset.cycle import cycle
+from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.model import TopicPartition as Place
 from tsoffset.rule.carry_over import PartitionMemory

@@ -13,7 +13,8 @@ from itertools import chain
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.survey import SyncedTopic
-from tsoffset.cycle import PartitionWork, translate_partitions
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import Renaming, target_topic
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (

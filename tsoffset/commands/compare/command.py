@@ -2,11 +2,12 @@
 
 import structlog
 
-from tsoffset.commands.compare import Compared, ComparedPair, Connect, compare
+from tsoffset.commands.compare.flow_comparison import Compared, Connect, compare
+from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.selection import Selection
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output

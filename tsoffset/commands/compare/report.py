@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from tsoffset.commands.compare import Compared
+from tsoffset.commands.compare.flow_comparison import Compared
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.terminal.output import counted

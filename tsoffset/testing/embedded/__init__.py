@@ -18,7 +18,6 @@ but a progress bar for that; each process has a log in its folder, and none outl
 Python process that started it. What is missing is said by an error of `tsoffset.errors`.
 """
 
-from tsoffset.java import find_java
 from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
 from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
 from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
@@ -29,7 +28,6 @@ __all__ = [
     "EmbeddedCluster",
     "MirrorMaker",
     "cache_folder",
-    "find_java",
     "flow_properties",
     "resolve_jars",
 ]
