@@ -13,13 +13,13 @@ from benchmarks.estates import FLOW
 from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_below
 from tests.spark_standalone import standalone as cluster_of
 from tests.translating import silence_logs
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind
-from tsoffset.narrowing import Narrowing
-from tsoffset.spark import CycleResult, FlowMemory, FlowTask, kafka_cluster, run_cycle
-from tsoffset.spark import spark_session as session_of
 from tsoffset.spark.clients import Connect
-from tsoffset.spark.flow import Rows
+from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows, kafka_cluster
+from tsoffset.spark.session import spark_session as session_of
 
 _JAVA = "org.apache.spark"
 _WORKER = re.compile(r"pyspark[./](daemon|worker)")

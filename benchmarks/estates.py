@@ -11,10 +11,10 @@ from kafka import KafkaAdminClient
 
 from benchmarks import filling
 from benchmarks.filling import Batches
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, flow_properties
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.embedded import EmbeddedBroker, flow_properties
 
 FLOW = "A->B"
 TOPIC = "orders"

@@ -20,9 +20,9 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.producing import Contents
-from tsoffset.kafka import KafkaCluster
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, TopicPartition
-from tsoffset.settings import ClusterSettings
 
 # Where a version 2 batch keeps its checksum, what that covers, and its first and last time.
 _CRC_AT, _CRC_FROM, _TIMES_AT = 17, 21, 27

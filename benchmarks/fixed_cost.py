@@ -23,9 +23,10 @@ from benchmarks.estates import Log, flow_file, settings, two_brokers
 from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import FlowMemory, spark_session
+from tsoffset.spark.flow import FlowMemory
+from tsoffset.spark.session import spark_session
 
 _MASTER = {"spark.master": "local[2]"}
 # Spark ends Python workers that had nothing to do for a minute.

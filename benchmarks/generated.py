@@ -10,10 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tsoffset.memory_cluster import MemoryCluster, Message, PartitionLog, mirror_partition
-from tsoffset.memory_cluster.faults import Verb
-from tsoffset.memory_cluster.groups import not_sent
-from tsoffset.memory_cluster.topics import MemoryPartition
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -24,7 +21,10 @@ from tsoffset.model import (
     Isolation,
     TopicPartition,
 )
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog, mirror_partition
+from tsoffset.testing.memory_cluster.faults import Verb
+from tsoffset.testing.memory_cluster.groups import not_sent
+from tsoffset.testing.memory_cluster.topics import MemoryPartition
 
 TOPIC = "orders"
 REMOTE = "A.orders"

@@ -33,9 +33,9 @@ from benchmarks.estates import (
 from benchmarks.generated import Sizes
 from benchmarks.measures import exponent, in_turns, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.model import TopicPartition
-from tsoffset.spark import FlowMemory
+from tsoffset.spark.flow import FlowMemory
 
 SHIFT = 1_000
 POSITIONS = (1_000, 10_000, 30_000, 100_000)

@@ -18,7 +18,7 @@ from benchmarks.estates import TOPIC, Commits, Log, exact_rows, flow_file, setti
 from benchmarks.filling import Batches
 from benchmarks.measures import in_turns, ratio_spread, rounded, spread
 from benchmarks.results import Result, options, run, shown
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.model import TopicPartition
 
 # Positions in batches of large records, and in batches of many.

@@ -38,12 +38,12 @@ from benchmarks.measures import in_turns, ratio_spread, rounded, spread
 from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.config.loading import Configuration
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
-from tsoffset.spark import CycleResult, FlowMemory
+from tsoffset.spark.flow import CycleResult, FlowMemory
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from benchmarks import filling
 from benchmarks.estates import REMOTE, TOPIC, Log, settings, two_brokers
 from benchmarks.measures import in_turns, rounded, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, FirstAtTime, Isolation, ReadFrom, TopicPartition
 
 COMMITTED = Isolation.READ_COMMITTED

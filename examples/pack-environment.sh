@@ -50,7 +50,7 @@ tar -C "$from" -cf - \
 tar -C "$root" -cf - --exclude='__pycache__' tsoffset | tar -C "$to" -xf -
 
 # What the executors will do, tried from another folder and with nothing of this one.
-(cd / && env -i PATH="$PATH" "$work/environment/bin/python" -I -c 'import tsoffset.spark, tsoffset.kafka')
+(cd / && env -i PATH="$PATH" "$work/environment/bin/python" -I -c 'import tsoffset.spark.dataflow, tsoffset.kafka.cluster')
 
 # Moved when it is whole: a half one would be unpacked, too.
 tar -C "$work/environment" -czf "$work/archive" .

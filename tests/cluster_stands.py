@@ -21,13 +21,13 @@ from kafka.structs import OffsetAndMetadata
 from tests.producing import Contents, Written
 from tests.producing import Transaction as OpenTransaction
 from tsoffset.cluster import Cluster
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.embedded.process import JavaProcess
-from tsoffset.kafka import KafkaCluster
-from tsoffset.memory_cluster import Clock, MemoryCluster, Message, Transaction
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.embedded.process import JavaProcess
+from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Transaction
 
 # A little ago, so that what a broker stamps itself is always later.
 NOW_MS = int(time.time() * 1000) - 60_000

@@ -2,9 +2,10 @@
 
 import pytest
 
-from tsoffset.config import Configuration, Format
+from tsoffset.config.loading import Configuration
+from tsoffset.config.source import Format
 from tsoffset.errors import ConfigurationError, Problem
-from tsoffset.settings import Settings
+from tsoffset.flow.settings import Settings
 
 FILE = "mm2.properties"
 TWO_CLUSTERS = """\

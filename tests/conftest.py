@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from tests.producing import Contents
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so

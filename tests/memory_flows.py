@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tsoffset.memory_cluster import Clock, MemoryCluster, Message, Verb, mirror_partition
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.source_commits import Rival
+from tsoffset.flow.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     GroupType,
@@ -15,16 +24,8 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.plan import Remembered
-from tsoffset.policy import (
-    DefaultGroupFilter,
-    DefaultReplicationPolicy,
-    DefaultTopicFilter,
-    IdentityReplicationPolicy,
-    ReplicationPolicy,
-)
-from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
-from tsoffset.sync import Rival, cycle
+from tsoffset.rule.decide import Remembered
+from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Verb, mirror_partition
 
 NOW_MS = 1_800_000_000_000
 DEFAULT = DefaultReplicationPolicy()

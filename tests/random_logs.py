@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
-from tsoffset.memory_cluster import Message, PartitionLog
 from tsoffset.model import Isolation, TimestampType
+from tsoffset.testing.memory_cluster import Message, PartitionLog
 
 NOW_MS = 1_800_000_000_000
 FAR_FUTURE_MS = NOW_MS + 100 * 365 * 86_400_000

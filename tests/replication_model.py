@@ -13,9 +13,9 @@ from functools import cached_property
 
 from tests.random_logs import NOW_MS, TIMESTAMPS, Kind, write
 from tests.replicator import Life, Replicator, clean, lose_later_equals, trim
-from tsoffset.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
 from tsoffset.model import Isolation, TopicPartition, Translated
 from tsoffset.records import OffsetHeader
+from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, PartitionLog
 
 __all__ = ["HEADER", "NOW_MS", "SOURCE", "TARGET", "TIMESTAMPS", "Kind", "World", "build"]
 

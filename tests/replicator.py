@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tests.random_logs import A_DAY_MS, NOW_MS, Kind
-from tsoffset.memory_cluster import Message, PartitionLog
 from tsoffset.model import TimestampType
 from tsoffset.records import OffsetHeader
+from tsoffset.testing.memory_cluster import Message, PartitionLog
 
 
 @dataclass

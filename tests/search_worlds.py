@@ -25,9 +25,9 @@ from tests.translating import (
     silence_logs,
     sliced,
 )
-from tsoffset.memory_cluster import PartitionLog
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Failed, Isolation, Outcome, Precision, Translated
-from tsoffset.settings import TranslationSettings
+from tsoffset.testing.memory_cluster import PartitionLog
 
 __all__ = ["Isolation", "Kind", "TranslationSettings", "Way", "reproduce"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyspark
 
 from tests.stored_clusters import until
-from tsoffset.embedded.java import find_java
-from tsoffset.embedded.ports import HOST, free_port, is_free
+from tsoffset.java import find_java
+from tsoffset.testing.embedded.ports import HOST, free_port, is_free
 
 ROOT = Path(__file__).parents[1]
 SPARK = Path(pyspark.__file__).parent

@@ -8,9 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
-from tsoffset.memory_cluster import MemoryCluster, Message, mirror
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
-from tsoffset.spark import CycleResult, FlowMemory, FlowTask, packing, run_cycle
+from tsoffset.spark import packing
+from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
 
 RECORDS = 40
 PARTITIONS = 3

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tsoffset.config import Configuration
-from tsoffset.memory_cluster import MemoryCluster
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
     ClusterDescription,
     CommittedOffset,
@@ -35,7 +35,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import RawStretch, Stretch
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 # The setting that carries the folder to the workers: text that nobody else reads.
 FOLDER_SETTING = "client.id"

@@ -17,10 +17,10 @@ from benchmarks.measures import exponent, line, spread
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, load
 from tests.memory_flows import flow
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.cycle.in_process import cycle
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import CommittedOffset, OutcomeKind, Precision, TopicPartition
-from tsoffset.settings import ClusterSettings
-from tsoffset.sync import cycle
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])

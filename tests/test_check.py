@@ -11,13 +11,19 @@ import pytest
 from tests.invoking import invoke
 from tests.producing import Contents, numbered
 from tsoffset.cluster import Cluster
-from tsoffset.commands.check import Checked, Finding, Severity, check
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
+from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.check.survey import stamps
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.embedded.ports import free_port
-from tsoffset.memory_cluster import MemoryCluster, Message, Verb
+from tsoffset.flow.policy import (
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (
     Broker,
     ClusterDescription,
@@ -29,14 +35,9 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.policy import (
-    DefaultGroupFilter,
-    DefaultReplicationPolicy,
-    DefaultTopicFilter,
-    IdentityReplicationPolicy,
-    ReplicationPolicy,
-)
-from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.embedded.ports import free_port
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 

@@ -15,13 +15,14 @@ from tests.invoking import invoke
 from tests.memory_flows import NOW_MS, flow
 from tests.producing import Contents, Written, numbered
 from tsoffset.cluster import Cluster
-from tsoffset.commands.check import Checked, Finding, Severity, check
+from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import CommittedOffset, LogRange, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
-from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 Rewrite = Callable[[Message], Message]
@@ -155,7 +156,7 @@ def test_what_a_replicator_changes_is_named_with_what_fits(
 @pytest.mark.parametrize("rewrite", [same, value_changed, key_changed])
 def test_the_setting_that_is_advised_lets_groups_be_translated(rewrite: Rewrite) -> None:
     """With the advised match the same copies are no problem any more: to `check` as to `plan`."""
-    from tsoffset.sync import cycle
+    from tsoffset.cycle.in_process import cycle
 
     source, target = mirrored({"orders": rewrite})
     before = of_copies(checked(source, target, flow())).get("topic A.orders")

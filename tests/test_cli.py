@@ -11,10 +11,10 @@ import pytest
 from tests.invoking import ROOT, invoke, start
 from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset import __version__
-from tsoffset.commands.cycles import exit_status
-from tsoffset.embedded.ports import free_port
+from tsoffset.commands.plan_sync import exit_status
 from tsoffset.model import OutcomeKind, Reason
-from tsoffset.output import Tally
+from tsoffset.terminal.output import Tally
+from tsoffset.testing.embedded.ports import free_port
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
 FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "compare")

@@ -17,9 +17,9 @@ import pytest
 
 from tests.invoking import start
 from tests.producing import Contents, numbered
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.embedded.ports import free_port
-from tsoffset.output import FIELDS
+from tsoffset.terminal.output import FIELDS
+from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -13,8 +13,6 @@ import pytest
 from tests.cluster_stands import NOW_MS, ORIGIN, BrokerStand, MemoryStand, Stand
 from tsoffset.cluster import Cluster
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.memory_cluster import Message
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -31,6 +29,8 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import RawStretch, Record, Stretch
+from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.memory_cluster import Message
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 BOTH = (UNCOMMITTED, COMMITTED)

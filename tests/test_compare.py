@@ -16,7 +16,6 @@ from rich.cells import cell_len
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tsoffset.cluster import Cluster
-from tsoffset.commands.compare import Compared, ComparedPair, Verdict, Whose, compare
 from tsoffset.commands.compare.checkpoint import (
     CheckpointKey,
     CheckpointValue,
@@ -25,11 +24,13 @@ from tsoffset.commands.compare.checkpoint import (
     decode_value,
 )
 from tsoffset.commands.compare.command import run_compare
+from tsoffset.commands.compare.flow_comparison import Compared, compare
+from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.selection import Selection
-from tsoffset.embedded.ports import free_port
-from tsoffset.memory_cluster import Message, Verb, mirror_partition
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -38,10 +39,10 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.notices import Notices
-from tsoffset.output import Format, Output
-from tsoffset.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
-from tsoffset.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.embedded.ports import free_port
+from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition
 
 # What MirrorMaker 2 of Kafka 4.3.1 wrote: key and value of two groups, one of them not ASCII.
 WRITTEN_BY_MIRROR_MAKER = (

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configured import resolved, two_clusters
-from tsoffset.config import Format
+from tsoffset.config.source import Format
 from tsoffset.errors import UsageError
-from tsoffset.model import Isolation
-from tsoffset.policy import (
+from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
     DefaultTopicFilter,
     IdentityReplicationPolicy,
 )
+from tsoffset.flow.settings import TranslationSettings
+from tsoffset.model import Isolation
 from tsoffset.records import OffsetHeader
-from tsoffset.settings import TranslationSettings
 
 CLUSTERS = """\
 clusters = A, B, C

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.configured import resolved, two_clusters
-from tsoffset.config import Configuration
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.flow_keys import FLOW_KEYS
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key
+from tsoffset.config.loading import Configuration
 from tsoffset.config.review import is_security
-from tsoffset.embedded.process import JavaProcess
+from tsoffset.testing.embedded.process import JavaProcess
 
 ROOT = Path(__file__).parent.parent
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.configured import two_clusters
 from tsoffset.errors import UsageError
-from tsoffset.narrowing import Narrowing
+from tsoffset.flow.narrowing import Narrowing
 
 NAMES = st.sampled_from(["a", "b", "ab", "connect-a", "__a", "a.replica"])
 PATTERNS = st.none() | st.sampled_from(["a", "a.*", ".*b", "connect-.*", "a|b", "", "x{1,2}"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tsoffset.patterns import InvalidPattern, compile_list, matches, split_list
+from tsoffset.flow.patterns import InvalidPattern, compile_list, matches, split_list
 
 
 @pytest.mark.parametrize(

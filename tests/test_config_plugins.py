@@ -5,10 +5,10 @@ import textwrap
 import pytest
 
 from tests.configured import TWO_CLUSTERS, resolved, the_problem, two_clusters
-from tsoffset.policy import Renaming, target_topic
+from tsoffset.flow.policy import Renaming, target_topic
 
 MODULE = """
-    from tsoffset.policy import DefaultGroupFilter, InvalidSetting
+    from tsoffset.flow.policy import DefaultGroupFilter, InvalidSetting
 
 
     class Suffix:

@@ -14,7 +14,8 @@ from tests.configured import (
     the_problem,
     two_clusters,
 )
-from tsoffset.config import Configuration, Format
+from tsoffset.config.loading import Configuration
+from tsoffset.config.source import Format
 from tsoffset.errors import ConfigurationError
 
 # --- wrong values -----------------------------------------------------------------------

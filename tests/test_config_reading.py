@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configured import problems, resolved, the_problem, two_clusters
-from tsoffset.config import Configuration, Format
 from tsoffset.config.findings import Findings
-from tsoffset.config.source import parse
+from tsoffset.config.loading import Configuration
+from tsoffset.config.source import Format, parse
 from tsoffset.errors import ConfigurationError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -305,7 +305,7 @@ def test_what_a_reference_stands_for_is_in_no_error(line, monkeypatch):
 def test_configuration_needs_no_kafka_and_no_spark():
     """It is read before anything is connected, and in every worker."""
     code = (
-        "import sys, tsoffset.config, tsoffset.narrowing\n"
+        "import sys, tsoffset.config.loading, tsoffset.flow.narrowing\n"
         "print({'kafka', 'pyspark', 'structlog', 'tenacity'} & set(sys.modules))"
     )
     run = subprocess.run(

@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from tests.memory_flows import flow as memory_flow
-from tsoffset.commands.running import Cycles
+from tsoffset.commands.daemon import Ending, Signals, serve, supervise
+from tsoffset.commands.run import Cycles
 from tsoffset.commands.selection import Selection
-from tsoffset.config import Configuration
-from tsoffset.daemon import Ending, Signals, serve, supervise
+from tsoffset.config.loading import Configuration
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.settle import failed_row
 from tsoffset.errors import ClusterUnreachable, CycleFailed, JavaMissing
-from tsoffset.memory_cluster import MemoryCluster, Message, mirror
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import CommittedOffset, Failed, FailureKind, Row, TopicPartition
-from tsoffset.narrowing import Narrowing
-from tsoffset.settings import FlowSettings, Settings
-from tsoffset.spark import CycleResult
-from tsoffset.sync import cycle, failed_row
+from tsoffset.spark.flow import CycleResult
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
 
 # --- when cycles start --------------------------------------------------------------------
 

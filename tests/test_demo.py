@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tsoffset.demo import conclusion
+from tsoffset.demo.command import conclusion
 from tsoffset.demo.groups import GROUPS, Depth
 from tsoffset.demo.logs import Entry, Place
 from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Topic

@@ -15,16 +15,16 @@ import pytest
 from kafka.errors import KafkaError
 
 from tests.producing import Contents, Stored, Written, numbered
-from tsoffset.embedded import (
+from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
+from tsoffset.java import find_java
+from tsoffset.testing.embedded import (
     EmbeddedBroker,
     EmbeddedCluster,
     MirrorMaker,
-    find_java,
     flow_properties,
     resolve_jars,
 )
-from tsoffset.embedded.jars import COORDINATES, REPOSITORY_VARIABLE
-from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
+from tsoffset.testing.embedded.jars import COORDINATES, REPOSITORY_VARIABLE
 
 WAIT_SECONDS = 60
 ROOT = Path(__file__).parents[1]
@@ -178,7 +178,8 @@ def test_processes_that_need_the_jars_at_once_fetch_them_once(
     """One fetches, the others wait for it and find the jars."""
     monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
     script = (
-        "import sys; from pathlib import Path; from tsoffset.embedded import *\n"
+        "import sys; from pathlib import Path; from tsoffset.java import find_java\n"
+        "from tsoffset.testing.embedded import resolve_jars\n"
         "print(resolve_jars(find_java(), Path(sys.argv[1])))"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "cache")]
@@ -378,7 +379,7 @@ def test_stopping_the_second_node_leaves_its_partitions_without_a_leader(tmp_pat
 _STARTS_A_BROKER = """
 import os, signal, sys, time
 from pathlib import Path
-from tsoffset.embedded import EmbeddedBroker
+from tsoffset.testing.embedded import EmbeddedBroker
 broker = EmbeddedBroker(Path(sys.argv[1])).start()
 print(broker.pid, flush=True)
 """

@@ -10,7 +10,7 @@ import pyspark
 import pytest
 
 from tests.invoking import ROOT
-from tsoffset.spark import spark_session
+from tsoffset.spark.session import spark_session
 
 SCRIPT = ROOT / "examples" / "pack-environment.sh"
 

@@ -20,14 +20,15 @@ from rich.cells import cell_len
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
 from tsoffset.cluster import Cluster
-from tsoffset.commands.explain import Explained, Explanation, Wanted, explain
 from tsoffset.commands.explain.command import run_explain
 from tsoffset.commands.explain.dialogue import Dialogue
+from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.statements import (
     Asked,
     Conclusion,
     EqualRecords,
+    Explanation,
     Opening,
     Role,
     Statement,
@@ -35,9 +36,8 @@ from tsoffset.commands.explain.statements import (
     Verdict,
 )
 from tsoffset.digests import content_digest
-from tsoffset.embedded.ports import free_port
 from tsoffset.errors import UsageError
-from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -57,11 +57,12 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.notices import Notices
-from tsoffset.output import FIELDS, Format, Output
-from tsoffset.plan import SourceCommit
+from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Question
-from tsoffset.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import FIELDS, Format, Output
+from tsoffset.testing.embedded.ports import free_port
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
 

@@ -15,12 +15,12 @@ import pytest
 
 from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
 from tsoffset.cluster import Cluster
-from tsoffset.commands.explain import Explanation, Wanted, explain
 from tsoffset.commands.explain.dialogue import Dialogue
+from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.explain.statements import Role
-from tsoffset.memory_cluster import Message, mirror_partition
+from tsoffset.commands.explain.statements import Explanation, Role
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -30,10 +30,10 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.plan import SourceCommit, TranslatedPosition
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 from tsoffset.rule.inquiry import Question, RangeOf
 from tsoffset.rule.translate import Translation
-from tsoffset.settings import ClusterSettings, FlowSettings, Settings, TranslationSettings
+from tsoffset.testing.memory_cluster import Message, mirror_partition
 
 FILE = Path(__file__).with_name("explain_answers.jsonl")
 LEFT_OUT = ("flow", "group", "source_topic", "partition", "source_step", "target_step")

@@ -13,7 +13,9 @@ import pytest
 
 from tests.replication_model import HEADER, NOW_MS, SOURCE, TARGET
 from tests.translating import flow
-from tsoffset.memory_cluster import MemoryCluster, Message, PartitionLog, Verb
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Isolation,
     Outcome,
@@ -23,8 +25,7 @@ from tsoffset.model import (
     TimestampType,
     Translated,
 )
-from tsoffset.settings import TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog, Verb
 
 LATER_MS = NOW_MS + 1_000_000
 

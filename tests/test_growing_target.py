@@ -5,11 +5,11 @@ from collections.abc import Collection
 import pytest
 
 from tests.memory_flows import Estate, flow, identity_flow, messages
-from tsoffset.memory_cluster import mirror_partition
+from tsoffset.cycle.in_process import cycle
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
-from tsoffset.remembered import PartitionMemory
-from tsoffset.settings import FlowSettings
-from tsoffset.sync import cycle
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.testing.memory_cluster import mirror_partition
 
 RECORDS = 30
 FLOWS = {"renamed": flow(), "same-name": identity_flow()}

@@ -10,10 +10,11 @@ import pytest
 from tests.replication_model import SOURCE, TARGET
 from tests.test_frontier_examples import Logs
 from tests.translating import flow
-from tsoffset.memory_cluster import Message, PartitionLog
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision, Translated
-from tsoffset.settings import TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
+from tsoffset.testing.memory_cluster import Message, PartitionLog
 
 
 def assert_passes_nothing(logs: Logs, settings: TranslationSettings | None = None) -> None:

@@ -13,8 +13,10 @@ import pytest
 
 from tests.memory_flows import flow
 from tests.producing import Contents, numbered
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.settle import settle_groups
+from tsoffset.cycle.turns import FRESH_SECONDS, Settlement
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -29,12 +31,10 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.plan import SourceCommit, TranslatedPosition
 from tsoffset.records import Stretch
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 from tsoffset.rule.translate import Translation
-from tsoffset.settings import ClusterSettings
-from tsoffset.sync import Settlement, settle_groups
-from tsoffset.sync.turns import FRESH_SECONDS
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 

@@ -12,9 +12,9 @@ from kafka.record.memory_records import MemoryRecords
 
 from tests.test_kafka_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed, sent
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.kafka.batch_records import RECORD_BYTES, BatchRecords
-from tsoffset.kafka.records import stretch
-from tsoffset.kafka.settled_records import SettledRecords
+from tsoffset.kafka.wire.batch_records import RECORD_BYTES, BatchRecords
+from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.settled_records import SettledRecords
 from tsoffset.records import Record, Stretch, UnreadableRecords
 
 CONTENT = st.none() | st.binary(max_size=300)

@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from tsoffset.errors import ConfigurationError
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import ClientSettings, client_settings
-from tsoffset.settings import ClusterSettings
 
 
 def made(**client: str) -> ClientSettings:

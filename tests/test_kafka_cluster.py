@@ -14,17 +14,11 @@ import pytest
 
 from tests.cluster_stands import wait_until
 from tests.producing import Contents, Written, numbered
-from tsoffset.embedded import EmbeddedBroker
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
-from tsoffset.kafka import (
-    KafkaCluster,
-    client_settings,
-    group_offsets,
-    groups,
-    log_offsets,
-    topology,
-)
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka import client_settings, group_offsets, groups, log_offsets, topology
 from tsoffset.kafka.client_settings import WINDOW
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -40,7 +34,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 
@@ -427,8 +421,8 @@ def test_one_made_before_a_fork_is_used_after_it(
     """Spark forks its workers; the child opens connections of its own."""
     script = (
         "import os, sys\n"
-        "from tsoffset.kafka import KafkaCluster\n"
-        "from tsoffset.settings import ClusterSettings\n"
+        "from tsoffset.kafka.cluster import KafkaCluster\n"
+        "from tsoffset.flow.settings import ClusterSettings\n"
         f"cluster = KafkaCluster(ClusterSettings('A', ({nobody!r}, {source_broker.bootstrap!r})))\n"
         "child = os.fork()\n"
         "if child == 0:\n"

@@ -12,9 +12,9 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from tests.cluster_stands import wait_until
 from tests.producing import Contents, Written, numbered
 from tsoffset.digests import content_digest
-from tsoffset.embedded import EmbeddedBroker, EmbeddedCluster
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.kafka import KafkaCluster
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -27,7 +27,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import Stretch
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster
 
 pytestmark = pytest.mark.integration
 

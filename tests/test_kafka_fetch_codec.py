@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
-from tsoffset.kafka.fetch_codec import VERSION, FetchAnswer, FetchFrames, fetch_answer
 from tsoffset.kafka.reads import FETCH
+from tsoffset.kafka.wire.fetch_codec import VERSION, FetchAnswer, FetchFrames, fetch_answer
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

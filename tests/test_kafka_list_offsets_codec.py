@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
 
-from tsoffset.kafka.list_offsets_codec import (
+from tsoffset.kafka.log_offsets import LIST_OFFSETS
+from tsoffset.kafka.wire.list_offsets_codec import (
     HIGHEST,
     LOWEST,
     YOUNGEST_SINCE,
     ListOffsetsFrames,
 )
-from tsoffset.kafka.log_offsets import LIST_OFFSETS
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.pace import Rate, Window
-from tsoffset.settings import ClusterSettings
 
 
 def test_a_window_opens_to_its_limit() -> None:

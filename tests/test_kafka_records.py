@@ -13,7 +13,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest, header_digests
-from tsoffset.kafka.records import stretch
+from tsoffset.kafka.wire.records import stretch
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.records import Record, Stretch, UnreadableRecords
 

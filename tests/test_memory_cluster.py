@@ -11,15 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.memory_cluster import (
-    Clock,
-    MemoryCluster,
-    Message,
-    PartitionLog,
-    Verb,
-    mirror,
-    mirror_partition,
-)
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -33,6 +24,15 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import Stretch
+from tsoffset.testing.memory_cluster import (
+    Clock,
+    MemoryCluster,
+    Message,
+    PartitionLog,
+    Verb,
+    mirror,
+    mirror_partition,
+)
 
 ORDERS = TopicPartition("orders", 0)
 BROKEN = Failed(FailureKind.TIMEOUT, "made to fail")

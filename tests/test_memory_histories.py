@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.memory_flows import NOW_MS, flow
-from tsoffset.memory_cluster import Clock, MemoryCluster, Message, PartitionLog, Verb
+from tsoffset.cycle.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
     Isolation,
@@ -22,8 +22,8 @@ from tsoffset.model import (
     Row,
     TopicPartition,
 )
-from tsoffset.remembered import PartitionMemory
-from tsoffset.sync import cycle
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, PartitionLog, Verb
 
 EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "1000")) // 5
 STEPS = 20

@@ -13,11 +13,13 @@ from benchmarks import filling
 from benchmarks.filling import Batches
 from benchmarks.measures import forget_peak, peak_mb
 from tests.memory_flows import flow
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle import rounds
+from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Precision, TopicPartition, Translated
-from tsoffset.settings import ClusterSettings
-from tsoffset.sync import PartitionWork, rounds, translate_remembering
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [
     pytest.mark.integration,

@@ -1,6 +1,6 @@
 """What one cycle remembers for the next: it saves questions, and never changes an answer.
 
-On clusters in memory; each rule of `tsoffset.remembered` with the case that needs it.
+On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case that needs it.
 """
 
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.memory_flows import Estate, flow, identity_flow, messages, row_of
-from tsoffset.memory_cluster import Verb
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.recall import recollect
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -24,7 +27,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.remembered import (
+from tsoffset.rule.carry_over import (
     MOST_PAIRS,
     KnownPosition,
     LogEnds,
@@ -32,10 +35,7 @@ from tsoffset.remembered import (
     PartitionMemory,
 )
 from tsoffset.rule.evidence import Evidence
-from tsoffset.settings import FlowSettings, TranslationSettings
-from tsoffset.sync import cycle
-from tsoffset.sync.recall import recollect
-from tsoffset.sync.work import PartitionWork
+from tsoffset.testing.memory_cluster import Verb
 
 ORDERS = TopicPartition("orders", 0)
 COPY = TopicPartition("A.orders", 0)

@@ -10,13 +10,13 @@ import pytest
 
 from tests.memory_flows import flow as plain_flow
 from tests.producing import Contents, Written, numbered
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.in_process import cycle
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
-from tsoffset.policy import DefaultGroupFilter, DefaultTopicFilter
-from tsoffset.remembered import PartitionMemory
-from tsoffset.settings import ClusterSettings, FlowSettings
-from tsoffset.sync import cycle
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

@@ -6,11 +6,12 @@ import pytest
 
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.translating import flow
-from tsoffset.memory_cluster import MemoryCluster, Message
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Outcome, Precision, Translated
 from tsoffset.records import OffsetHeader
-from tsoffset.settings import TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
+from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
 BINARY, TEXT = OffsetHeader("origin"), OffsetHeader("origin", text=True)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
-from tsoffset.output import FIELDS, Format, Output, Tally, sorted_rows
-from tsoffset.row_table import cycle_lines
-from tsoffset.tables import Cell, Column, Line, Shape, elided, printable, table
+from tsoffset.terminal.output import FIELDS, Format, Output, Tally, sorted_rows
+from tsoffset.terminal.rows import cycle_lines
+from tsoffset.terminal.tables import Cell, Column, Line, Shape, elided, printable, table
 
 COMMITTED = Row(
     flow="A->B",

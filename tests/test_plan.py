@@ -22,7 +22,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition, answer_of, decide
+from tsoffset.rule.decide import Remembered, SourceCommit, TranslatedPosition, answer_of, decide
 from tsoffset.rule.translate import Translation
 
 SOURCE = TopicPartition("orders", 0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsoffset.policy import (
+from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
     DefaultTopicFilter,

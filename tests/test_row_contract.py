@@ -23,7 +23,9 @@ from tests.memory_flows import (
     with_floor,
 )
 from tests.replication_model import SOURCE, TARGET, TIMESTAMPS, Kind, World, build
-from tsoffset.memory_cluster import Message, Verb
+from tsoffset.cycle.in_process import cycle
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -37,10 +39,8 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.plan import Remembered
-from tsoffset.policy import DefaultGroupFilter, DefaultTopicFilter
-from tsoffset.settings import FlowSettings, TranslationSettings
-from tsoffset.sync import cycle
+from tsoffset.rule.decide import Remembered
+from tsoffset.testing.memory_cluster import Message, Verb
 
 EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "300"))
 

@@ -13,7 +13,12 @@ from tests.memory_flows import (
     skipped,
     verdict,
 )
-from tsoffset.memory_cluster import MemoryCluster, Verb
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.settle import Settled, settle_groups
+from tsoffset.cycle.source_commits import preflight, read_commits
+from tsoffset.cycle.turns import FRESH_SECONDS, Settlement
+from tsoffset.cycle.work import partition_work
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -22,17 +27,7 @@ from tsoffset.model import (
     Reason,
     TopicPartition,
 )
-from tsoffset.sync import (
-    Settled,
-    Settlement,
-    cycle,
-    partition_work,
-    preflight,
-    read_commits,
-    settle_groups,
-    translate_partitions,
-)
-from tsoffset.sync.turns import FRESH_SECONDS
+from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
 COMMITTED = (OutcomeKind.COMMITTED, None)
 UNCHANGED = (OutcomeKind.UNCHANGED, None)

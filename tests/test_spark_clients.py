@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tsoffset.memory_cluster import MemoryCluster
-from tsoffset.settings import ClusterSettings
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.spark.clients import Clients, settings_digest
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 A = ClusterSettings("A", ("a:9092",), {"client.id": "one"})
 

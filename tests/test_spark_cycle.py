@@ -26,9 +26,10 @@ from tests.spark_worlds import (
     outcomes,
     spread,
 )
-from tsoffset import sync
+from tsoffset.cycle import in_process
+from tsoffset.cycle.turns import FRESH_SECONDS
 from tsoffset.errors import CycleFailed
-from tsoffset.memory_cluster import MemoryCluster, Message, Verb, mirror
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -38,9 +39,11 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.narrowing import Narrowing
-from tsoffset.spark import FlowMemory, dataflow, run_cycle, spark_session
-from tsoffset.sync.turns import FRESH_SECONDS
+from tsoffset.spark import dataflow
+from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark.flow import FlowMemory
+from tsoffset.spark.session import spark_session
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +84,7 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape: str, commit: bool, worl
     flow = world.task().resolve()[0]
     expected = {
         (row.group, row.source_topic, row.partition): row
-        for row in sync.cycle(flow, source, target, commit=commit)
+        for row in in_process.cycle(flow, source, target, commit=commit)
     }
     assert by_place(result) == expected
     assert result.groups == 4

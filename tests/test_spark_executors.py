@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.spark_standalone import Standalone, standalone
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
-from tsoffset import sync
+from tsoffset.cycle import in_process
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
-from tsoffset.spark import spark_session
+from tsoffset.spark.session import spark_session
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +59,7 @@ def test_cycle_on_separate_executors(world: World) -> None:
     world.store(source, target)
     result = world.cycle()
     flow = world.task().resolve()[0]
-    expected = sync.cycle(flow, source, target)
+    expected = in_process.cycle(flow, source, target)
     assert by_place(result) == {(r.group, r.source_topic, r.partition): r for r in expected}
     committed = world.asked("B", "commit")
     assert len(committed) == len(set(committed)) == 4 * PARTITIONS

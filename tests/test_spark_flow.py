@@ -7,10 +7,9 @@ import pytest
 
 from tests.stored_clusters import configuration
 from tsoffset.errors import UsageError
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.narrowing import Narrowing
-from tsoffset.spark import FlowMemory, FlowTask
-from tsoffset.spark.flow import Rows
+from tsoffset.spark.flow import FlowMemory, FlowTask, Rows
 from tsoffset.spark.schema import MEMORY
 from tsoffset.spark.values import remembered_of, rows_table
 

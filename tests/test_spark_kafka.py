@@ -10,11 +10,13 @@ from pyspark.sql import SparkSession
 from tests.producing import Contents, numbered
 from tests.spark_worlds import spread
 from tests.test_kafka_answers import FETCH, Line
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.embedded.ports import free_port
+from tsoffset.config.loading import Configuration
 from tsoffset.model import FailureKind, OutcomeKind, Precision
-from tsoffset.spark import FlowMemory, FlowTask, run_cycle, spark_session
+from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark.flow import FlowMemory, FlowTask
+from tsoffset.spark.session import spark_session
+from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

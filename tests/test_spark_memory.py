@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
-from tsoffset.memory_cluster import MemoryCluster, Message, mirror
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
-from tsoffset.spark import CycleResult, FlowMemory, StateFile, spark_session
+from tsoffset.spark.flow import CycleResult, FlowMemory
 from tsoffset.spark.memories import memories_of
+from tsoffset.spark.session import spark_session
+from tsoffset.spark.state import StateFile
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
 
 pytestmark = pytest.mark.spark
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 from tsoffset.spark import packing
-from tsoffset.sync import GroupWork
 
 WORK = st.lists(st.integers(1, 1_000), min_size=1, max_size=60)
 

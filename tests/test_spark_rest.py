@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 
 from tests.spark_functions import process
 from tests.stored_clusters import until
-from tsoffset.spark import rest, spark_session
+from tsoffset.spark import rest
 from tsoffset.spark.rest import workers_kept
+from tsoffset.spark.session import spark_session
 
 pytestmark = pytest.mark.spark
 

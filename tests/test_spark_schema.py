@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.turns import Settlement
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -19,10 +21,9 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition
+from tsoffset.rule.decide import Remembered, SourceCommit, TranslatedPosition
 from tsoffset.rule.translate import Translation
 from tsoffset.spark import schema, values
-from tsoffset.sync import GroupWork, Settlement
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)

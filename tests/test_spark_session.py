@@ -17,7 +17,8 @@ from tests.spark_worlds import World, mirrored
 from tests.stored_clusters import runs, until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import is_alive, rest
+from tsoffset.spark import rest
+from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
 
 ROOT = Path(__file__).parents[1]
@@ -143,7 +144,8 @@ def test_setting_that_spark_refuses_is_named(
 SESSION = """
 import json, os, stat, sys
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
-from tsoffset.spark import is_alive, spark_session
+from tsoffset.spark.jobs import is_alive
+from tsoffset.spark.session import spark_session
 from tests.spark_functions import say_who
 from tests.stored_clusters import children
 
@@ -196,7 +198,7 @@ def test_session_is_silent_and_leaves_nothing() -> None:
 KILLED = """
 import os, sys
 from tests.spark_functions import java
-from tsoffset.spark import spark_session
+from tsoffset.spark.session import spark_session
 with spark_session({"spark.master": "local[1]"}) as session:
     os.write(1, b"java %d\\n" % java())
     sys.stdin.read()

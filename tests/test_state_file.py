@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tsoffset.cycle.work import Cost
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import TopicPartition
-from tsoffset.narrowing import Narrowing
-from tsoffset.remembered import KnownPosition, LogEnds, LogIdentity, PartitionMemory
-from tsoffset.spark import FlowMemory, StateFile
+from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionMemory
+from tsoffset.spark.flow import FlowMemory
 from tsoffset.spark.memories import PartitionRows, memories_of, memory_table, report, told
 from tsoffset.spark.schema import MEMORY, REMEMBERED, table
-from tsoffset.sync import Cost
+from tsoffset.spark.state import StateFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)

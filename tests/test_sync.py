@@ -19,8 +19,11 @@ from tests.memory_flows import (
     with_floor,
 )
 from tests.test_policy import SuffixPolicy
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.memory_cluster import MemoryCluster, Message, Transaction, Verb
+from tsoffset.flow.policy import DefaultTopicFilter
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -33,10 +36,8 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.plan import Remembered
-from tsoffset.policy import DefaultTopicFilter
-from tsoffset.settings import TranslationSettings
-from tsoffset.sync import cycle, preflight
+from tsoffset.rule.decide import Remembered
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Transaction, Verb
 
 COMMITTED = (OutcomeKind.COMMITTED, None)
 WOULD_COMMIT = (OutcomeKind.WOULD_COMMIT, None)

@@ -7,7 +7,9 @@ import pytest
 
 from tests.replication_model import NOW_MS, SOURCE, TARGET
 from tests.translating import flow
-from tsoffset.memory_cluster import MemoryCluster, Message, mirror_partition
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -30,8 +32,7 @@ from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import Inquiry, Question, RangeOf
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation, translate
-from tsoffset.settings import TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror_partition
 
 
 class Mirror:

@@ -25,10 +25,10 @@ from tests.translating import (
     sliced,
     translations,
 )
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Stretch
-from tsoffset.remembered import PartitionMemory
-from tsoffset.settings import TranslationSettings
+from tsoffset.rule.carry_over import PartitionMemory
 
 # How many positions are judged: by `make test-fast`, `make test` and `make test-long`.
 POSITIONS_FAST = 6_000

@@ -1,4 +1,4 @@
-"""Translating positions of a random world, as `tsoffset.sync` does."""
+"""Translating positions of a random world, as `tsoffset.cycle` does."""
 
 import logging
 import random
@@ -10,7 +10,11 @@ import structlog
 
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
-from tsoffset.memory_cluster import Verb
+from tsoffset.cycle.conversations import Observe
+from tsoffset.cycle.rounds import translate_partitions, translate_remembering
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
     FirstAtTime,
@@ -24,12 +28,10 @@ from tsoffset.model import (
     Translated,
     Youngest,
 )
-from tsoffset.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.records import Stretch
-from tsoffset.remembered import PartitionMemory
+from tsoffset.rule.carry_over import PartitionMemory
 from tsoffset.rule.inquiry import Answer, Question
-from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
-from tsoffset.sync import Observe, PartitionWork, translate_partitions, translate_remembering
+from tsoffset.testing.memory_cluster import Verb
 
 # Changes of a world while some positions are asked for together.
 MOST_CHANGES = 6

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tsoffset import __version__
-from tsoffset.logs import LogFormat, LogLevel, configure_logs
-from tsoffset.notices import Notices
-from tsoffset.options import (
+from tsoffset.commands.options import (
     CONFIG,
     FLOW,
     FORMAT,
@@ -27,7 +25,9 @@ from tsoffset.options import (
     quiet_logs,
     selection,
 )
-from tsoffset.output import Format, Output
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
 
 if TYPE_CHECKING:
     from tsoffset.commands.selection import Selection
@@ -107,9 +107,9 @@ def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool)
     """
 
     def work(_: Notices) -> int:
-        from tsoffset import demo
+        from tsoffset.demo.command import run
 
-        return demo.run(keep=keep)
+        return run(keep=keep)
 
     _carry_out(work, log_format, log_level, debug=debug)
 
@@ -190,7 +190,7 @@ Examples:
         debug: bool,
     ) -> None:
         def work(notices: Notices) -> int:
-            from tsoffset.commands.cycles import run_once
+            from tsoffset.commands.plan_sync import run_once
 
             chosen = _selected(config, flows, groups, topics, notices)
             output = Output(sys.stdout, format)
@@ -261,8 +261,8 @@ def explain(
     """
 
     def work(notices: Notices) -> int:
-        from tsoffset.commands.explain import Wanted
         from tsoffset.commands.explain.command import run_explain
+        from tsoffset.commands.explain.flow_explanation import Wanted
 
         wanted = Wanted(group, topic, partition)
         return run_explain(config, flows, wanted, Output(sys.stdout, format), notices)
@@ -344,8 +344,8 @@ def run(
     """
 
     def work(notices: Notices) -> int:
-        from tsoffset.commands.running import run_daemon
-        from tsoffset.daemon import Ending
+        from tsoffset.commands.daemon import Ending
+        from tsoffset.commands.run import run_daemon
 
         chosen = _selected(config, flows, groups, topics, notices)
         if run_daemon(chosen) is Ending.ABANDONED:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tests.replication_model import World
-from tsoffset.memory_cluster import Message
 from tsoffset.model import Isolation
+from tsoffset.testing.memory_cluster import Message
 
 OFFSET_LAG_MAX = 100
 SYNCS_PER_PARTITION = 64

@@ -21,11 +21,11 @@ from benchmarks.limit.profiling import profiled
 from benchmarks.limit.raw import connected, exchange, fetch_frames, lookup_frames
 from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
-from tsoffset.embedded import EmbeddedBroker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Isolation, ReadFrom
 from tsoffset.records import Stretch
-from tsoffset.settings import ClusterSettings
+from tsoffset.testing.embedded import EmbeddedBroker
 
 # Short turns, and many: other work on the machine comes and goes within seconds.
 _TURNS = 5

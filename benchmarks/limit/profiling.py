@@ -6,7 +6,7 @@ import pstats
 from collections.abc import Callable
 from pathlib import Path
 
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 
 
 def profiled(cluster: KafkaCluster, work: Callable[[], object], written_to: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
-from tsoffset.kafka.fetch_codec import FetchFrames
+from tsoffset.kafka.wire.fetch_codec import FetchFrames
 from tsoffset.model import FirstAtTime, ReadFrom
 
 WINDOW = 64

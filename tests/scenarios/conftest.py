@@ -10,8 +10,8 @@ import pytest
 from tests.producing import Contents
 from tests.scenarios.estate import CLUSTERS, Estate
 from tests.scenarios.holdings import TOPICS, fill, mirror
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker, flow_properties
+from tsoffset.config.loading import Configuration
+from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker, flow_properties
 
 Nodes = EmbeddedBroker | EmbeddedCluster
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.producing import READ_SECONDS, Contents, Stored, Written
-from tsoffset.embedded import MirrorMaker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.source_commits import Rival
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Reason, Row
-from tsoffset.policy import DefaultGroupFilter
-from tsoffset.settings import FlowSettings, Settings
-from tsoffset.sync import Rival, cycle
+from tsoffset.testing.embedded import MirrorMaker
 
 # Some clusters have further names: X, Y and W for flows that keep the topics' names, P and Q
 # for a MirrorMaker 2 of its own.

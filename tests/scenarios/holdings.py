@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.producing import Contents, Written, numbered
 from tests.scenarios.estate import Estate, wait_until
-from tsoffset.embedded import MirrorMaker
+from tsoffset.testing.embedded import MirrorMaker
 
 # On A, mirrored to B as A.*.
 KIP = "kip-1292"

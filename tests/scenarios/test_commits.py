@@ -11,8 +11,8 @@ from kafka.structs import OffsetAndMetadata
 from tests.producing import Contents
 from tests.scenarios.estate import Estate, Rows, member, wait_until
 from tests.scenarios.holdings import ORDERS, TRIMMED
-from tsoffset.embedded.process import JavaProcess
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.in_process import cycle
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -21,7 +21,7 @@ from tsoffset.model import (
     Precision,
     Reason,
 )
-from tsoffset.sync import cycle
+from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = pytest.mark.integration
 

@@ -14,8 +14,8 @@ from tests.invoking import invoke
 from tests.producing import Contents, numbered
 from tests.scenarios.estate import wait_until
 from tsoffset.commands.compare.checkpoint import decode_key, decode_value
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
-from tsoffset.embedded.process import JavaProcess
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = pytest.mark.integration
 

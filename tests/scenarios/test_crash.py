@@ -10,9 +10,9 @@ import pytest
 from tests.producing import numbered
 from tests.scenarios.estate import Estate, Rows, wait_until
 from tests.scenarios.judging import Judge
-from tsoffset.config import Configuration
-from tsoffset.embedded import MirrorMaker, flow_properties
+from tsoffset.config.loading import Configuration
 from tsoffset.model import OutcomeKind, Precision
+from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
 pytestmark = pytest.mark.integration
 

@@ -22,8 +22,8 @@ from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wro
 from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, chosen_seed, plan
 from tests.scenarios.rounds.playing import Played, play
 from tests.scenarios.rounds.stage import Stage
-from tsoffset.config import Configuration
-from tsoffset.embedded import MirrorMaker, flow_properties
+from tsoffset.config.loading import Configuration
+from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
 pytestmark = pytest.mark.integration
 

@@ -25,7 +25,7 @@ from tests.scenarios.holdings import (
     TRIMMED,
     TRIMMED_THERE,
 )
-from tsoffset.embedded import MirrorMaker
+from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = pytest.mark.integration
 

@@ -15,10 +15,11 @@ from tests.scenarios.holdings import (
     SAME_TRANSACTIONS,
     TRANSACTIONS,
 )
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.policy import target_topic
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, TopicPartition, Translated
-from tsoffset.policy import target_topic
-from tsoffset.sync import PartitionWork, translate_partitions
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,8 @@ from kafka.errors import KafkaError
 
 from tests.scenarios.estate import Estate, Rows, wait_until
 from tests.scenarios.holdings import ALL_AWAY, DAMAGED, HALF_AWAY, SOUND, TRIMMED
-from tsoffset.embedded import EmbeddedCluster
 from tsoffset.model import FailureKind, OutcomeKind, Precision
+from tsoffset.testing.embedded import EmbeddedCluster
 
 pytestmark = pytest.mark.integration
 

@@ -15,11 +15,11 @@ from kafka import KafkaConsumer, TopicPartition
 from tests.producing import READ_SECONDS, Contents, Written, numbered
 from tests.scenarios.estate import Rows, one_cycle, wait_until
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Precision
-from tsoffset.policy import DefaultGroupFilter
-from tsoffset.settings import FlowSettings
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 pytestmark = pytest.mark.integration
 

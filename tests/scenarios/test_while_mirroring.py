@@ -9,8 +9,8 @@ from tests.producing import numbered
 from tests.scenarios.estate import Estate, Rows, read_on, wait_until
 from tests.scenarios.holdings import GROWING, RECORDS, STREAMING, TRIMMED, UNDECIDED
 from tests.scenarios.judging import Judge, Resumed
-from tsoffset.embedded import MirrorMaker
 from tsoffset.model import OutcomeKind, Precision
+from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = pytest.mark.integration
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tsoffset.config import Configuration
-from tsoffset.narrowing import Narrowing
-from tsoffset.settings import FlowSettings, Settings
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import FlowSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tsoffset import policy
 from tsoffset.config import values
 from tsoffset.config.keys import Key, Use
+from tsoffset.flow import policy
+from tsoffset.flow.settings import ClusterSettings, TranslationSettings
 from tsoffset.model import Isolation
 from tsoffset.records import OffsetHeader
-from tsoffset.settings import ClusterSettings, TranslationSettings
 
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."
 

@@ -23,9 +23,8 @@ from tsoffset.config.review import (
     TOPIC_FILTER_FAMILY,
     may_be_of_a_class,
 )
-from tsoffset.model import Isolation
-from tsoffset.narrowing import AssignedGroups
-from tsoffset.policy import (
+from tsoffset.flow.narrowing import AssignedGroups
+from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
     DefaultTopicFilter,
@@ -34,7 +33,8 @@ from tsoffset.policy import (
     ReplicationPolicy,
     TopicFilter,
 )
-from tsoffset.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.model import Isolation
 
 T = TypeVar("T")
 

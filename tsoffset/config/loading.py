@@ -14,8 +14,8 @@ from tsoffset.config.providers import Resolver, Unresolved
 from tsoffset.config.review import TOP_NAMES, is_security, refuse_security, review
 from tsoffset.config.source import Format, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
-from tsoffset.patterns import split_list
-from tsoffset.settings import Settings
+from tsoffset.flow.patterns import split_list
+from tsoffset.flow.settings import Settings
 
 _SPARK = "spark."
 _PROVIDER_CLASS = re.compile(rf"{re.escape(keys.PROVIDERS.name)}\.(?P<name>.+)\.class")

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from tsoffset.config.flow_keys import MIRROR_PACKAGE
-from tsoffset.policy import (
+from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
     DefaultTopicFilter,

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+from tsoffset.flow.patterns import split_list
 from tsoffset.model import Isolation
-from tsoffset.patterns import split_list
 from tsoffset.records import OffsetHeader
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tsoffset.demo.topics import TOPICS
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 SOURCE = "primary"
 TARGET = "backup"

@@ -7,7 +7,8 @@ from pathlib import Path
 from tsoffset.demo.clusters import Clusters, remote
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import Narrator
-from tsoffset.embedded import find_java, resolve_jars
+from tsoffset.java import find_java
+from tsoffset.testing.embedded import resolve_jars
 
 _TOOLS = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.text import Text
 
 from tsoffset.demo.verdict import GroupVerdict, Way
-from tsoffset.output import Output
-from tsoffset.tables import Cell, Column, Line, Shape, printable, table
+from tsoffset.terminal.output import Output
+from tsoffset.terminal.tables import Cell, Column, Line, Shape, printable, table
 
 _INDENT = "   "
 _WIDTH = 100

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
 from tsoffset.demo.applications import Applications, Reads
 from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, Clusters, remote
 from tsoffset.demo.consumers import read_log, topic_names
@@ -38,13 +38,15 @@ from tsoffset.demo.verdict import (
     surprises,
     way,
 )
-from tsoffset.embedded import KAFKA_VERSION
 from tsoffset.errors import CycleFailed, EmbeddedError
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.output import Tally, sorted_rows
-from tsoffset.progress import progress
-from tsoffset.row_table import cycle_lines
-from tsoffset.spark import FlowTask, run_cycle, spark_session
+from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark.flow import FlowTask
+from tsoffset.spark.session import spark_session
+from tsoffset.terminal.output import Tally, sorted_rows
+from tsoffset.terminal.progress import progress
+from tsoffset.terminal.rows import cycle_lines
+from tsoffset.testing.embedded import KAFKA_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,5 +1,4 @@
-"""The adapter to real Kafka clusters, the only part that imports kafka-python."""
+"""The adapter to real Kafka clusters, the only part that imports kafka-python.
 
-from tsoffset.kafka.cluster import KafkaCluster
-
-__all__ = ["KafkaCluster"]
+`tsoffset.kafka.cluster.KafkaCluster` is what the rest of the program takes from it.
+"""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsoffset.errors import ConfigurationError, Problem
-from tsoffset.settings import ClusterSettings
+from tsoffset.flow.settings import ClusterSettings
 
 # One request may bring a wide read and every batch is sent whole; the library's own bound
 # for connections without an admin client (1 MB) is below Kafka's default batch size.

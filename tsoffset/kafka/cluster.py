@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from kafka.errors import KafkaError
 
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.connections import Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.group_offsets import CommittedOffsets
@@ -31,7 +32,6 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import RawStretch, Stretch
-from tsoffset.settings import ClusterSettings
 
 # How long `describe` waits for an address or a broker that does not answer.
 _PROBE_MS = 3_000

@@ -23,11 +23,11 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.pace import Rate, Window
-from tsoffset.settings import ClusterSettings
+from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 
 # Without a handler the library's warnings would go to the terminal past the application.
 logging.getLogger("kafka").addHandler(logging.NullHandler())

@@ -10,16 +10,16 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class
-from tsoffset.kafka.frame_stream import Codec
-from tsoffset.kafka.list_offsets_codec import (
+from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
+from tsoffset.kafka.topology import Leader, Topology
+from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.list_offsets_codec import (
     HIGHEST,
     LOWEST,
     YOUNGEST_SINCE,
     ListOffsetsAnswer,
     ListOffsetsFrames,
 )
-from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
-from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.model import (
     Failed,
     FirstAtTime,

@@ -16,17 +16,17 @@ from kafka.errors import (
 from kafka.protocol.consumer import FetchRequest
 
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.kafka import fetch_codec
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
-from tsoffset.kafka.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
-from tsoffset.kafka.frame_stream import Codec
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
-from tsoffset.kafka.raw_records import raw_stretch
-from tsoffset.kafka.records import Aborted, stretch
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
+from tsoffset.kafka.wire import fetch_codec
+from tsoffset.kafka.wire.fetch_codec import FetchAnswer, FetchFrames, fetch_answer
+from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.raw_records import raw_stretch
+from tsoffset.kafka.wire.records import Aborted, stretch
 from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 

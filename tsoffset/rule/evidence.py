@@ -8,10 +8,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Side, TopicPartition
 from tsoffset.records import Record, Stretch
 from tsoffset.rule.log_view import LogView
-from tsoffset.settings import TranslationSettings
 
 # So many predictions may fail in a partition, beyond those that hold.
 _PREDICTIONS = 3

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Protocol, runtime_checkable
 
 from tsoffset.cluster import Cluster
-from tsoffset.settings import ClusterSettings
+from tsoffset.flow.settings import ClusterSettings
 
 Connect = Callable[[ClusterSettings], Cluster]
 

@@ -21,10 +21,12 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.settle import failed_row
+from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, GroupListings, TopicDescription, TopicPartition
-from tsoffset.remembered import binding
-from tsoffset.settings import FlowSettings
+from tsoffset.rule.carry_over import binding
 from tsoffset.spark import schema, values
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows
@@ -33,7 +35,6 @@ from tsoffset.spark.memories import PartitionRows, told
 from tsoffset.spark.packing import group_tasks, in_one_task, partition_tasks
 from tsoffset.spark.tasks import Assignment, Batches, Stages
 from tsoffset.spark.worker_logs import worker_logs
-from tsoffset.sync import GroupWork, Preflight, failed_row, preflight
 
 log = structlog.get_logger(__name__)
 

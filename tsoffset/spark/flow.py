@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.cluster import Cluster
-from tsoffset.config import Configuration
+from tsoffset.config.loading import Configuration
+from tsoffset.cycle.work import Cost
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import GroupListings, OutcomeKind, Row
-from tsoffset.narrowing import Narrowing
-from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark.clients import Connect
 from tsoffset.spark.schema import REMEMBERED
 from tsoffset.spark.values import rows_of
-from tsoffset.sync import Cost
 
 _ROWS_AT_ONCE = 10_000
 _KEY = ["group", "source_topic", "partition"]
@@ -23,7 +23,7 @@ _KEY = ["group", "source_topic", "partition"]
 
 def kafka_cluster(settings: ClusterSettings) -> Cluster:
     """A real cluster; nothing is connected before it is asked."""
-    from tsoffset.kafka import KafkaCluster
+    from tsoffset.kafka.cluster import KafkaCluster
 
     return KafkaCluster(settings)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tsoffset.cycle.work import Cost
 from tsoffset.model import TopicPartition
-from tsoffset.remembered import KnownPosition, LogEnds, LogIdentity, PartitionMemory
+from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionMemory
 from tsoffset.spark.schema import MEMORY, from_bytes, table, to_bytes, tuples
-from tsoffset.sync import Cost
 
 _COST = b"cost"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
+from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
-from tsoffset.sync import GroupWork
 
 T = TypeVar("T")
 

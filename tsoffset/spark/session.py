@@ -21,8 +21,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tsoffset.embedded.java import find_java
 from tsoffset.errors import CycleFailed
+from tsoffset.java import find_java
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.jobs import cause
 from tsoffset.spark.jvm import Jvm

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from tsoffset.narrowing import Narrowing
+from tsoffset.flow.narrowing import Narrowing
 from tsoffset.spark.flow import FlowMemory
 from tsoffset.spark.schema import MEMORY, REMEMBERED, from_bytes, table, to_bytes, tuples
 

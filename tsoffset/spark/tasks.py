@@ -1,7 +1,7 @@
 """What a Spark task does: a stage of a cycle over Arrow batches, in a worker process.
 
 Each of the three stages takes and gives batches of one of `tsoffset.spark.schema`'s tables
-and runs the stage of the same name in `tsoffset.sync`. A stage does not raise for what goes
+and runs the stage of the same name in `tsoffset.cycle`. A stage does not raise for what goes
 wrong with the data: what it was to do becomes failed rows.
 """
 
@@ -16,29 +16,21 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.settle import Settled, settle_groups, whole_topic
+from tsoffset.cycle.source_commits import GroupWork, Rival, read_commits
+from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import Failed, FailureKind, TopicPartition
-from tsoffset.plan import SourceCommit, TranslatedPosition, decide
-from tsoffset.remembered import PartitionMemory
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition, decide
 from tsoffset.rule.translate import Translation
-from tsoffset.settings import ClusterSettings, FlowSettings
 from tsoffset.spark import schema, values
 from tsoffset.spark.clients import CLIENTS, requests_sent
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.memories import memories_of, report
-from tsoffset.sync import (
-    Cost,
-    GroupWork,
-    PartitionWork,
-    Rival,
-    Settled,
-    Settlement,
-    TranslatedWork,
-    read_commits,
-    settle_groups,
-    translate_remembering,
-    whole_topic,
-)
 
 log = structlog.get_logger(__name__)
 
@@ -153,7 +145,7 @@ class Stages:
             told = pa.chunked_array([[report((), cost)]], pa.binary())
             yield from _batches(_results({"report": told}, 1))
 
-    # --- the stages of tsoffset.sync, failures made values --------------------------------
+    # --- the stages of tsoffset.cycle, failures made values --------------------------------
 
     def _commits(self, groups: Sequence[GroupWork]) -> list[SourceCommit]:
         try:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.turns import Settlement
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -22,7 +24,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.plan import Remembered, SourceCommit, TranslatedPosition
+from tsoffset.rule.decide import Remembered, SourceCommit, TranslatedPosition
 from tsoffset.rule.translate import Translation
 from tsoffset.spark.schema import (
     COMMITS,
@@ -34,7 +36,6 @@ from tsoffset.spark.schema import (
     table,
     tuples,
 )
-from tsoffset.sync import GroupWork, Settlement
 
 # --- groups -----------------------------------------------------------------------------
 

@@ -41,8 +41,8 @@ from tests.scenarios.corner_cases.holdings import (
 )
 from tests.scenarios.corner_cases.tiers import TiersUnavailable, storage_jar, tiered_properties
 from tests.scenarios.corner_cases.transactions import abort_by_a_crash
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.config.loading import Configuration
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 TOPICS = {
     PLAIN: (

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 from tests.producing import Contents
 from tests.scenarios.estate import Rows, one_cycle, wait_until
-from tsoffset.embedded import MirrorMaker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import TopicPartition
-from tsoffset.plan import TranslatedPosition
-from tsoffset.policy import DefaultGroupFilter
-from tsoffset.settings import FlowSettings, Settings
-from tsoffset.sync import PartitionWork, translate_remembering
+from tsoffset.rule.decide import TranslatedPosition
+from tsoffset.testing.embedded import MirrorMaker
 
 # Flows, each a pair of aliases: ordinary ones; by an exactly-once MirrorMaker 2; through a
 # filter; in large batches; on the third cluster, from itself to itself; and from there.

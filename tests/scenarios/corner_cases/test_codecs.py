@@ -6,7 +6,7 @@ from tests.producing import CODECS
 from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import LARGE_BATCHES, Corners
 from tests.scenarios.corner_cases.holdings import MEGABYTE, megabytes
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
 

@@ -15,9 +15,9 @@ from tests.scenarios.corner_cases.holdings import (
     supersede,
 )
 from tests.scenarios.estate import wait_until
-from tsoffset.kafka import KafkaCluster
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, TopicPartition
-from tsoffset.settings import ClusterSettings
 
 pytestmark = pytest.mark.integration
 

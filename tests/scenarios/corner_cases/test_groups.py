@@ -12,13 +12,13 @@ from tests.scenarios.corner_cases.corners import DEEP, PLAIN, TORN, Corners
 from tests.scenarios.corner_cases.holdings import KEPT, NOTED, ORDINARY, RECORDS, TRIMMED
 from tests.scenarios.corner_cases.streams_member import streams_group
 from tests.scenarios.estate import wait_until
-from tsoffset.embedded.process import JavaProcess
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.in_process import cycle
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Reason, Row, TopicPartition
-from tsoffset.plan import Remembered
-from tsoffset.remembered import PartitionMemory
-from tsoffset.settings import FlowSettings
-from tsoffset.sync import cycle
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.decide import Remembered
+from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = pytest.mark.integration
 

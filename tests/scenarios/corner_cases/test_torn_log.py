@@ -11,8 +11,8 @@ from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_
 from tests.scenarios.corner_cases.corners import TORN, Corners
 from tests.scenarios.corner_cases.holdings import RECORDS, TORN_LOG, TRIMMED
 from tests.scenarios.estate import wait_until
-from tsoffset.embedded import EmbeddedBroker
 from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

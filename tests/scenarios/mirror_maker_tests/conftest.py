@@ -23,8 +23,8 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Site,
     Variant,
 )
-from tsoffset.config import Configuration
-from tsoffset.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.config.loading import Configuration
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 

@@ -16,9 +16,9 @@ from kafka.structs import OffsetAndMetadata
 
 from tests.producing import READ_SECONDS, Contents, Stored, Written
 from tests.scenarios.estate import Rows, one_cycle, wait_until
-from tsoffset.embedded import MirrorMaker
-from tsoffset.policy import DefaultGroupFilter
-from tsoffset.settings import FlowSettings, Settings
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.testing.embedded import MirrorMaker
 
 PARTITIONS = 10
 PER_PARTITION = 10

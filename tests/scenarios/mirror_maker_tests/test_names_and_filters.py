@@ -21,9 +21,9 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Site,
     Variant,
 )
-from tsoffset.config import Configuration
-from tsoffset.embedded import MirrorMaker
+from tsoffset.config.loading import Configuration
 from tsoffset.model import OutcomeKind, Precision
+from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = pytest.mark.integration
 

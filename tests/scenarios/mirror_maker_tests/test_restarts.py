@@ -24,8 +24,8 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Variant,
     consume,
 )
-from tsoffset.embedded import MirrorMaker
 from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.testing.embedded import MirrorMaker
 
 pytestmark = pytest.mark.integration
 

@@ -16,15 +16,15 @@ from kafka.errors import UnknownTopicOrPartitionError
 from tests.producing import Contents, numbered
 from tests.scenarios.estate import wait_until
 from tests.scenarios.rounds.plans import LONG_ROUNDS, Plan, Shift, plan
-from tsoffset.embedded import MirrorMaker
-from tsoffset.kafka import KafkaCluster
+from tsoffset.cycle.in_process import cycle
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.model import TopicPartition as Place
-from tsoffset.plan import Remembered
-from tsoffset.policy import DefaultGroupFilter
-from tsoffset.remembered import PartitionMemory
-from tsoffset.settings import FlowSettings, Settings
-from tsoffset.sync import cycle
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.decide import Remembered
+from tsoffset.testing.embedded import MirrorMaker
 
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
 # stops all its work and deals it out anew.

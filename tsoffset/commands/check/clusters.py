@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tsoffset.commands.check.findings import Finding, Severity, cause_and_step
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription
-from tsoffset.output import counted
-from tsoffset.settings import ClusterSettings, FlowSettings
+from tsoffset.terminal.output import counted
 
 OLDEST_TESTED = (2, 8)
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tsoffset.commands.check import Checked, check
 from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.selection import Selection
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
-from tsoffset.notices import Notices
-from tsoffset.output import Format, Output
-from tsoffset.progress import progress
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.progress import progress
 
 
 def run_check(

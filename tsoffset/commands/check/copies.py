@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from tsoffset.commands.check.findings import Finding, Severity, cause_and_step, names
 from tsoffset.commands.check.samples import MOST_TOPICS, Part, SampledTopic
 from tsoffset.commands.check.survey import Stamp
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import TimestampType
-from tsoffset.output import counted
 from tsoffset.rule.reasons import rewritten
-from tsoffset.settings import FlowSettings
+from tsoffset.terminal.output import counted
 
 _CONTENT = frozenset({Part.KEY, Part.VALUE})
 

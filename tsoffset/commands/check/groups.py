@@ -10,10 +10,10 @@ from tsoffset.commands.check.findings import (
     of_failure,
 )
 from tsoffset.commands.check.survey import SourceSurvey, SyncedTopic, TargetSurvey, renamed
+from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, GroupListing, GroupListings
-from tsoffset.output import counted
-from tsoffset.settings import FlowSettings
-from tsoffset.sync.commits import SUPPORTED_GROUPS
+from tsoffset.terminal.output import counted
 
 _FAILURES_NAMED = 20
 

@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.output import counted
-from tsoffset.tables import elided, printable, wrapped
+from tsoffset.terminal.output import counted
+from tsoffset.terminal.tables import elided, printable, wrapped
 
 _STYLES = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
 _WORD = max(len(severity.value) for severity in Severity) + 2

@@ -13,6 +13,10 @@ from itertools import chain
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.survey import SyncedTopic
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.policy import Renaming, target_topic
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
     FirstAtTime,
@@ -24,10 +28,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.policy import Renaming, target_topic
 from tsoffset.records import Record, Stretch
-from tsoffset.settings import FlowSettings, TranslationSettings
-from tsoffset.sync import PartitionWork, translate_partitions
 
 MOST_TOPICS = 100
 _PARTITIONS = 2

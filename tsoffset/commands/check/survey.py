@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
+from tsoffset.flow.policy import target_topic
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
     GroupListings,
@@ -17,8 +19,6 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.policy import target_topic
-from tsoffset.settings import FlowSettings
 
 # How far from a log's end to look for a record, where the end holds only control records.
 _STEPS_BACK = (1, 2, 10, 100, 10_000)

@@ -10,10 +10,10 @@ from tsoffset.commands.check.findings import (
     of_failure,
 )
 from tsoffset.commands.check.survey import SourceSurvey, SyncedTopic, TargetSurvey, renamed
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, TimestampType, TopicDescription
-from tsoffset.output import counted
 from tsoffset.rule.reasons import rewritten
-from tsoffset.settings import FlowSettings
+from tsoffset.terminal.output import counted
 
 
 def source_topics(

@@ -2,15 +2,16 @@
 
 import structlog
 
-from tsoffset.commands.compare import Compared, ComparedPair, Connect, compare
+from tsoffset.commands.compare.flow_comparison import Compared, Connect, compare
+from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.selection import Selection
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
-from tsoffset.notices import Notices
-from tsoffset.output import Format, Output
-from tsoffset.progress import progress
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.progress import progress
 
 log = structlog.get_logger(__name__)
 

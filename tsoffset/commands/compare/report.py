@@ -7,11 +7,11 @@ from itertools import groupby
 
 from rich.text import Text
 
-from tsoffset.commands.compare import Compared
+from tsoffset.commands.compare.flow_comparison import Compared
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.totals import Totals
-from tsoffset.output import counted
-from tsoffset.tables import Cell, Column, Line, Shape, printable, table, wrapped
+from tsoffset.terminal.output import counted
+from tsoffset.terminal.tables import Cell, Column, Line, Shape, printable, table, wrapped
 
 _NOTHING = "-"
 _MESSAGES_PER_VERDICT = 3

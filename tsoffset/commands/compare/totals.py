@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.model import Precision
-from tsoffset.output import counted
+from tsoffset.terminal.output import counted
 
 _WHOSE = {
     Whose.BOTH: "as both say",

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tsoffset.commands.explain import Connect, Wanted, explain
+from tsoffset.commands.explain.flow_explanation import Connect, Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.selection import Selection
-from tsoffset.kafka import KafkaCluster
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
-from tsoffset.notices import Notices
-from tsoffset.output import Format, Output
-from tsoffset.progress import progress
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.progress import progress
 
 
 def run_explain(

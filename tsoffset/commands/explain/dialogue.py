@@ -3,12 +3,12 @@
 from typing import Any
 
 from tsoffset.commands.explain.statements import Ask, Asked, Form, Opening, Told
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset, Youngest
-from tsoffset.plan import SourceCommit
 from tsoffset.records import Record, Stretch
+from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.log_view import LogView
-from tsoffset.settings import FlowSettings
 
 MATCHED = ("timestamp", "key", "value")
 

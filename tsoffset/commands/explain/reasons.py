@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.statements import Conclusion, EqualRecords, Role
 from tsoffset.model import Basis, Failed, Precision, Row, Side, Skipped, Translated
-from tsoffset.output import counted
-from tsoffset.plan import TranslatedPosition, answer_of
+from tsoffset.rule.decide import TranslatedPosition, answer_of
+from tsoffset.terminal.output import counted
 
 Pair = tuple[int, int]
 

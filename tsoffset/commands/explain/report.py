@@ -19,8 +19,8 @@ from tsoffset.commands.explain.statements import (
     Told,
 )
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
-from tsoffset.output import Tally, counted
-from tsoffset.tables import printable, wrapped
+from tsoffset.terminal.output import Tally, counted
+from tsoffset.terminal.tables import printable, wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
 _ROLES = {

@@ -1,0 +1,89 @@
+"""The options that commands of `tsoffset` share."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tsoffset.logs import LogFormat, LogLevel
+from tsoffset.terminal.output import Format
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def choice(option: str, default: StrEnum, text: str) -> Callable[[F], F]:
+    """An option that takes one of an enum's words."""
+    kind = type(default)
+    return click.option(
+        option,
+        type=click.Choice([word.value for word in kind], case_sensitive=False),
+        default=default.value,
+        show_default=True,
+        callback=lambda _context, _option, word: kind(word),
+        help=text,
+    )
+
+
+CONFIG = click.option(
+    "-c",
+    "--config",
+    required=True,
+    envvar="TSOFFSET_CONFIG",
+    show_envvar=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="MirrorMaker 2 .properties, or a Connect .json.",
+)
+FLOW = click.option(
+    "--flow",
+    "flows",
+    multiple=True,
+    metavar="A->B",
+    help="Only this flow; may be given several times.  [default: all enabled flows]",
+)
+GROUPS = click.option(
+    "--groups",
+    metavar="REGEX",
+    help="Of the configured groups, only those whose whole name matches.",
+)
+TOPICS = click.option(
+    "--topics",
+    metavar="REGEX",
+    help="Of the configured topics, only those whose whole name on the source matches.",
+)
+FORMAT = choice("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+STATE = click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where what this cycle learns is kept for the next one.  [default: state.dir, if set]",
+)
+LOG_FORMAT = choice(
+    "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."
+)
+DEBUG = click.option(
+    "--debug", is_flag=True, help="Log everything, and show a traceback where a command fails."
+)
+
+
+def log_level(default: LogLevel) -> Callable[[F], F]:
+    """What is worth logging, where a command is asked for nothing else."""
+    return choice("--log-level", default, "What is worth logging.")
+
+
+def in_order(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """The options in the order in which help shows them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+selection = in_order(CONFIG, FLOW, GROUPS, TOPICS)
+quiet_logs = in_order(LOG_FORMAT, log_level(LogLevel.WARNING), DEBUG)
+daemon_logs = in_order(LOG_FORMAT, log_level(LogLevel.INFO), DEBUG)

@@ -1,0 +1,122 @@
+"""`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from tsoffset.commands.selection import Selection, only_planned
+from tsoffset.errors import CycleFailed
+from tsoffset.logs import LogFormat
+from tsoffset.model import OutcomeKind, Row
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, Tally, sorted_rows
+from tsoffset.terminal.progress import progress
+from tsoffset.terminal.rows import cycle_lines
+
+if TYPE_CHECKING:
+    from tsoffset.spark.flow import CycleResult
+
+log = structlog.get_logger(__name__)
+
+
+def run_once(
+    selection: Selection,
+    output: Output,
+    notices: Notices,
+    *,
+    commit: bool,
+    state: Path | None = None,
+) -> int:
+    """Run one cycle of each flow, print its rows, and return the exit status.
+
+    `state` is a folder in which what a cycle learns is kept for the next one; None takes
+    `state.dir`, where the configuration has it. A cycle that Spark gives up on costs its own
+    flow only. Raises what keeps Spark from starting.
+    """
+    # Imported here, since no other command should wait for Spark to be loaded.
+    from tsoffset.spark.dataflow import run_cycle
+    from tsoffset.spark.flow import FlowMemory, FlowTask
+    from tsoffset.spark.session import spark_session
+    from tsoffset.spark.state import StateFile
+
+    wanted = notices.format is LogFormat.CONSOLE
+    statuses = [0]
+    with ExitStack() as stack:
+        with progress("starting Spark", wanted=wanted):
+            session = stack.enter_context(spark_session(selection.settings.spark))
+        for flow in selection.flows:
+            if output.closed and not commit:
+                break
+            if commit and not flow.commits:
+                notices.warning("flow_only_planned", only_planned(flow))
+            task = FlowTask(selection.configuration, flow.name, selection.narrowing)
+            memory, file = FlowMemory(), None
+            if (folder := state or selection.state_folder) is not None:
+                file = StateFile(folder, flow.name, selection.narrowing)
+                memory, warning = file.load()
+                if warning is not None:
+                    notices.warning("state_not_read", warning)
+            try:
+                with progress(flow.name, wanted=wanted) as report:
+                    result = run_cycle(
+                        session,
+                        task,
+                        commit=commit and flow.commits,
+                        memory=memory,
+                        progress=report,
+                    )
+            except CycleFailed as error:
+                notices.error(error, trace=False)
+                statuses.append(error.exit_status)
+                continue
+            if file is not None and (warning := file.save(memory)) is not None:
+                notices.warning("state_not_written", warning)
+            for warning in result.warnings:
+                notices.warning("cycle_warning", warning)
+            rows = sorted_rows(result.rows)
+            tally = Tally.of(rows)
+            log.info("cycle_finished", **in_fields(result, tally, commits=commit and flow.commits))
+            _print(output, notices, flow.name, rows, f"{tally.in_words()}; {result.seconds:.1f} s")
+            statuses.append(exit_status(tally, unreachable=result.unreachable))
+    return max(statuses)
+
+
+def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str, Any]:
+    """What a log says of a cycle that has finished: the fields of `cycle_finished`."""
+    done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
+    kinds = (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
+    return {
+        "flow": result.flow,
+        "groups": result.groups,
+        "positions": result.positions,
+        "from_memory": result.cost.recalled,
+        "source_fetches": result.cost.source_fetches,
+        "target_fetches": result.cost.target_fetches,
+        "time_lookups": result.cost.lookups,
+        "bytes_read": result.cost.bytes_read,
+        "source_bytes_read": result.cost.source_bytes_read,
+        "source_requests": result.cost.source_requests,
+        "rounds": result.cost.rounds,
+        "commit_gap_seconds": round(result.cost.commit_gap_seconds, 3),
+        **{kind.value: tally.outcomes[kind] for kind in kinds},
+        "reread_bound": tally.reread_bound,
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def exit_status(tally: Tally, *, unreachable: bool) -> int:
+    """Of one flow: 3 where a cluster could not be reached, 1 where a row failed, else 0."""
+    return 3 if unreachable else int(tally.failed > 0)
+
+
+def _print(output: Output, notices: Notices, flow: str, rows: Sequence[Row], summary: str) -> None:
+    """The rows on standard output; the summary below the table, else for a person alone."""
+    if output.format is Format.TABLE:
+        output.lines(cycle_lines(flow, rows, summary, output.width))
+    else:
+        output.records(Row, rows)
+        notices.note(f"{flow}: {summary}")
+    output.flush()

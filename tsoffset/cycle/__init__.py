@@ -1,0 +1,5 @@
+"""A cycle's stages over a `Cluster`: read commits, translate positions, settle groups.
+
+Each stage takes a batch and returns values, failures among them; `tsoffset.spark` runs the
+stages as tasks, `in_process` runs them in this process (a user's own tests, and ours).
+"""

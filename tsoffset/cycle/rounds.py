@@ -1,0 +1,228 @@
+"""All conversations of a batch of partitions, run in rounds against the two clusters.
+
+Each round collects the open questions, asks equal ones once, and hands them in batches to
+the `Cluster`: the sequential network waits of a cycle are the rounds, however many groups.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import islice
+
+import structlog
+
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.conversations import Observe, Partition
+from tsoffset.cycle.recall import Identities
+from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    Side,
+    TopicPartition,
+    Youngest,
+)
+from tsoffset.records import Stretch
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.decide import TranslatedPosition
+from tsoffset.rule.inquiry import Answer, Question, RangeOf
+
+log = structlog.get_logger(__name__)
+
+# A worker holds about so many records at once, a few hundred bytes each, and looks at so many
+# partitions at once: at few as long as it has not seen how large batches are.
+RECORDS_HELD = 500_000
+PARTITIONS_AT_ONCE = 250
+_AT_FIRST = 32
+
+
+def translate_partitions(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    work: Sequence[PartitionWork],
+    *,
+    observe: Observe | None = None,
+) -> Iterator[TranslatedPosition]:
+    """Translate all positions of the partitions from the clusters alone, all conversations in
+    rounds together.
+
+    Yields one TranslatedPosition per partition and offset. A question that fails ends its
+    own conversations only. `observe` listens to all of them.
+    """
+    run = _Run(flow, source, target)
+    positions: dict[TopicPartition, list[TranslatedPosition]] = {}
+    for part in run.converse(Partition(flow, one, None, observe) for one in work):
+        positions[part.work.source] = list(part.positions())
+    for one in work:
+        yield from positions[one.source]
+
+
+def translate_remembering(
+    flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
+) -> TranslatedWork:
+    """The same with what the last cycle left of the partitions (`PartitionWork.memory`), and
+    what is to be left to the next.
+
+    Memory saves questions: what it answers is what the clusters would.
+    """
+    identities = Identities.of(source, target, work)
+    run = _Run(flow, source, target)
+    blanks = {one.source: identities.blank(one) for one in work}
+    positions: dict[TopicPartition, list[TranslatedPosition]] = {}
+    kept: dict[TopicPartition, PartitionMemory] = {}
+    parts = (Partition(flow, one, _usable(one, blanks[one.source]), None) for one in work)
+    for part in run.converse(parts):
+        place = part.work.source
+        positions[place] = list(part.positions())
+        memory = part.left_to_the_next(blanks[place])
+        if memory is not None:
+            kept[place] = memory
+    return TranslatedWork(
+        tuple(position for one in work for position in positions[one.source]),
+        tuple(kept[one.source] for one in work if one.source in kept),
+        run.cost,
+    )
+
+
+def _usable(part: PartitionWork, blank: PartitionMemory | None) -> PartitionMemory | None:
+    memory = part.memory
+    if memory is None or blank is None or not memory.same_logs(blank):
+        return None
+    return memory
+
+
+class _Run:
+    """The rounds of a batch of partitions, and what they took."""
+
+    def __init__(self, flow: FlowSettings, source: Cluster, target: Cluster) -> None:
+        self._flow = flow.name
+        self._sides = {
+            Side.SOURCE: (source, flow.isolation),
+            Side.TARGET: (target, Isolation.READ_COMMITTED),
+        }
+        self.cost = Cost()
+        # Of the partitions that are through: how many, and what a position of theirs took.
+        self._through = self._took = 0
+
+    def converse(self, parts: Iterator[Partition]) -> Iterator[Partition]:
+        """Let all of them ask until nobody does, as many at once as may have their records held;
+        yields each that is through, and holds it no longer."""
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            yield from self._converse(parts, beside)
+
+    def _converse(self, parts: Iterator[Partition], beside: Executor) -> Iterator[Partition]:
+        under_way: list[Partition] = []
+        rounds = 0
+        while True:
+            under_way += islice(parts, max(0, self._places(under_way) - len(under_way)))
+            if not under_way:
+                break
+            asked: list[tuple[Partition, set[Question]]] = []
+            for part in under_way:
+                part.share = RECORDS_HELD // len(under_way)
+                if questions := part.questions():
+                    asked.append((part, questions))
+                else:
+                    self._note(part)
+                    yield part
+            under_way = [part for part, _ in asked]
+            if not asked:
+                continue
+            rounds += 1
+            questions_of_all = {question for _, questions in asked for question in questions}
+            answers = self._ask(questions_of_all, beside)
+            for part, questions in asked:
+                part.take({question: answers[question] for question in questions})
+            # What was read is taken in, and no more of it is to be held than that.
+            del part, asked, answers, questions_of_all
+        self.cost += Cost(rounds=rounds)
+        log.debug("partitions_translated", flow=self._flow, rounds=rounds)
+
+    def _places(self, under_way: Sequence[Partition]) -> int:
+        """How many partitions may be under way at once."""
+        told = [took for part in under_way if (took := part.records_at_once) is not None]
+        seen = self._through + len(told)
+        if not seen:
+            return _AT_FIRST
+        each = max(1, (self._took + sum(told)) // seen)
+        return min(PARTITIONS_AT_ONCE, max(1, RECORDS_HELD // each))
+
+    def _note(self, part: Partition) -> None:
+        self._through += 1
+        self._took += part.records_at_once or 0
+        self.cost += Cost(positions=len(part.work.offsets), recalled=len(part.recalled))
+
+    def _ask(self, questions: Iterable[Question], beside: Executor) -> dict[Question, Answer]:
+        """Put the questions of one round, equal ones once, in one batch per side and kind; to both
+        sides at once."""
+        batches: dict[Side, defaultdict[tuple[type, bool], list[Question]]] = {}
+        for question in questions:
+            itself = isinstance(question.what, RangeOf) and question.what.log_itself
+            of_side = batches.setdefault(question.side, defaultdict(list))
+            of_side[type(question.what), itself].append(question)
+        *others, last = batches
+        asked = [beside.submit(self._ask_side, side, batches[side]) for side in others]
+        answers, cost = self._ask_side(last, batches[last])
+        for found, its_cost in (future.result() for future in asked):
+            answers.update(found)
+            cost += its_cost
+        self.cost += cost
+        return answers
+
+    def _ask_side(
+        self, side: Side, batches: Mapping[tuple[type, bool], Sequence[Question]]
+    ) -> tuple[dict[Question, Answer], Cost]:
+        answers: dict[Question, Answer] = {}
+        cost = Cost()
+        for (kind, itself), batch in batches.items():
+            cluster, isolation = self._sides[side]
+            if itself:
+                isolation = Isolation.READ_UNCOMMITTED
+            try:
+                found = _ask_cluster(cluster, isolation, batch)
+            except ClusterUnreachable as error:
+                failed: Answer = Failed(FailureKind.UNREACHABLE, str(error))
+                found = dict.fromkeys(batch, failed)
+            answers.update(found)
+            cost += _cost(side, kind, found)
+        return answers, cost
+
+
+def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:
+    if kind in (FirstAtTime, Youngest):
+        return Cost(lookups=len(found))
+    if kind is not ReadFrom:
+        return Cost()
+    read = sum(answer.bytes_read for answer in found.values() if isinstance(answer, Stretch))
+    if side is Side.SOURCE:
+        return Cost(source_fetches=len(found), bytes_read=read, source_bytes_read=read)
+    return Cost(target_fetches=len(found), bytes_read=read)
+
+
+def _ask_cluster(
+    cluster: Cluster, isolation: Isolation, batch: Sequence[Question]
+) -> dict[Question, Answer]:
+    found: Mapping[TopicPartition, LogRange | Failed]
+    match batch[0].what:
+        case RangeOf():
+            found = cluster.log_ranges([q.what.partition for q in batch], isolation)
+            return {q: found[q.what.partition] for q in batch}
+        case ReadFrom():
+            reads = [q.what for q in batch if isinstance(q.what, ReadFrom)]
+            stretches = cluster.read(reads, isolation)
+            return {q: stretches[q.what] for q in batch if isinstance(q.what, ReadFrom)}
+        case FirstAtTime():
+            times = [q.what for q in batch if isinstance(q.what, FirstAtTime)]
+            offsets = cluster.first_at_times(times, isolation)
+            return {q: offsets[q.what] for q in batch if isinstance(q.what, FirstAtTime)}
+        case Youngest():
+            logs = [q.what for q in batch if isinstance(q.what, Youngest)]
+            newest = cluster.youngest(logs, isolation)
+            return {q: newest[q.what] for q in batch if isinstance(q.what, Youngest)}

@@ -1,0 +1,282 @@
+"""Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tsoffset.cluster import Cluster
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.policy import (
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    Renaming,
+    target_topic,
+)
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    GroupOffsets,
+    GroupType,
+    Reason,
+    Skipped,
+    TopicPartition,
+)
+from tsoffset.rule.decide import SourceCommit
+
+SUPPORTED_GROUPS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWork:
+    """One group to sync: its type on the source, and whether it has members on the target."""
+
+    group: str
+    type: GroupType = GroupType.CLASSIC
+    target_type: GroupType | None = None
+    target_active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What a cycle starts from.
+
+    `failures` say what could not be listed (a broker's groups); `warnings` what a person
+    should know although nothing failed. `cluster_ids` are those of source and target.
+    """
+
+    groups: tuple[GroupWork, ...]
+    failures: tuple[Failed, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cluster_ids: tuple[str | None, str | None] = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another enabled flow into the same target, and its source."""
+
+    flow: FlowSettings
+    source: Cluster
+
+
+def preflight(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    *,
+    known_groups: Sequence[tuple[str, GroupType]] | None = None,
+) -> Preflight:
+    """List and filter the groups of a flow. Raises ClusterUnreachable.
+
+    `known_groups` are the source's groups from an earlier listing, between two refreshes.
+    """
+    described = {cluster.alias: cluster.describe() for cluster in (source, target)}
+    warnings = [
+        f"cluster {alias}: {address} does not answer; remove it from "
+        f"{alias}.bootstrap.servers or repair it"
+        for alias, description in described.items()
+        for address in description.dead_addresses
+    ]
+    failures: list[Failed] = []
+    if known_groups is None:
+        listings = source.groups()
+        failures += listings.failed_brokers.values()
+        known_groups = [(g.group, g.type) for g in listings.groups.values()]
+    there = target.groups()
+    failures += there.failed_brokers.values()
+    return Preflight(
+        tuple(
+            GroupWork(
+                group,
+                type_,
+                there.groups[group].type if group in there.groups else None,
+                group in there.groups and there.groups[group].active,
+            )
+            for group, type_ in sorted(known_groups)
+            if flow.group_filter.should_replicate_group(group)
+        ),
+        tuple(failures),
+        tuple(warnings),
+        (described[source.alias].cluster_id, described[target.alias].cluster_id),
+    )
+
+
+def read_commits(
+    flow: FlowSettings, source: Cluster, groups: Sequence[GroupWork], rivals: Sequence[Rival] = ()
+) -> Iterator[SourceCommit]:
+    """The source commits of `groups` that the flow syncs, with the target partition of each."""
+    supported = [work for work in groups if work.type is not GroupType.SHARE]
+    for work in groups:
+        if work.type is GroupType.SHARE:
+            yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
+    offsets = committed_offsets(source, [work.group for work in supported], require_stable=False)
+    claims = _Claims(rivals, [work.group for work in supported])
+    for work in supported:
+        found = offsets[work.group]
+        if isinstance(found, Failed):
+            yield SourceCommit(work.group, None, None, None, verdict=found)
+            continue
+        renamings = _renamings(flow, found)
+        sharing = _sharing(renamings)
+        for partition, renaming in renamings.items():
+            committed = found[partition]
+            target = TopicPartition(renaming.topic, partition.partition)
+            verdict: Skipped | Failed | None = None
+            if work.type not in SUPPORTED_GROUPS or work.target_type not in (
+                None,
+                *SUPPORTED_GROUPS,
+            ):
+                verdict = _unsupported(work)
+            elif len(topics := sharing[target]) > 1:
+                verdict = _several_topics(work.group, target, topics)
+            elif (claim := claims.on(work.group, target, renaming)) is not None:
+                verdict = claim
+            elif isinstance(committed, Failed):
+                verdict = committed
+            yield SourceCommit(
+                work.group,
+                partition,
+                None if isinstance(committed, Failed) else committed,
+                target,
+                renaming.remote_name,
+                renaming.reverse,
+                work.target_active,
+                verdict,
+            )
+
+
+def _renamings(
+    flow: FlowSettings, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, Renaming]:
+    """Which of the source's partitions the flow syncs, in order, and the names of their topics on
+    the target."""
+    topics: dict[str, Renaming | None] = {}
+    found = {}
+    for partition in sorted(partitions):
+        topic = partition.topic
+        if topic not in topics:
+            topics[topic] = (
+                target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
+                if flow.topic_filter.should_replicate_topic(topic)
+                else None
+            )
+        if (renaming := topics[topic]) is not None:
+            found[partition] = renaming
+    return found
+
+
+def _sharing(
+    renamings: Mapping[TopicPartition, Renaming],
+) -> Mapping[TopicPartition, Sequence[str]]:
+    """For each target partition the source topics that become it."""
+    sharing: defaultdict[TopicPartition, list[str]] = defaultdict(list)
+    for partition, renaming in renamings.items():
+        sharing[TopicPartition(renaming.topic, partition.partition)].append(partition.topic)
+    return sharing
+
+
+class _Claims:
+    """Which target partitions other flows write for the same group."""
+
+    def __init__(self, rivals: Sequence[Rival], groups: Sequence[str]) -> None:
+        self._rivals = rivals
+        self._groups = groups
+        self._offsets: dict[str, Mapping[str, GroupOffsets | Failed]] = {}
+        self._claimed: dict[tuple[str, str], frozenset[TopicPartition]] = {}
+        self._may_write: dict[tuple[str, Renaming], bool] = {}
+
+    def on(self, group: str, target: TopicPartition, renaming: Renaming) -> Skipped | None:
+        """Why the larger of two flows' offsets would skip the other source's records here."""
+        for rival in self._rivals:
+            key = (rival.flow.name, renaming)
+            if key not in self._may_write:
+                self._may_write[key] = _may_write(rival.flow, renaming)
+            if not self._may_write[key]:
+                continue
+            offsets = self._of(rival).get(group, {})
+            if isinstance(offsets, Failed):
+                why = f"may write it too, and its source cannot be asked ({offsets.message})"
+            elif target in self._targets(rival, group, offsets):
+                why = "writes it too"
+            else:
+                continue
+            return Skipped(
+                Reason.SEVERAL_SOURCES,
+                f"{target} of group {group}: flow {rival.flow.name} {why}; leave the topic or "
+                "the group to one flow, or give the flows names that differ",
+            )
+        return None
+
+    def _of(self, rival: Rival) -> Mapping[str, GroupOffsets | Failed]:
+        name = rival.flow.name
+        if name not in self._offsets:
+            groups = [g for g in self._groups if rival.flow.group_filter.should_replicate_group(g)]
+            self._offsets[name] = committed_offsets(rival.source, groups, require_stable=False)
+        return self._offsets[name]
+
+    def _targets(
+        self, rival: Rival, group: str, offsets: GroupOffsets
+    ) -> frozenset[TopicPartition]:
+        key = (rival.flow.name, group)
+        if key not in self._claimed:
+            self._claimed[key] = frozenset(
+                TopicPartition(renaming.topic, partition.partition)
+                for partition, renaming in _renamings(rival.flow, offsets).items()
+            )
+        return self._claimed[key]
+
+
+def _may_write(rival: FlowSettings, renaming: Renaming) -> bool:
+    """False where the rival leaves what is renamed so to the flow that asks.
+
+    That is where no topic of the rival's source becomes it, which saves reading the commits
+    of flows that cannot meet; what a user's own policy makes of names cannot be told
+    backwards, so it may always. And where the rival could only fail back to a copy that the
+    flow makes: it gives way itself, and the flow does not hang on the rival's source.
+    """
+    policy = rival.policy
+    if type(policy) not in (DefaultReplicationPolicy, IdentityReplicationPolicy):
+        return True
+    alias, topic = rival.source.alias, renaming.topic
+    origins = [topic.removeprefix(policy.format_remote_topic(alias, ""))]
+    if renaming.reverse:
+        origins.append(policy.format_remote_topic(rival.target.alias, topic))
+    theirs = _renamings(rival, [TopicPartition(origin, 0) for origin in origins])
+    return any(one.topic == topic for one in theirs.values())
+
+
+def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -> Skipped:
+    return Skipped(
+        Reason.SEVERAL_SOURCES,
+        f"{target} of group {group}: the topics {' and '.join(topics)} of the source become it; "
+        "leave all but one out (topics.exclude)",
+    )
+
+
+def _unsupported(work: GroupWork) -> Skipped:
+    side, type_ = ("source", work.type)
+    if work.type in SUPPORTED_GROUPS and work.target_type is not None:
+        side, type_ = ("target", work.target_type)
+    return Skipped(
+        Reason.UNSUPPORTED_GROUP,
+        f"{work.group} is a {type_} group on the {side}; only consumer groups are synced",
+    )
+
+
+def committed_offsets(
+    cluster: Cluster,
+    groups: Sequence[str],
+    *,
+    require_stable: bool,
+    within_seconds: float | None = None,
+) -> Mapping[str, GroupOffsets | Failed]:
+    """All commits of the groups (see `Cluster.committed`); a cluster that cannot be reached
+    fails each of them."""
+    if not groups:
+        return {}
+    try:
+        return cluster.committed(
+            groups, require_stable=require_stable, within_seconds=within_seconds
+        )
+    except ClusterUnreachable as error:
+        return dict.fromkeys(groups, Failed(FailureKind.UNREACHABLE, str(error)))

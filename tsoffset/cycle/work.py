@@ -1,0 +1,90 @@
+"""The work of translating: partitions with their distinct positions, and what it took."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from tsoffset.model import TopicPartition
+from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWork:
+    """A partition with the distinct positions to translate in it, and what the last cycle left
+    of it."""
+
+    source: TopicPartition
+    target: TopicPartition
+    offsets: tuple[int, ...]
+    remote_name: bool = False
+    reverse: bool = False
+    memory: PartitionMemory | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What translating positions took.
+
+    `recalled` of the distinct `positions` were answered from memory. Fetches and time lookups
+    are counted as they were asked for; `bytes_read` is what the fetches of both sides brought,
+    `source_bytes_read` those of the source. `rounds` are the network waits one after the other.
+    `source_requests` is what was sent to the source for all this, where its client counts it.
+    `commit_gap_seconds` is not a cost but a risk: the longest time between asking what a target
+    group has and sending the commit that was decided on it.
+    """
+
+    positions: int = 0
+    recalled: int = 0
+    source_fetches: int = 0
+    target_fetches: int = 0
+    lookups: int = 0
+    bytes_read: int = 0
+    source_bytes_read: int = 0
+    rounds: int = 0
+    source_requests: int = 0
+    commit_gap_seconds: float = 0.0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        total = Cost(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost))
+        )
+        longest = max(self.commit_gap_seconds, other.commit_gap_seconds)
+        return replace(total, commit_gap_seconds=longest)
+
+    def beside(self, other: "Cost") -> "Cost":
+        """The cost of two tasks that run side by side: they wait at the same time."""
+        return replace(self + other, rounds=max(self.rounds, other.rounds))
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedWork:
+    """The translations of a batch of partitions, what is to be remembered of these, and what it
+    all took."""
+
+    positions: tuple[TranslatedPosition, ...]
+    memories: tuple[PartitionMemory, ...]
+    cost: Cost
+
+
+def partition_work(
+    commits: Iterable[SourceCommit],
+    memories: Mapping[TopicPartition, PartitionMemory] | None = None,
+) -> list[PartitionWork]:
+    """The distinct positions of all commits that need a translation, by partition."""
+    offsets: defaultdict[tuple[TopicPartition, TopicPartition, bool, bool], set[int]]
+    offsets = defaultdict(set)
+    for commit in commits:
+        if commit.verdict is None:
+            assert commit.partition is not None
+            assert commit.target is not None
+            assert commit.committed is not None
+            key = (commit.partition, commit.target, commit.remote_name, commit.reverse)
+            offsets[key].add(commit.committed.offset)
+    memories = memories or {}
+    return [
+        PartitionWork(
+            source, target, tuple(sorted(found)), remote_name, reverse, memories.get(source)
+        )
+        for (source, target, remote_name, reverse), found in sorted(offsets.items())
+    ]

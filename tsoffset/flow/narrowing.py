@@ -1,0 +1,93 @@
+"""Filters on top of filters: fewer groups or topics than the configuration lets through."""
+
+import re
+from dataclasses import dataclass, replace
+
+from tsoffset.errors import UsageError
+from tsoffset.flow.patterns import InvalidPattern, compile_list, matches
+from tsoffset.flow.policy import GroupFilter, TopicFilter
+from tsoffset.flow.settings import FlowSettings
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedGroups:
+    """Of the groups that `inner` lets through those that are named (`task.assigned.groups`)."""
+
+    inner: GroupFilter
+    groups: frozenset[str]
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Hand the settings on."""
+        self.inner.configure(settings)
+
+    def should_replicate_group(self, group: str) -> bool:
+        """True where the group is named and `inner` lets it through."""
+        return group in self.groups and self.inner.should_replicate_group(group)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingGroups:
+    """Of the groups that `inner` lets through those whose whole name matches."""
+
+    inner: GroupFilter
+    pattern: re.Pattern[str]
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Hand the settings on."""
+        self.inner.configure(settings)
+
+    def should_replicate_group(self, group: str) -> bool:
+        """True where the name matches and `inner` lets it through."""
+        return matches(self.pattern, group) and self.inner.should_replicate_group(group)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingTopics:
+    """Of the topics that `inner` lets through those whose whole name matches."""
+
+    inner: TopicFilter
+    pattern: re.Pattern[str]
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Hand the settings on."""
+        self.inner.configure(settings)
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        """True where the source's name matches and `inner` lets it through."""
+        return matches(self.pattern, topic) and self.inner.should_replicate_topic(topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What `--groups` and `--topics` leave of a flow; None leaves all.
+
+    Each is one regular expression that has to match the whole name (of the topic on the
+    source); it never lets through what the configuration does not. Holds text only, so it can
+    be pickled and applied in every process. Raises UsageError for a bad expression.
+    """
+
+    groups: str | None = None
+    topics: str | None = None
+
+    def __post_init__(self) -> None:
+        _expression("--groups", self.groups)
+        _expression("--topics", self.topics)
+
+    def apply(self, flow: FlowSettings) -> FlowSettings:
+        """The flow with its filters narrowed."""
+        groups = _expression("--groups", self.groups)
+        topics = _expression("--topics", self.topics)
+        if groups is not None:
+            flow = replace(flow, group_filter=MatchingGroups(flow.group_filter, groups))
+        if topics is not None:
+            flow = replace(flow, topic_filter=MatchingTopics(flow.topic_filter, topics))
+        return flow
+
+
+def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return compile_list((text,))
+    except InvalidPattern as error:
+        raise UsageError(f"{option} {text}: {error}") from None

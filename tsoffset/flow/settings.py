@@ -1,0 +1,184 @@
+"""Resolved settings: what a configuration file comes to for each flow.
+
+`tsoffset.config` makes these from MirrorMaker 2 properties or Connect JSON; the rest of
+the program sees nothing of files, aliases or inheritance. Units are in the names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tsoffset.errors import UsageError
+from tsoffset.flow.policy import GroupFilter, ReplicationPolicy, TopicFilter
+from tsoffset.model import Isolation
+from tsoffset.records import OffsetHeader
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How to reach one cluster.
+
+    `bootstrap_servers` are `host:port`; `client` holds further client settings of Kafka
+    (`client.id`, `request.timeout.ms`, ...) as text, resolved. `admin_timeout_ms` is the
+    total deadline of one call with its retries; `poll_timeout_ms` how long one fetch may
+    wait for a log that has more than it answered. `offset_header` is the header in which this
+    cluster's records carry the offsets of their originals, if any.
+    `fetch_max_bytes_per_second` limits what fetches bring (None: no limit), and
+    `fetch_max_in_flight` how many of them are under way at once at each broker (None: as many
+    as pay for each client); both hold for one client, or for all those of `shared_by`.
+    """
+
+    alias: str
+    bootstrap_servers: tuple[str, ...]
+    client: Mapping[str, str] = field(default_factory=dict)
+    admin_timeout_ms: int = 60_000
+    poll_timeout_ms: int = 1_000
+    offset_header: OffsetHeader | None = None
+    fetch_max_bytes_per_second: int | None = None
+    fetch_max_in_flight: int | None = None
+
+    def shared_by(self, clients: int) -> "ClusterSettings":
+        """The same for one of so many clients that read at once: each has its part of the
+        limits, and at least one byte and one fetch."""
+        return replace(
+            self,
+            fetch_max_bytes_per_second=_part(self.fetch_max_bytes_per_second, clients),
+            fetch_max_in_flight=_part(self.fetch_max_in_flight, clients),
+        )
+
+
+def _part(limit: int | None, clients: int) -> int | None:
+    return None if limit is None else max(1, limit // max(1, clients))
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSettings:
+    """How translations are proven (docs/design.md section 1).
+
+    `match` names what must be equal for two records to be images: a subset of timestamp,
+    key, value. `budget` bounds the fetches per position on each side; `scan_bytes` the
+    bytes that a partition's scans may read on each side. `floor` is `none` or `log_start`.
+    `offset_header` names a header in which the replicator kept the source offset, and
+    `expect` what the user says of the mirror; both are None where absent.
+    """
+
+    proof: str = "content"
+    match: frozenset[str] = frozenset({"timestamp", "key", "value"})
+    budget: int = 8
+    scan_bytes: int = 8_000_000
+    floor: str = "none"
+    offset_header: OffsetHeader | None = None
+    expect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSettings:
+    """One direction, `A->B`, with all that a cycle needs.
+
+    `sync_enabled` is None where `sync.group.offsets.enabled` is absent (we commit);
+    `tasks_max` is None where `tasks.max` is absent (chosen from the work).
+    `isolation` is what the replicator reads the source with.
+    """
+
+    source: ClusterSettings
+    target: ClusterSettings
+    policy: ReplicationPolicy
+    group_filter: GroupFilter
+    topic_filter: TopicFilter
+    enabled: bool = True
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    refresh_groups_enabled: bool = True
+    refresh_groups_interval_seconds: int = 600
+    sync_enabled: bool | None = None
+    sync_interval_seconds: int = 60
+    tasks_max: int | None = None
+    translation: TranslationSettings = field(default_factory=TranslationSettings)
+
+    @property
+    def name(self) -> str:
+        """`A->B`."""
+        return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def commits(self) -> bool:
+        """False where the user turned syncing off: the flow is planned, never committed."""
+        return self.sync_enabled is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a configuration comes to.
+
+    `flows` are those that the file names (or implies), in the order of `clusters`, disabled
+    ones too. `spark` holds every `spark.*` key, `spark.master` included. Directories and
+    addresses are None or empty where the file does not set them. `warnings` are sentences
+    that name file, line and key, never a value.
+    """
+
+    flows: tuple[FlowSettings, ...]
+    clusters: tuple[str, ...]
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    state_dir: str | None = None
+    history_dir: str | None = None
+    listeners: tuple[str, ...] = ()
+    status_remote_urls: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def flow(self, name: str) -> FlowSettings:
+        """The flow of that name, enabled or not. Raises UsageError for an unknown one."""
+        for flow in self.flows:
+            if flow.name == name:
+                return flow
+        raise UsageError(f"there is no flow {name}; {self._flows_in_words()}")
+
+    def select(self, names: Sequence[str] = ()) -> tuple[FlowSettings, ...]:
+        """The flows named, or all enabled ones where none is named.
+
+        Raises UsageError where that is none, or one is unknown or not enabled: what the
+        configuration turns off is not turned on by naming it.
+        """
+        if not names:
+            enabled = tuple(flow for flow in self.flows if flow.enabled)
+            if enabled:
+                return enabled
+            raise UsageError(f"no flow is enabled; {self._flows_in_words()}")
+        chosen = tuple(self.flow(name) for name in dict.fromkeys(names))
+        for flow in chosen:
+            if not flow.enabled:
+                raise UsageError(
+                    f"flow {flow.name} is not enabled; set {flow.name}.enabled = true"
+                    " (`enabled` in a Connect configuration)"
+                )
+        return chosen
+
+    def rivals_of(self, flow: FlowSettings) -> tuple[FlowSettings, ...]:
+        """The other flows that commit on the same target cluster.
+
+        One cluster may have two aliases: a bootstrap address in common tells.
+        """
+        addresses = set(flow.target.bootstrap_servers)
+        return tuple(
+            other
+            for other in self.flows
+            if other.name != flow.name
+            and other.enabled
+            and other.commits
+            and (
+                other.target.alias == flow.target.alias
+                or addresses.intersection(other.target.bootstrap_servers)
+            )
+        )
+
+    def _flows_in_words(self) -> str:
+        if not self.flows:
+            example = "->".join(self.clusters[:2]) if len(self.clusters) > 1 else "A->B"
+            return f"the configuration names none; add for example {example}.enabled = true"
+        states = ", ".join(
+            flow.name if flow.enabled else f"{flow.name} (not enabled)" for flow in self.flows
+        )
+        remedy = (
+            ""
+            if any(flow.enabled for flow in self.flows)
+            else f"; set for example {self.flows[0].name}.enabled = true"
+            " (`enabled` in a Connect configuration)"
+        )
+        return f"the configuration has {states}{remedy}"

@@ -1,0 +1,1 @@
+"""What goes over a connection: frames, hand-made codecs, record batches."""

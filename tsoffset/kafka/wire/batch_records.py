@@ -1,0 +1,394 @@
+"""The records of batches, decoded and digested where somebody looks at them.
+
+To decode all records of a batch takes several times as long as to fetch it, and most of them
+are never compared with anything. So a batch, its checksum verified, is kept as it came: its
+header tells the offsets, a walk over the lengths where a record begins, a skim the timestamps;
+content is digested record by record as it is asked for. That is done only where the bytes are
+few for their records; others are settled at once (`tsoffset.kafka.wire.settled_records`), and their
+bytes let go. A batch whose checksum holds and whose records are malformed all the same was
+written past the brokers, which verify records: `UnreadableRecords` says so where it is noticed.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import overload
+
+from tsoffset.digests import DIGEST_BYTES, header_digests
+from tsoffset.kafka.wire.settled_records import (
+    NO_DIGEST,
+    NULL_KEY,
+    NULL_VALUE,
+    Columns,
+    SettledRecords,
+)
+from tsoffset.records import OffsetHeader, Record, UnreadableRecords
+
+# About what a Record with two digests takes, and several times what a settled one does.
+RECORD_BYTES = 256
+
+# Length, attributes, timestamp, offset, null key, null value, no headers: a byte each.
+SMALLEST_RECORD = 7
+
+_MALFORMED = (IndexError, ValueError, OverflowError)
+
+
+class BatchRecords(Sequence[Record]):
+    """The records of one batch of format 2, in order; `content` is what it holds, unpacked.
+
+    `append_timestamp` is the time of all where the log has stamped them.
+    """
+
+    __slots__ = (
+        "_append_timestamp",
+        "_base_offset",
+        "_base_timestamp",
+        "_behind",
+        "_content",
+        "_count",
+        "_first",
+        "_header",
+        "_last_offset",
+        "_offsets",
+        "_places",
+    )
+
+    def __init__(
+        self,
+        content: bytes,
+        count: int,
+        base_offset: int,
+        last_offset: int,
+        base_timestamp: int,
+        append_timestamp: int | None,
+        header: OffsetHeader | None,
+    ) -> None:
+        self._content = content
+        self._count = max(0, count)
+        self._base_offset = base_offset
+        self._last_offset = last_offset
+        self._base_timestamp = base_timestamp
+        self._append_timestamp = append_timestamp
+        self._header = header
+        # Those that exist for the reader, counted from the batch's first.
+        self._first, self._behind = 0, self._count
+        # Of all records: their offsets, once asked for, and where they begin, once skimmed.
+        self._offsets: Sequence[int] | None = None
+        self._places: array[int] | None = None
+
+    @property
+    def are_large(self) -> bool:
+        """Whether the bytes take more room than the records made of them."""
+        return len(self._content) > RECORD_BYTES * self._count
+
+    def restrict(self, start: int, end: int) -> None:
+        """From now on only records with start <= offset < end exist. Raises UnreadableRecords."""
+        offsets = self._all_offsets()
+        self._first, self._behind = bisect_left(offsets, start), bisect_left(offsets, end)
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Known from the header where nothing is missing. Raises UnreadableRecords."""
+        offsets = self._all_offsets()
+        if self._behind - self._first == self._count:
+            return offsets
+        return offsets[self._first : self._behind]
+
+    @property
+    def timestamps(self) -> Sequence[int | None]:
+        """Skimmed, anew each time. Raises UnreadableRecords."""
+        _, stamps = self._skimmed()
+        found = stamps[self._first : self._behind]
+        return [stamp if stamp >= 0 else None for stamp in found]
+
+    def settled(self) -> SettledRecords:
+        """All of them without their bytes. Raises UnreadableRecords."""
+        return SettledRecords(self._decoded(self._first, self._behind))
+
+    def __len__(self) -> int:
+        return max(0, self._behind - self._first)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.settled())
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
+        if isinstance(at, int):
+            number = at + (self._first if at >= 0 else self._behind)
+            if not self._first <= number < self._behind:
+                raise IndexError(at)
+            return self._decoded(number, number + 1).record(0)
+        numbers = range(self._first, self._behind)[at]
+        low, high = min(numbers, default=0), max(numbers, default=-1)
+        columns = self._decoded(low, high + 1)
+        return tuple(columns.record(number - low) for number in numbers)
+
+    # --- where records are -----------------------------------------------------------------
+
+    @property
+    def _is_dense(self) -> bool:
+        return self._count == self._last_offset - self._base_offset + 1
+
+    def _all_offsets(self) -> Sequence[int]:
+        if self._offsets is None:
+            if self._is_dense:
+                self._offsets = range(self._base_offset, self._last_offset + 1)
+            else:
+                self._offsets, _ = self._skimmed()
+        return self._offsets
+
+    def _place(self, number: int) -> int:
+        """Where a record begins, with its length: known from a skim, or walked to."""
+        if self._places is not None:
+            return self._places[number]
+        content = self._content
+        position = walked = step = 0
+        while walked < number:
+            before, place = step, position
+            byte = content[position]
+            if byte & 1:
+                raise ValueError("a record of negative length")
+            if byte < 0x80:
+                position += 1 + (byte >> 1)
+            elif (after := content[position + 1]) < 0x80:
+                position += 2 + ((byte & 0x7F | after << 7) >> 1)
+            else:
+                byte, position = _rest_of_varint(content, position + 1, byte)
+                position += byte >> 1
+            step = position - place
+            walked += 1
+            if step == before:
+                # Records of one length stand where their lengths repeat: no walk at all.
+                more = min(_alike(content, place, step) - 1, number - walked)
+                walked += more
+                position += more * step
+        return position
+
+    def _skimmed(self) -> tuple[Sequence[int], list[int]]:
+        """Offsets and timestamps of all records of the batch; where they are is kept."""
+        content, base_timestamp = self._content, self._base_timestamp
+        offsets, stamps, places = [], [], []
+        before, position = -1, 0
+        try:
+            for _ in range(self._count):
+                places.append(position)
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                if byte & 1:
+                    raise ValueError("a record of negative length")
+                record_end = position + (byte >> 1)
+
+                byte = content[position + 1]  # behind the attributes, of which none is in use
+                position += 2
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
+
+                byte = content[position]
+                if byte >= 0x80:
+                    byte, _ = _rest_of_varint(content, position + 1, byte)
+                delta = (byte >> 1) ^ -(byte & 1)
+                if delta <= before:
+                    raise ValueError("offsets of records are not in order")
+                offsets.append(delta)
+                before, position = delta, record_end
+            self._check_bounds(before, position)
+            self._places = array("I", places)
+        except _MALFORMED as error:
+            raise self._unreadable() from error
+        if self._append_timestamp is not None:
+            stamps = [self._append_timestamp] * self._count
+        base_offset = self._base_offset
+        return array("q", [base_offset + delta for delta in offsets]), stamps
+
+    def _check_bounds(self, last_delta: int, position: int) -> None:
+        if self._base_offset + last_delta > self._last_offset:
+            raise ValueError("a record past the end of its batch")
+        if position != len(self._content):
+            raise ValueError("the records do not end where the batch does")
+
+    def _unreadable(self) -> UnreadableRecords:
+        return UnreadableRecords(
+            f"a record of the batch at offset {self._base_offset} is malformed"
+        )
+
+    # --- what records hold -----------------------------------------------------------------
+
+    def _decoded(self, first: int, behind: int) -> Columns:
+        """Written out in one piece: it runs once per record, and calls are what costs here.
+        Numbers are zigzag varints, nearly all of one or two bytes."""
+        content, header, append_timestamp = self._content, self._header, self._append_timestamp
+        base_timestamp, size = self._base_timestamp, len(self._content)
+        # Without gaps each delta is known; otherwise they rise, up to the batch's last.
+        dense, last_delta = self._is_dense, self._last_offset - self._base_offset
+        before = first - 1 if dense else -1
+        deltas: list[int] = []
+        stamps: list[int] = []
+        digests: list[bytes] = []
+        nulls = bytearray(behind - first)
+        others: dict[int, tuple[frozenset[bytes], int | None]] = {}
+        try:
+            position = self._place(first) if behind > first else 0
+            for number in range(behind - first):
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                record_end = position + (byte >> 1)
+                if record_end > size:
+                    raise ValueError("a record past the end of its batch")
+
+                byte = content[position + 1]  # behind the attributes, of which none is in use
+                position += 2
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
+
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    byte, position = _rest_of_varint(content, position, byte)
+                delta = (byte >> 1) ^ -(byte & 1)
+                if not before < delta <= last_delta or (dense and delta != before + 1):
+                    raise ValueError("offsets of records are not in order")
+                deltas.append(delta)
+                before = delta
+
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    byte, position = _rest_of_varint(content, position, byte)
+                if byte & 1:
+                    nulls[number] = NULL_KEY
+                    digests.append(NO_DIGEST)
+                else:
+                    end = position + (byte >> 1)
+                    digests.append(
+                        blake2b(content[position:end], digest_size=DIGEST_BYTES).digest()
+                    )
+                    position = end
+
+                byte = content[position]
+                position += 1
+                if byte >= 0x80:
+                    after = content[position]
+                    if after < 0x80:
+                        byte = byte & 0x7F | after << 7
+                        position += 1
+                    else:
+                        byte, position = _rest_of_varint(content, position, byte)
+                if byte & 1:
+                    nulls[number] |= NULL_VALUE
+                    digests.append(NO_DIGEST)
+                else:
+                    end = position + (byte >> 1)
+                    digests.append(
+                        blake2b(content[position:end], digest_size=DIGEST_BYTES).digest()
+                    )
+                    position = end
+
+                if content[position]:
+                    found, position = _headers(content, position)
+                    source_offset = None if header is None else header.of(found)
+                    others[number] = header_digests(found), source_offset
+                else:
+                    position += 1
+                if position != record_end:
+                    raise ValueError("a record does not end where its length says")
+            if first < behind == self._count:
+                self._check_bounds(before, position)
+        except _MALFORMED as error:
+            raise self._unreadable() from error
+        if append_timestamp is not None:
+            stamps = [append_timestamp] * len(stamps)
+        base_offset = self._base_offset
+        offsets: Sequence[int]
+        if dense:
+            offsets = range(base_offset + first, base_offset + behind)
+        else:
+            offsets = [base_offset + delta for delta in deltas]
+        return Columns(offsets, stamps, digests, nulls, others)
+
+
+def _alike(content: bytes, place: int, step: int) -> int:
+    """How many records, from the one at `place` on, begin with the same length, each `step` bytes
+    behind the one before."""
+    firsts = content[place::step]
+    same = len(firsts) - len(firsts.lstrip(firsts[:1]))
+    if firsts[0] >= 0x80:
+        seconds = content[place + 1 :: step]
+        same = min(same, len(seconds) - len(seconds.lstrip(seconds[:1])))
+        if seconds[0] >= 0x80:
+            return 1
+    return same
+
+
+def varint(content: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The zigzag varint at `position`, and where it ends. Raises IndexError or ValueError."""
+    byte = content[position]
+    position += 1
+    if byte >= 0x80:
+        byte, position = _rest_of_varint(content, position, byte)
+    return (byte >> 1) ^ -(byte & 1), position
+
+
+def _rest_of_varint(content: bytes | memoryview, position: int, byte: int) -> tuple[int, int]:
+    """A number, still zigzag, whose first byte is read and says that more follow."""
+    result = byte & 0x7F
+    shift = 7
+    while True:
+        byte = content[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _headers(content: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    count, position = varint(content, position)
+    if count < 0:
+        raise ValueError("a negative number of headers")
+    found = []
+    for _ in range(count):
+        size, position = varint(content, position)
+        name = content[position : position + size]
+        position += size
+        size, position = varint(content, position)
+        value = None
+        if size >= 0:
+            value = content[position : position + size]
+            position += size
+        # A name that is no UTF-8 is told apart from others all the same.
+        found.append((name.decode("utf-8", "backslashreplace"), value))
+    return found, position

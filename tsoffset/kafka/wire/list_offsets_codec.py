@@ -1,0 +1,201 @@
+"""ListOffsets, versions 4 to 10, encoded and decoded by hand.
+
+Every cycle asks each log for its ends, and each partition for a few times; the library's
+general encoder and decoder, and its handling of single requests, take several times as long as
+the broker. Version 4 brought the leader's epoch, 6 the flexible encoding, 7 (KIP-734) the
+question for the largest timestamp, 10 (KIP-1075) a timeout for what lies in tiered storage; nothing
+else that we ask for has changed between them.
+`tsoffset.kafka.wire.frame_stream` sends it.
+"""
+
+from collections.abc import Iterable, Mapping
+from struct import Struct
+from typing import NamedTuple
+
+from kafka.errors import KafkaProtocolError
+from kafka.protocol.consumer import ListOffsetsRequest
+
+LOWEST, HIGHEST = 4, 10
+YOUNGEST_SINCE = 7
+API_KEY: int = ListOffsetsRequest.API_KEY
+
+_FLEXIBLE_SINCE = 6
+_TIMEOUT_SINCE = 10
+_NO_REPLICA = -1
+
+# A request's frame: size, then the header (key, version, correlation id, client id), then
+# replica and isolation, the topics, and the timeout. Of a partition: index, leader epoch, time.
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_HEAD = Struct(">ihhi")
+_BODY = Struct(">ib")
+_ASKED = Struct(">iiq")
+_ASKED_TAGGED = Struct(">iiqx")
+# Of a response: correlation id, throttle time, the topics. Of a partition: index, error,
+# timestamp, offset, leader epoch. Flexible versions say behind each how many tagged fields follow.
+_FOUND = Struct(">ihqqi")
+_FOUND_TAGGED = Struct(">ihqqib")
+_NO_TAGS = b"\0"
+
+Found = tuple[int, int, int, int]
+"""Of one partition: index, error, timestamp and offset, as they came."""
+
+
+class ListOffsetsAnswer(NamedTuple):
+    """What a broker answers: for each topic named what it found, in the order of the answer."""
+
+    throttle_time_ms: int
+    topics: tuple[tuple[str, tuple[Found, ...]], ...]
+
+    @property
+    def held_back(self) -> bool:
+        """Never: brokers answer before they throttle (KIP-219)."""
+        return False
+
+
+class ListOffsetsFrames:
+    """Request and response frames of one client, in one version, with one isolation level."""
+
+    def __init__(self, client_id: str, version: int, isolation_level: int, timeout_ms: int) -> None:
+        self._version = version
+        self._flexible = version >= _FLEXIBLE_SINCE
+        tags = _NO_TAGS if self._flexible else b""
+        client = client_id.encode()
+        self._begin = b"".join(
+            (_INT16.pack(len(client)), client, tags, _BODY.pack(_NO_REPLICA, isolation_level))
+        )
+        self._tags = tags
+        self._end = (_INT32.pack(timeout_ms) if version >= _TIMEOUT_SINCE else b"") + tags
+        self._names: dict[str, bytes] = {}
+
+    def frame(
+        self, correlation_id: int, topics: Mapping[str, Iterable[tuple[int, int, int]]]
+    ) -> bytes:
+        """The whole frame of a request for partitions of topics: (index, leader epoch, time)."""
+        pack = (_ASKED_TAGGED if self._flexible else _ASKED).pack
+        parts = [self._begin, self._count(len(topics))]
+        for topic, partitions in topics.items():
+            packed = [pack(*asked) for asked in partitions]
+            parts += (self._name(topic), self._count(len(packed)), *packed, self._tags)
+        parts.append(self._end)
+        body = b"".join(parts)
+        size = _HEAD.size - _INT32.size + len(body)
+        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
+
+    def _name(self, topic: str) -> bytes:
+        known = self._names.get(topic)
+        if known is None:
+            name = topic.encode()
+            size = _unsigned(len(name) + 1) if self._flexible else _INT16.pack(len(name))
+            known = self._names[topic] = size + name
+        return known
+
+    def _count(self, count: int) -> bytes:
+        return _unsigned(count + 1) if self._flexible else _INT32.pack(count)
+
+    def answer(self, frame: memoryview) -> ListOffsetsAnswer:
+        """What the frame of a response holds, its size left away.
+
+        Raises KafkaProtocolError or struct.error where it is not such a response.
+        """
+        try:
+            return _flexible_answer(frame) if self._flexible else _answer(frame)
+        except (IndexError, UnicodeDecodeError) as error:
+            raise KafkaProtocolError("a ListOffsets answer that cannot be read") from error
+
+
+def _answer(frame: memoryview) -> ListOffsetsAnswer:
+    (throttle_time_ms,) = _INT32.unpack_from(frame, 4)
+    (count,) = _INT32.unpack_from(frame, 8)
+    position = 12
+    topics = []
+    for _ in range(count):
+        (size,) = _INT16.unpack_from(frame, position)
+        name, position = _text(frame, position + 2, size)
+        (partitions,) = _INT32.unpack_from(frame, position)
+        position += 4
+        end = position + max(0, partitions) * _FOUND.size
+        _check_end(frame, end)
+        found = tuple(each[:4] for each in _FOUND.iter_unpack(frame[position:end]))
+        topics.append((name, found))
+        position = end
+    return ListOffsetsAnswer(throttle_time_ms, tuple(topics))
+
+
+def _flexible_answer(frame: memoryview) -> ListOffsetsAnswer:
+    position = _behind_tags(frame, 4)
+    (throttle_time_ms,) = _INT32.unpack_from(frame, position)
+    count, position = _read_unsigned(frame, position + 4)
+    topics = []
+    for _ in range(count - 1):
+        size, position = _read_unsigned(frame, position)
+        name, position = _text(frame, position, size - 1)
+        partitions, position = _read_unsigned(frame, position)
+        found: tuple[Found, ...] = ()
+        if partitions > 1:
+            found, position = _flexible_found(frame, position, partitions - 1)
+        topics.append((name, found))
+        position = _behind_tags(frame, position)
+    _behind_tags(frame, position)
+    return ListOffsetsAnswer(throttle_time_ms, tuple(topics))
+
+
+def _flexible_found(frame: memoryview, begin: int, count: int) -> tuple[tuple[Found, ...], int]:
+    end = begin + count * _FOUND_TAGGED.size
+    if end <= len(frame):
+        rows = tuple(_FOUND_TAGGED.iter_unpack(frame[begin:end]))
+        if not any(row[5] for row in rows):
+            return tuple(row[:4] for row in rows), end
+    # Some partition has tagged fields, which nobody has asked for: they are passed over.
+    found = []
+    position = begin
+    for _ in range(count):
+        found.append(_FOUND.unpack_from(frame, position)[:4])
+        position = _behind_tags(frame, position + _FOUND.size)
+    return tuple(found), position
+
+
+def _text(frame: memoryview, position: int, size: int) -> tuple[str, int]:
+    if size < 0:
+        raise KafkaProtocolError("a ListOffsets answer with a topic that has no name")
+    _check_end(frame, position + size)
+    return str(frame[position : position + size], "utf-8"), position + size
+
+
+def _check_end(frame: memoryview, end: int) -> None:
+    if end > len(frame):
+        raise KafkaProtocolError("a ListOffsets answer that is cut off")
+
+
+def _behind_tags(frame: memoryview, position: int) -> int:
+    """Where tagged fields end, of which each says its number and its size."""
+    count, position = _read_unsigned(frame, position)
+    for _ in range(count):
+        _, position = _read_unsigned(frame, position)
+        size, position = _read_unsigned(frame, position)
+        position += size
+    _check_end(frame, position)
+    return position
+
+
+def _read_unsigned(frame: memoryview, position: int) -> tuple[int, int]:
+    """The unsigned varint at `position`, and where it ends."""
+    number = shift = 0
+    while True:
+        byte = frame[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, position
+        shift += 7
+        if shift > 28:
+            raise KafkaProtocolError("a number of more than 32 bits")
+
+
+def _unsigned(number: int) -> bytes:
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)

@@ -1,0 +1,270 @@
+"""Record batches, made into stretches of digests: the only place that sees what data holds."""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from kafka import codec
+from kafka.errors import CorruptRecordError, UnsupportedCodecError
+from kafka.record.legacy_records import LegacyRecordBatch
+from kafka.record.util import calc_crc32c
+
+from tsoffset.digests import content_digest
+from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, BatchRecords, varint
+from tsoffset.kafka.wire.settled_records import (
+    NO_DIGEST,
+    NULL_KEY,
+    NULL_VALUE,
+    Columns,
+    SettledRecords,
+)
+from tsoffset.kafka.wire.stretch_records import StretchRecords
+from tsoffset.model import Isolation, TimestampType
+from tsoffset.records import OffsetHeader, Stretch, UnreadableRecords
+
+# Base offset, length, leader epoch, magic: in the same places in all formats.
+_PREFIX = struct.Struct(">qiib")
+_LENGTH_ENDS = 12
+# CRC, attributes, last offset delta, base timestamp, max timestamp, producer id, producer
+# epoch, base sequence, count: what follows in format 2. The CRC covers all after itself.
+_HEADER = struct.Struct(">Ihiqqqhii")
+_CHECKED_FROM = _PREFIX.size + 4
+_RECORDS_FROM = _PREFIX.size + _HEADER.size
+_MARKER = struct.Struct(">hh")
+
+_COMPRESSION = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_ABORT = 0
+_LZ4 = 3
+
+_CODECS: dict[int, tuple[str, Callable[[], bool], str]] = {
+    1: ("gzip", codec.has_gzip, "gzip_decode"),
+    2: ("snappy", codec.has_snappy, "snappy_decode"),
+    3: ("lz4", codec.has_lz4, "lz4_decode"),
+    4: ("zstd", codec.has_zstd, "zstd_decode"),
+}
+
+Aborted = Sequence[tuple[int, int]]
+"""Aborted transactions as a Fetch answers them: (producer id, first offset)."""
+
+
+_Records = BatchRecords | SettledRecords
+
+
+class _Batch(NamedTuple):
+    """One batch, its checksum verified. `read` decodes its records."""
+
+    base_offset: int
+    last_offset: int
+    attributes: int
+    producer_id: int
+    view: memoryview
+    read: Callable[[], _Records]
+
+
+def stretch(
+    view: memoryview,
+    offset: int,
+    log_start: int,
+    readable_end: int,
+    isolation: Isolation,
+    aborted: Aborted = (),
+    header: OffsetHeader | None = None,
+) -> Stretch | None:
+    """What a Fetch from `offset` on answered, as a stretch; None if no whole batch in it goes
+    past `offset`.
+
+    A batch that is cut off at the end is left out, and so is everything at or past
+    `readable_end`. `aborted` are (producer id, first offset) of the aborted transactions;
+    they count where read with READ_COMMITTED. `header` is where the records carry the offsets
+    of their originals.
+
+    Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
+    later one ends the stretch before it.
+    """
+    found: list[tuple[_Batch, _Records]] = []
+    start: int | None = None
+    end = offset
+    append_time = 0
+    # Last first, so that the next one is popped from the end.
+    ahead = sorted(aborted, key=lambda each: each[1], reverse=True) if aborted else []
+    aborting: set[int] = set()
+    try:
+        for batch in _batches(view, header):
+            if start is not None and batch.base_offset < end:
+                raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
+            if batch.base_offset >= readable_end:
+                break
+            dropped = batch.attributes & _CONTROL
+            if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
+                # A producer's records count as aborted from a transaction's first offset
+                # up to its marker (FetchResponse, AbortedTransactions).
+                while ahead and ahead[-1][1] <= batch.last_offset:
+                    aborting.add(ahead.pop()[0])
+                if dropped:
+                    if _is_abort_marker(batch):
+                        aborting.discard(batch.producer_id)
+                elif batch.attributes & _TRANSACTIONAL and batch.producer_id in aborting:
+                    dropped = True
+            if not dropped:
+                found.append((batch, batch.read()))
+                append_time |= batch.attributes & _LOG_APPEND_TIME
+            if start is None:
+                start = min(offset, batch.base_offset)
+            end = batch.last_offset + 1
+    except (CorruptRecordError, UnsupportedCodecError):
+        if start is None:
+            raise
+    if start is None or end <= offset:
+        return None
+    start = max(start, log_start)
+    end = max(start, min(end, readable_end))
+    return Stretch(
+        start=start,
+        end=end,
+        records=StretchRecords([_within(batch, records, start, end) for batch, records in found]),
+        timestamp_type=(
+            TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
+        ),
+        bytes_read=len(view),
+    )
+
+
+def _within(batch: _Batch, records: _Records, start: int, end: int) -> _Records:
+    """The records with start <= offset < end."""
+    if start > batch.base_offset or batch.last_offset >= end:
+        try:
+            records.restrict(start, end)
+        except UnreadableRecords as error:
+            raise CorruptRecordError(str(error)) from error
+    return records
+
+
+def _settled(records: BatchRecords) -> SettledRecords:
+    try:
+        return records.settled()
+    except UnreadableRecords as error:
+        raise CorruptRecordError(str(error)) from error
+
+
+def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[_Batch]:
+    position = 0
+    while len(view) - position >= _PREFIX.size:
+        base_offset, length, _, magic = _PREFIX.unpack_from(view, position)
+        end = position + _LENGTH_ENDS + length
+        if end > len(view):
+            return
+        if length <= _PREFIX.size - _LENGTH_ENDS:
+            raise CorruptRecordError(f"the batch at offset {base_offset} has no content")
+        if magic == 2:
+            yield _batch(view[position:end], base_offset, header)
+        elif magic in (0, 1):
+            yield _legacy_batch(view[position:end], base_offset, magic)
+        else:
+            raise UnsupportedCodecError(f"message format {magic} at offset {base_offset}")
+        position = end
+
+
+def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _Batch:
+    if len(view) < _RECORDS_FROM:
+        raise CorruptRecordError(f"the batch at offset {base_offset} is too short")
+    crc, attributes, last_delta, base_timestamp, max_timestamp, producer_id, _, _, count = (
+        _HEADER.unpack_from(view, _PREFIX.size)
+    )
+    if calc_crc32c(view[_CHECKED_FROM:]) != crc:
+        raise CorruptRecordError(f"the batch at offset {base_offset} fails its checksum")
+    if base_offset < 0 or last_delta < 0:
+        raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
+    last_offset = base_offset + last_delta
+
+    def read() -> _Records:
+        content = _content(view[_RECORDS_FROM:], attributes, base_offset)
+        if count * SMALLEST_RECORD > len(content):
+            raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
+        records = BatchRecords(
+            content,
+            count,
+            base_offset,
+            last_offset,
+            base_timestamp,
+            max_timestamp if attributes & _LOG_APPEND_TIME else None,
+            header,
+        )
+        return _settled(records) if records.are_large else records
+
+    return _Batch(base_offset, last_offset, attributes, producer_id, view, read)
+
+
+def _malformed(base_offset: int) -> CorruptRecordError:
+    return CorruptRecordError(f"a record of the batch at offset {base_offset} is malformed")
+
+
+def _content(view: memoryview, attributes: int, base_offset: int) -> bytes:
+    compression = attributes & _COMPRESSION
+    if not compression:
+        return view.tobytes()
+    if compression not in _CODECS:
+        raise UnsupportedCodecError(f"compression {compression} at offset {base_offset}")
+    name, available, decode = _CODECS[compression]
+    if not available():
+        raise UnsupportedCodecError(f"{name} at offset {base_offset}")
+    try:
+        return bytes(getattr(codec, decode)(view.tobytes()))
+    except Exception as error:  # each codec has exceptions of its own
+        raise CorruptRecordError(
+            f"the {name} content of the batch at offset {base_offset} cannot be unpacked"
+        ) from error
+
+
+def _is_abort_marker(batch: _Batch) -> bool:
+    """Whether the one record of a control batch ends a transaction by aborting it."""
+    view = batch.view
+    try:
+        position = _RECORDS_FROM
+        _, position = varint(view, position)
+        position += 1
+        for _ in ("timestamp", "offset"):
+            _, position = varint(view, position)
+        size, position = varint(view, position)
+        if size < _MARKER.size:
+            return False
+        _, kind = _MARKER.unpack_from(view, position)
+    except (IndexError, ValueError, struct.error) as error:
+        raise _malformed(batch.base_offset) from error
+    return bool(kind == _ABORT)
+
+
+def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
+    """A message of format 0 or 1, or the wrapper of several that are compressed together.
+
+    The wrapper's offset is that of its last message. Format 0 has no timestamps.
+    """
+    try:
+        batch = LegacyRecordBatch(view, magic)
+        if magic == 0 and batch.compression_type == _LZ4 and codec.xxhash is None:
+            # Its frames carry a checksum that no lz4 library takes without help.
+            raise UnsupportedCodecError(f"lz4 in message format 0 at offset {offset}, xxhash")
+        if not batch.validate_crc():
+            raise CorruptRecordError(f"the message at offset {offset} fails its checksum")
+        content = list(batch)
+    except UnsupportedCodecError:
+        raise
+    except Exception as error:  # the library walks it without checks of its own
+        raise CorruptRecordError(f"the message at offset {offset} is malformed") from error
+    if not content:
+        raise CorruptRecordError(f"the message set at offset {offset} is empty")
+    offsets = [record.offset for record in content]
+    columns = Columns(
+        offsets,
+        [-1 if record.timestamp is None else record.timestamp for record in content],
+        [content_digest(each) or NO_DIGEST for one in content for each in (one.key, one.value)],
+        [
+            (NULL_KEY if record.key is None else 0) | (NULL_VALUE if record.value is None else 0)
+            for record in content
+        ],
+        {},
+    )
+    attributes = _LOG_APPEND_TIME if batch.timestamp_type == 1 else 0
+    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: SettledRecords(columns))

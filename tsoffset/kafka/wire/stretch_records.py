@@ -1,0 +1,108 @@
+"""The records of all batches that one read has brought."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Any, overload
+
+from tsoffset.kafka.wire.batch_records import BatchRecords
+from tsoffset.kafka.wire.settled_records import SettledRecords
+from tsoffset.records import LazyRecords, Record
+
+
+class StretchRecords(LazyRecords):
+    """The records of several batches, one after the other.
+
+    It is equal to a tuple of the same records, and becomes one where it is pickled: what
+    records hold leaves the process as digests alone. Once all have been looked at, their
+    bytes are let go.
+    """
+
+    __slots__ = ("_ends", "_offsets", "_parts")
+
+    def __init__(self, parts: Sequence[BatchRecords | SettledRecords]) -> None:
+        self._parts = parts
+        self._offsets: Sequence[int] | None = None
+        # One batch is by far the most frequent case, and needs no looking for the right one.
+        self._ends = () if len(parts) == 1 else tuple(accumulate(map(len, parts)))
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Ascending; without decoding where nothing is missing. Raises UnreadableRecords."""
+        if self._offsets is None:
+            self._offsets = _joined([part.offsets for part in self._parts])
+        return self._offsets
+
+    @property
+    def timestamps(self) -> Sequence[int | None]:
+        """In the order of the offsets, without any digest. Raises UnreadableRecords."""
+        return [stamp for part in self._parts for stamp in part.timestamps]
+
+    def settle(self) -> None:
+        """Decode all, and let their bytes go. Raises UnreadableRecords."""
+        self._parts = [part.settled() for part in self._parts]
+
+    def __len__(self) -> int:
+        if self._ends:
+            return self._ends[-1]
+        return len(self._parts[0]) if self._parts else 0
+
+    def __iter__(self) -> Iterator[Record]:
+        self.settle()
+        return chain.from_iterable(self._parts)
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
+        if len(self._parts) == 1:
+            return self._parts[0][at]
+        if isinstance(at, slice):
+            return self._some(range(len(self))[at])
+        number = range(len(self))[at]
+        part = bisect_right(self._ends, number)
+        return self._parts[part][number - (self._ends[part - 1] if part else 0)]
+
+    def _some(self, numbers: range) -> Sequence[Record]:
+        if numbers.step != 1:
+            return tuple(self[number] for number in numbers)
+        found: list[Record] = []
+        begin = 0
+        for part, end in zip(self._parts, self._ends, strict=True):
+            low, high = max(numbers.start, begin), min(numbers.stop, end)
+            if low < high:
+                found += part[low - begin : high - begin]
+            begin = end
+        return tuple(found)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | StretchRecords):
+            return NotImplemented
+        return len(self) == len(other) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} records>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+
+def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Offsets of batches that follow each other."""
+    parts = [part for part in parts if part]
+    if not parts:
+        return ()
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, range) for part in parts) and all(
+        one[-1] + 1 == other[0] for one, other in pairwise(parts)
+    ):
+        return range(parts[0][0], parts[-1][-1] + 1)
+    return array("q", chain.from_iterable(parts))

@@ -1,0 +1,58 @@
+"""What a command says to a person beside its result: on standard error, a sentence each."""
+
+import click
+import structlog
+from rich.console import Console
+from rich.text import Text
+
+from tsoffset.errors import ConfigurationError, TsoffsetError
+from tsoffset.logs import LogFormat
+from tsoffset.terminal.tables import printable
+
+log = structlog.get_logger(__name__)
+
+
+class Notices:
+    """Sentences for a person, or the same as log events where logs are JSON."""
+
+    def __init__(self, format: LogFormat = LogFormat.CONSOLE) -> None:
+        self.format = format
+
+    def note(self, sentence: str) -> None:
+        """Something for a person alone: where logs are JSON, events tell it."""
+        if self.format is LogFormat.CONSOLE:
+            click.echo(printable(sentence), err=True)
+
+    def warning(self, event: str, sentence: str) -> None:
+        """Something that a person should look at although the command goes on."""
+        if self.format is LogFormat.JSON:
+            log.warning(event, message=sentence)
+        else:
+            _say("warning", "yellow", sentence)
+
+    def error(self, error: BaseException, *, trace: bool) -> None:
+        """What stopped the command, with a traceback only where it is asked for."""
+        for sentence in sentences(error):
+            if self.format is LogFormat.JSON:
+                log.error("command_failed", message=sentence)
+            else:
+                _say("error", "red", sentence)
+        if trace:
+            log.error("command_failed_at", exc_info=error)
+
+
+def sentences(error: BaseException) -> list[str]:
+    """What the error says to a person: one sentence for each thing that is wrong."""
+    if isinstance(error, ConfigurationError):
+        return [str(problem) for problem in error.problems]
+    if isinstance(error, TsoffsetError):
+        return [str(error)]
+    return [
+        f"{type(error).__name__}: {error}; this is a mistake in tsoffset: please report it with "
+        "what --debug prints"
+    ]
+
+
+def _say(word: str, color: str, sentence: str) -> None:
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console.print(Text.assemble((f"{word}: ", color), printable(sentence)), soft_wrap=True)

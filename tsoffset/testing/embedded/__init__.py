@@ -1,0 +1,33 @@
+"""Real Kafka and MirrorMaker 2 on this machine, as plain Java processes.
+
+::
+
+    from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+
+    with (
+        EmbeddedBroker(name="source") as source,
+        EmbeddedBroker(name="target") as target,
+        MirrorMaker(flow_properties(source.bootstrap, target.bootstrap)) as mirror,
+    ):
+        ...  # make the topic orders and fill it
+        mirror.wait_until_mirrored(source.bootstrap, target.bootstrap, {"orders": "A.orders"})
+
+Neither Docker nor a Kafka installation is needed: Java 17, and once a Maven repository,
+from which the jars come into the user's cache folder. Nothing is written to the terminal
+but a progress bar for that; each process has a log in its folder, and none outlives the
+Python process that started it. What is missing is said by an error of `tsoffset.errors`.
+"""
+
+from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
+from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
+from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
+
+__all__ = [
+    "KAFKA_VERSION",
+    "EmbeddedBroker",
+    "EmbeddedCluster",
+    "MirrorMaker",
+    "cache_folder",
+    "flow_properties",
+    "resolve_jars",
+]

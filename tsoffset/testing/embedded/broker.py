@@ -1,0 +1,361 @@
+"""Real Kafka brokers on this machine."""
+
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import javaproperties
+
+from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
+from tsoffset.testing.embedded.ports import HOST, free_port, is_free
+from tsoffset.testing.embedded.process import GRACE_SECONDS, JavaProcess
+from tsoffset.testing.embedded.readiness import listening, serving
+
+START_SECONDS = 90.0
+JAVA_OPTIONS = ("-Xms128m", "-Xmx384m")
+
+# For one node and short lives: internal topics small and without copies, no waiting for
+# members that do not come, no data deleted for its age, topics only where asked for, and
+# a node that was killed soon forgotten, which it must be before it may come back.
+DEFAULTS: Mapping[str, str] = {
+    "auto.create.topics.enable": "false",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+    "default.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "8388608",
+    "log.message.timestamp.after.max.ms": "9223372036854775807",
+    "log.retention.ms": "-1",
+    "min.insync.replicas": "1",
+    "num.io.threads": "4",
+    "num.network.threads": "2",
+    "num.recovery.threads.per.data.dir": "1",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+}
+
+_PORT_IN_USE = "Address already in use"
+_ATTEMPTS = 5
+
+
+class EmbeddedBroker:
+    """One Kafka node: a cluster of its own, or a further node of one (`joins`).
+
+    ::
+
+        with EmbeddedBroker(name="source") as broker:
+            admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+
+    The node keeps its ports and its data from its first start on, so it can be stopped,
+    killed and started again. Everything lies in `directory`, and a later program can take
+    up the data there; without one a temporary folder is made, which the end of the `with`
+    block removes unless an exception ended it: then the log may be wanted.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        name: str = "broker",
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
+        start_seconds: float = START_SECONDS,
+        joins: "EmbeddedBroker | None" = None,
+        node_id: int = 1,
+    ) -> None:
+        """Prepare a node; nothing is started.
+
+        `properties` go over the defaults of this module, `java_options` over those of
+        Java. `port` asks for one certain port; a free one is found otherwise.
+        """
+        self.name = name
+        self.node_id = node_id
+        self._temporary = directory is None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"tsoffset-{name}-"))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.cluster_id: str = self._find_cluster_id(joins)
+        self._asked_port = port
+        self._port: int | None = None
+        self._controller_port: int | None = None
+        self._properties = {**DEFAULTS, **(properties or {})}
+        self._start_seconds = start_seconds
+        self._joins = joins
+        self._served = False
+        self._process = JavaProcess(
+            name,
+            ["kafka.Kafka", str(self._properties_path)],
+            directory=self.directory,
+            java_options=(*JAVA_OPTIONS, *java_options),
+        )
+
+    @property
+    def port(self) -> int:
+        """The port that clients use; raises `EmbeddedError` before the first start."""
+        if self._port is None:
+            raise EmbeddedError(f"{self.name} has no port before its first start; call start()")
+        return self._port
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for `bootstrap.servers`."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None unless the node runs."""
+        return self._process.pid
+
+    @property
+    def log_path(self) -> Path:
+        """What the node writes about itself."""
+        return self._process.log_path
+
+    @property
+    def controller_port(self) -> int:
+        """The port of the node that controls the cluster."""
+        if self._joins is not None:
+            return self._joins.controller_port
+        assert self._controller_port is not None
+        return self._controller_port
+
+    def start(self) -> Self:
+        """Start the node, and return it once it serves clients, groups and transactions.
+
+        Raises `PortTaken`, `StartFailed`, `JavaMissing`, `JavaTooOld` or
+        `JarsUnavailable`; nothing is left running then.
+        """
+        if self._process.running:
+            return self
+        for _ in range(_ATTEMPTS):
+            self._settle_ports()
+            try:
+                self._start_once()
+            except StartFailed:
+                if _PORT_IN_USE not in self._process.said():
+                    raise
+                # Free a moment ago, but somebody was quicker. A port that was asked for,
+                # or that clients know already, is not exchanged for another.
+                if self._asked_port is not None or self._served:
+                    break
+                self._port = self._controller_port = None
+            else:
+                self._served = True
+                return self
+        raise self._port_taken()
+
+    def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Stop the node in order, by force after the grace time; ports and data stay its own."""
+        self._process.stop(grace_seconds)
+
+    def kill(self) -> None:
+        """End the node as a crash would."""
+        self._process.kill()
+
+    def let_go(self) -> None:
+        """Let the node go on after this Python process; it is stopped by its id then."""
+        self._process.let_go()
+
+    def restart(self) -> Self:
+        """Stop the node if it runs, and start it on the same ports and data."""
+        self.stop()
+        return self.start()
+
+    def __enter__(self) -> Self:
+        """Start the node."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the node; remove a temporary folder unless an exception is on its way."""
+        self.stop()
+        if self._temporary and error is None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def _properties_path(self) -> Path:
+        return self.directory / f"{self.name}.properties"
+
+    def _start_once(self) -> None:
+        self._properties_path.write_text(
+            javaproperties.dumps(self._all_properties(), timestamp=None)
+        )
+        try:
+            self._format()
+            self._process.start()
+            self._wait_until_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _settle_ports(self) -> None:
+        if self._port is None:
+            self._port = self._asked_port or free_port()
+        if self._controller_port is None and self._joins is None:
+            self._controller_port = free_port()
+        # One that was just found free may look taken for a moment: a child that another
+        # thread forks holds the socket of that look until it executes its program.
+        if (self._asked_port is not None or self._served) and not is_free(self._port):
+            raise self._port_taken()
+
+    def _port_taken(self) -> PortTaken:
+        ports = [port for port in (self._port, self._controller_port) if port is not None]
+        taken = [port for port in ports if not is_free(port)] or ports
+        return PortTaken(
+            f"start {self.name} on {HOST}: port {' and '.join(map(str, taken))} is in use; "
+            "end what listens there, or ask for another port"
+        )
+
+    def _all_properties(self) -> dict[str, str]:
+        client = f"PLAINTEXT://{HOST}:{self.port}"
+        controller = f"CONTROLLER://{HOST}:{self.controller_port}"
+        alone = self._joins is None
+        return {
+            "process.roles": "broker,controller" if alone else "broker",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": f"{self._controller_id}@{HOST}:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listeners": f"{client},{controller}" if alone else client,
+            "advertised.listeners": client,
+            "log.dirs": str(self.directory / "data"),
+            **self._properties,
+        }
+
+    @property
+    def _controller_id(self) -> int:
+        return self.node_id if self._joins is None else self._joins.node_id
+
+    @property
+    def _identity_path(self) -> Path:
+        """Where the data folder says whose it is, once it is formatted."""
+        return self.directory / "data" / "meta.properties"
+
+    def _find_cluster_id(self, joins: "EmbeddedBroker | None") -> str:
+        """Return the id of the cluster that the folder holds, or that is joined, or a new one."""
+        if self._identity_path.exists():
+            return str(javaproperties.loads(self._identity_path.read_text())["cluster.id"])
+        return secrets.token_urlsafe(16) if joins is None else joins.cluster_id
+
+    def _format(self) -> None:
+        """Prepare the data folder, once."""
+        if self._identity_path.exists():
+            return
+        tool = JavaProcess(
+            f"{self.name}-format",
+            [
+                "kafka.tools.StorageTool",
+                "format",
+                # As one word: an id may begin with a dash.
+                f"--cluster-id={self.cluster_id}",
+                f"--config={self._properties_path}",
+            ],
+            directory=self.directory,
+        )
+        try:
+            status = tool.run(self._start_seconds)
+        except subprocess.TimeoutExpired:
+            raise tool.failed(
+                f"format {self.name}: not done after {self._start_seconds:g} s"
+            ) from None
+        if status != 0:
+            raise tool.failed(f"format {self.name}: it ended with status {status}")
+
+    def _wait_until_ready(self) -> None:
+        groups = int(self._properties["offsets.topic.num.partitions"])
+        self._process.wait_until(
+            lambda: listening(self.port),
+            lambda: serving(self.port, self.cluster_id, self.node_id, groups),
+            seconds=self._start_seconds,
+            doing=f"start {self.name}",
+        )
+
+
+class EmbeddedCluster:
+    """A cluster of several nodes; the first one controls it.
+
+    The topics of group offsets and of transactions are made while the first node is
+    alone, so it holds them: stopping another one takes away no more than the partitions
+    that have their only replica there.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        nodes: int = 2,
+        name: str = "cluster",
+        properties: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """Prepare `nodes` nodes, numbered from 1; nothing is started."""
+        self.nodes: list[EmbeddedBroker] = []
+        for node_id in range(1, nodes + 1):
+            node_name = f"{name}-{node_id}"
+            self.nodes.append(
+                EmbeddedBroker(
+                    None if directory is None else directory / node_name,
+                    name=node_name,
+                    properties=properties,
+                    java_options=java_options,
+                    start_seconds=start_seconds,
+                    joins=self.nodes[0] if self.nodes else None,
+                    node_id=node_id,
+                )
+            )
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all nodes, for `bootstrap.servers`."""
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def start(self) -> Self:
+        """Start all nodes that do not run; see `EmbeddedBroker.start`."""
+        try:
+            for node in self.nodes:
+                node.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop all nodes; the controlling one last, since the others take their leave of it."""
+        with ExitStack() as stack:
+            for node in self.nodes:
+                stack.callback(node.stop)
+
+    def __enter__(self) -> Self:
+        """Start all nodes."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop all nodes; see `EmbeddedBroker`."""
+        with ExitStack() as stack:
+            for node in self.nodes:
+                stack.push(node.__exit__)
+            stack.pop_all().__exit__(kind, error, trace)

@@ -1,0 +1,421 @@
+"""`MemoryCluster`: the seam to Kafka, answered from memory."""
+
+from collections.abc import Callable, Collection, Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+from uuid import NAMESPACE_OID, uuid5
+from zlib import crc32
+
+from tsoffset.cluster import Cluster
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.model import (
+    Broker,
+    ClusterDescription,
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    GroupListings,
+    GroupOffsets,
+    GroupType,
+    Isolation,
+    LogRange,
+    PartitionDescription,
+    ReadFrom,
+    TimedOffset,
+    TimestampType,
+    TopicDescription,
+    TopicPartition,
+    Youngest,
+)
+from tsoffset.records import OffsetHeader, RawStretch, Stretch
+from tsoffset.testing.memory_cluster.faults import Fault, Faults, Request, Verb
+from tsoffset.testing.memory_cluster.groups import MemoryGroup, metadata_length, not_sent, stored
+from tsoffset.testing.memory_cluster.log import Clock, PartitionLog
+from tsoffset.testing.memory_cluster.topics import MemoryPartition, MemoryTopic
+
+_Answer = TypeVar("_Answer")
+
+_VERSION = "4.3"
+
+
+class MemoryCluster(Cluster):
+    """A small Kafka in memory: deterministic, picklable, for tests without a broker.
+
+    It is filled through `create_topic`, `log` and `group`, made to fail by `fail`, and asked
+    through the methods of `Cluster`; `requests` says what it was asked and `commits` which
+    commits it accepted, in order. Its time is `clock.now_ms` and moves only by hand.
+    """
+
+    def __init__(
+        self,
+        alias: str = "memory",
+        *,
+        brokers: int = 1,
+        max_metadata_length: int = 4096,
+        clock: Clock | None = None,
+        offset_header: OffsetHeader | None = None,
+    ) -> None:
+        self._alias = alias
+        self._offset_header = offset_header
+        self._brokers = brokers
+        self._max_metadata_length = max_metadata_length
+        self._topics: dict[str, MemoryTopic] = {}
+        self._topics_made = 0
+        self._groups: dict[str, MemoryGroup] = {}
+        self._faults = Faults()
+        self.clock = clock or Clock()
+        self.unreachable = False
+        self.requests: list[Request] = []
+        self.commits: list[tuple[str, TopicPartition, CommittedOffset]] = []
+
+    # --- filling --------------------------------------------------------------------------
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int = 1,
+        *,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        first_offset: int = 0,
+        internal: bool = False,
+    ) -> None:
+        """A new topic, empty at `first_offset`. Raises ValueError where it exists."""
+        if topic in self._topics:
+            raise ValueError(f"topic {topic} exists on cluster {self.alias}")
+        self._topics_made += 1
+        name = f"{self.alias}/{topic}/{self._topics_made}"
+        self._topics[topic] = MemoryTopic(
+            str(uuid5(NAMESPACE_OID, name)),
+            [
+                MemoryPartition(
+                    PartitionLog(
+                        timestamp_type,
+                        first_offset=first_offset,
+                        clock=self.clock,
+                        offset_header=self._offset_header,
+                    ),
+                    leader=number % self._brokers,
+                )
+                for number in range(partitions)
+            ],
+            internal,
+        )
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove a topic and all offsets committed for it."""
+        del self._topics[topic]
+        for group in self._groups.values():
+            for offsets in (group.offsets, group.pending):
+                for partition in [known for known in offsets if known.topic == topic]:
+                    del offsets[partition]
+
+    def log(self, topic: str, partition: int = 0) -> PartitionLog:
+        """The log of a partition, to be written to. Raises KeyError where there is none."""
+        return self._partition(TopicPartition(topic, partition)).log
+
+    def partition_numbers(self, topic: str) -> range:
+        """The numbers of a topic's partitions. Raises KeyError where it does not exist."""
+        return range(len(self._topics[topic].partitions))
+
+    def elect_leader(self, partition: TopicPartition, leader: int | None) -> None:
+        """Give a partition a new leader, and so a new leader epoch; None leaves it without."""
+        state = self._partition(partition)
+        state.leader = leader
+        if leader is not None:
+            state.leader_epoch += 1
+
+    def group(self, name: str, type: GroupType = GroupType.CLASSIC) -> MemoryGroup:
+        """A group, to be changed at will; made (empty, of `type`) where it is new."""
+        return self._groups.setdefault(name, MemoryGroup(name, type))
+
+    def delete_group(self, name: str) -> None:
+        """Remove a group with its offsets."""
+        del self._groups[name]
+
+    def fail(
+        self,
+        failed: Failed,
+        *,
+        verb: Verb | None = None,
+        topic: str | None = None,
+        partition: TopicPartition | None = None,
+        group: str | None = None,
+        broker: int | None = None,
+        times: int | None = None,
+        takes_effect: bool = False,
+    ) -> Fault:
+        """Answer `failed` for every item that agrees with all the words given (see `Fault`).
+
+        A partition's broker is its leader, a group's its coordinator. What goes wrong for a
+        broker that lists groups is found under `failed_brokers`.
+        """
+        fault = Fault(failed, verb, topic, partition, group, broker, times, takes_effect)
+        self._faults.ordered.append(fault)
+        return fault
+
+    def heal(self, fault: Fault | None = None) -> None:
+        """Take back one failure, or all."""
+        kept = [known for known in self._faults.ordered if fault not in (None, known)]
+        self._faults.ordered[:] = kept
+
+    def asked(self, verb: Verb) -> int:
+        """How many items were asked of this verb so far."""
+        return sum(len(request.items) for request in self.requests if request.verb is verb)
+
+    # --- the seam -------------------------------------------------------------------------
+
+    @property
+    def alias(self) -> str:
+        """The name of the cluster."""
+        return self._alias
+
+    def describe(self) -> ClusterDescription:
+        """The brokers and the cluster's id. Raises ClusterUnreachable."""
+        self._asked(Verb.DESCRIBE, ())
+        brokers = tuple(Broker(node, "memory", node + 1, _VERSION) for node in range(self._brokers))
+        return ClusterDescription(str(uuid5(NAMESPACE_OID, self.alias)), brokers)
+
+    def topics(
+        self, names: Collection[str] | None = None
+    ) -> Mapping[str, TopicDescription | Failed]:
+        """Descriptions of the topics named, or of all. Raises ClusterUnreachable."""
+        wanted = tuple(self._topics if names is None else names)
+        self._asked(Verb.TOPICS, wanted)
+        return {name: self._described(name) for name in wanted}
+
+    def groups(self) -> GroupListings:
+        """All groups, and the brokers that were made to fail. Raises ClusterUnreachable."""
+        self._asked(Verb.GROUPS, ())
+        failed = {}
+        for node in range(self._brokers):
+            if fault := self._faults.on(Verb.GROUPS, broker=node):
+                failed[node] = fault.failed
+        listings = (
+            group.listing(self._coordinator(group.group)) for group in self._groups.values()
+        )
+        return GroupListings(
+            {it.group: it for it in listings if it.coordinator not in failed}, failed
+        )
+
+    def committed(
+        self,
+        groups: Collection[str],
+        *,
+        require_stable: bool,
+        within_seconds: float | None = None,
+    ) -> Mapping[str, GroupOffsets | Failed]:
+        """All committed offsets of each group, as one look finds them."""
+        self._asked(Verb.COMMITTED, tuple(groups))
+        return {name: self._offsets(name, require_stable) for name in groups}
+
+    def log_ranges(
+        self, partitions: Collection[TopicPartition], isolation: Isolation
+    ) -> Mapping[TopicPartition, LogRange | Failed]:
+        """Start and readable end of each partition's log."""
+        self._asked(Verb.LOG_RANGES, tuple(partitions), isolation)
+
+        def answer(log: PartitionLog) -> LogRange:
+            return LogRange(log.start, log.readable_end(isolation))
+
+        return {one: self._from_log(Verb.LOG_RANGES, one, answer) for one in partitions}
+
+    def read(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, Stretch | Failed]:
+        """The stretch of log from each offset on."""
+        self._asked(Verb.READ, tuple(requests), isolation)
+
+        def answer(request: ReadFrom) -> Callable[[PartitionLog], Stretch | Failed]:
+            return lambda log: self._read(request, log, isolation)
+
+        return {one: self._from_log(Verb.READ, one.partition, answer(one)) for one in requests}
+
+    def read_raw(
+        self, requests: Collection[ReadFrom], isolation: Isolation
+    ) -> Mapping[ReadFrom, RawStretch | Failed]:
+        """As `read`, with what the records hold."""
+        self._asked(Verb.READ_RAW, tuple(requests), isolation)
+
+        def answer(request: ReadFrom) -> Callable[[PartitionLog], RawStretch | Failed]:
+            return lambda log: log.raw(self._read(request, log, isolation))
+
+        return {one: self._from_log(Verb.READ_RAW, one.partition, answer(one)) for one in requests}
+
+    def first_at_times(
+        self, requests: Collection[FirstAtTime], isolation: Isolation
+    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
+        """The first record at or after each time. Raises ValueError for a negative one."""
+        for request in requests:
+            if request.timestamp_ms < 0:
+                raise ValueError(f"{request.partition}: {request.timestamp_ms} is no time")
+        self._asked(Verb.FIRST_AT_TIMES, tuple(requests), isolation)
+
+        def answer(timestamp_ms: int) -> Callable[[PartitionLog], TimedOffset | None]:
+            return lambda log: log.first_at(timestamp_ms, isolation)
+
+        return {
+            one: self._from_log(Verb.FIRST_AT_TIMES, one.partition, answer(one.timestamp_ms))
+            for one in requests
+        }
+
+    def youngest(
+        self, requests: Collection[Youngest], isolation: Isolation
+    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
+        """The record with the largest timestamp of each log."""
+        self._asked(Verb.YOUNGEST, tuple(requests), isolation)
+
+        def answer(log: PartitionLog) -> TimedOffset | None:
+            return log.youngest(isolation)
+
+        return {one: self._from_log(Verb.YOUNGEST, one.partition, answer) for one in requests}
+
+    def commit(
+        self,
+        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        *,
+        may_send: Callable[[str], bool] | None = None,
+    ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
+        """Commit offsets for groups without being a member; None means committed."""
+        sent = [name for name in commits if may_send is None or may_send(name)]
+        items = [(name, one, offset) for name in sent for one, offset in commits[name].items()]
+        self._asked(Verb.COMMIT, tuple(items))
+        answers: dict[str, dict[TopicPartition, Failed | None]] = {
+            name: dict.fromkeys(of, not_sent(name, self.alias)) for name, of in commits.items()
+        }
+        for name, partition, offset in items:
+            answers[name][partition] = self._commit(name, partition, offset)
+        return answers
+
+    def close(self) -> None:
+        """Nothing to end: a closed cluster can be asked on."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- answers for one item -------------------------------------------------------------
+
+    def _asked(
+        self, verb: Verb, items: tuple[object, ...], isolation: Isolation | None = None
+    ) -> None:
+        if self.unreachable:
+            raise ClusterUnreachable(
+                f"{verb}, cluster {self.alias}: made unreachable; set `unreachable` to False"
+            )
+        self.requests.append(Request(verb, items, isolation))
+
+    def _partition(self, partition: TopicPartition) -> MemoryPartition:
+        partitions = self._topics[partition.topic].partitions
+        if not 0 <= partition.partition < len(partitions):
+            raise KeyError(partition)
+        return partitions[partition.partition]
+
+    def _coordinator(self, group: str) -> int:
+        return crc32(group.encode()) % self._brokers
+
+    def _described(self, name: str) -> TopicDescription | Failed:
+        if fault := self._faults.on(Verb.TOPICS, topic=name):
+            return fault.failed
+        topic = self._topics.get(name)
+        if topic is None:
+            return self._missing(Verb.TOPICS, f"topic {name}")
+        partitions = {
+            number: PartitionDescription(
+                number, state.leader, None if state.leader is None else state.leader_epoch
+            )
+            for number, state in enumerate(topic.partitions)
+        }
+        return TopicDescription(name, topic.topic_id, partitions, topic.internal)
+
+    def _offsets(self, name: str, require_stable: bool) -> GroupOffsets | Failed:
+        broker = self._coordinator(name)
+        if fault := self._faults.on(Verb.COMMITTED, group=name, broker=broker):
+            return fault.failed
+        group = self._groups.get(name)
+        if group is None:
+            return {}
+        offsets = dict(group.committed(self.alias, require_stable=require_stable))
+        for partition in offsets:
+            if fault := self._faults.on(
+                Verb.COMMITTED, partition=partition, group=name, broker=broker
+            ):
+                offsets[partition] = fault.failed
+        return offsets
+
+    def _from_log(
+        self, verb: Verb, partition: TopicPartition, answer: Callable[[PartitionLog], _Answer]
+    ) -> _Answer | Failed:
+        try:
+            state = self._partition(partition)
+        except KeyError:
+            return self._missing(verb, str(partition))
+        if self._faults.ordered and (
+            fault := self._faults.on(verb, partition=partition, broker=state.leader)
+        ):
+            return fault.failed
+        if state.leader is None:
+            return Failed(
+                FailureKind.NO_LEADER,
+                f"{verb}, {partition}, cluster {self.alias}: no leader; elect one",
+            )
+        return answer(state.log)
+
+    def _read(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Stretch | Failed:
+        stretch = None
+        if log.start <= request.offset <= log.end:
+            stretch = log.read(request.offset, request.max_bytes, isolation)
+        return self._unread(request, log, isolation) if stretch is None else stretch
+
+    def _unread(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Failed:
+        what = f"read, {request.partition}@{request.offset}, cluster {self.alias}"
+        if log.start <= request.offset <= log.end:
+            return Failed(
+                FailureKind.TIMEOUT,
+                f"{what}: nothing came, though the log goes on to "
+                f"{log.readable_end(isolation)}; compaction may have taken all out",
+            )
+        return Failed(
+            FailureKind.INTERNAL,
+            f"{what}: outside the log, which is {log.start}..{log.end}; take an offset within it",
+        )
+
+    def _commit(
+        self, name: str, partition: TopicPartition, offset: CommittedOffset
+    ) -> Failed | None:
+        group = self._groups.get(name) or MemoryGroup(name, protocol_type="")
+        broker = self._coordinator(name)
+        fault = self._faults.on(Verb.COMMIT, partition=partition, group=name, broker=broker)
+        if fault is not None and not fault.takes_effect:
+            return fault.failed
+        if refusal := group.refusal(self.alias):
+            return refusal
+        what = f"commit offset, group {name}, {partition}, cluster {self.alias}"
+        try:
+            self._partition(partition)
+        except KeyError:
+            return self._missing(Verb.COMMIT, str(partition))
+        if metadata_length(offset.metadata) > self._max_metadata_length:
+            return Failed(
+                FailureKind.COORDINATOR,
+                f"{what}: metadata is longer than {self._max_metadata_length}; commit without it",
+                metadata_too_large=True,
+            )
+        kept = stored(offset)
+        self._groups.setdefault(name, group).offsets[partition] = kept
+        self.commits.append((name, partition, kept))
+        return None if fault is None else fault.failed
+
+    def _missing(self, verb: Verb, what: str) -> Failed:
+        return Failed(
+            FailureKind.NO_LEADER,
+            f"{verb}, {what}, cluster {self.alias}: does not exist; create it",
+            missing=True,
+        )

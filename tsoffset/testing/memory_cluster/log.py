@@ -1,0 +1,354 @@
+"""One partition's log as a broker keeps it: batches in segments, transactions, holes."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from tsoffset.model import Failed, Isolation, TimedOffset, TimestampType
+from tsoffset.records import OffsetHeader, RawRecord, RawStretch, Stretch
+from tsoffset.testing.memory_cluster.batches import NO_TIMESTAMP, Batch, Message
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time of a cluster, in milliseconds; it stands still until somebody moves it."""
+
+    now_ms: int = 1_700_000_000_000
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A file of the log. Where no record in it has a timestamp (compaction may have emptied
+    it), its largest one is the time of its last write (LogSegment.largestTimestamp)."""
+
+    base_offset: int
+    largest_record_ms: int = NO_TIMESTAMP
+    youngest: int | None = None
+    written_ms: int = NO_TIMESTAMP
+
+    @property
+    def largest_ms(self) -> int:
+        return self.largest_record_ms if self.largest_record_ms >= 0 else self.written_ms
+
+
+class PartitionLog:
+    """The log of one partition; all that a test wants to be in it is put in here.
+
+    Offsets are given out in order. `timestamp_type` may be changed on the way, as a
+    topic's `message.timestamp.type` can be. A log can be pickled and copied.
+    """
+
+    def __init__(
+        self,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        *,
+        first_offset: int = 0,
+        clock: Clock | None = None,
+        offset_header: OffsetHeader | None = None,
+    ) -> None:
+        self.timestamp_type = timestamp_type
+        self.offset_header = offset_header
+        self.clock = clock or Clock()
+        self._start = first_offset
+        self._end = first_offset
+        self._held: int | None = None
+        self._batches: list[Batch] = []
+        self._last_offsets: list[int] = []
+        self._largest_so_far: list[int] = []
+        self._segments = [_Segment(first_offset)]
+        self._open: dict[int, int] = {}
+        self._producers = 0
+
+    @property
+    def start(self) -> int:
+        """The first offset that exists."""
+        return self._start
+
+    @property
+    def end(self) -> int:
+        """The offset after the last record, replicated or not."""
+        return self._end
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset up to which readers see the log."""
+        return self._end if self._held is None else self._held
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The high watermark, or the first offset of the oldest open transaction; never below
+        the log's start, though records of the transaction were deleted."""
+        end = self.high_watermark
+        return max(self._start, min(end, *self._open.values())) if self._open else end
+
+    def readable_end(self, isolation: Isolation) -> int:
+        """The offset up to which a reader with this isolation sees the log."""
+        if isolation is Isolation.READ_COMMITTED:
+            return self.last_stable_offset
+        return self.high_watermark
+
+    # --- writing --------------------------------------------------------------------------
+
+    def append(self, messages: Iterable[Message], *, batch_size: int | None = None) -> int:
+        """Append in batches of `batch_size` messages (None: one batch); the first offset."""
+        return self._append(tuple(messages), batch_size, producer=None)
+
+    def begin(self) -> "Transaction":
+        """A new transaction on this partition."""
+        self._producers += 1
+        return Transaction(self, self._producers)
+
+    def roll(self) -> None:
+        """Begin a new segment; time lookups choose a segment first and look no further."""
+        if self._segments[-1].base_offset != self._end:
+            self._segments.append(_Segment(self._end))
+
+    def remove(self, offsets: Collection[int], *, keep_empty_batches: bool = False) -> None:
+        """Take records out, as compaction does: the other records keep their offsets.
+
+        A batch that has become empty goes too, unless `keep_empty_batches` (the broker
+        keeps the last batch of an idempotent producer). The offset of a control record
+        takes its marker out.
+        """
+        gone = frozenset(offsets)
+        kept: list[Batch] = []
+        touched: set[int] = set()
+        for batch in self._batches:
+            left = tuple(pair for pair in batch.messages if pair[0] not in gone)
+            marker_gone = batch.control and batch.last_offset in gone
+            if len(left) == len(batch.messages) and not marker_gone:
+                kept.append(batch)
+                continue
+            touched.add(self._segment_of(batch))
+            if left or (keep_empty_batches and not marker_gone):
+                kept.append(replace(batch, messages=left))
+        self._batches = kept
+        # The cleaner writes the segments that it touches anew: now is their file time.
+        for index in touched:
+            segment = self._segments[index]
+            segment.largest_record_ms = NO_TIMESTAMP
+            segment.youngest = None
+            segment.written_ms = self.clock.now_ms
+        self._index()
+
+    def compact(self, *, before: int | None = None) -> None:
+        """Take out what log compaction would: each record with a later one of its key.
+
+        Only what lies below `before` (the broker: the segment that is written to) and below
+        the last stable offset is looked at and cleaned.
+        """
+        end = self.last_stable_offset if before is None else min(before, self.last_stable_offset)
+        dirty = [(offset, message.key) for offset, message in self.messages() if offset < end]
+        newest = {key: offset for offset, key in dirty}
+        self.remove([offset for offset, key in dirty if key is not None and offset < newest[key]])
+
+    def delete_records(self, before: int) -> None:
+        """Raise the log's start to `before`, as DeleteRecords and retention do."""
+        if not self._start <= before <= self.high_watermark:
+            raise ValueError(f"{before} lies outside {self._start}..{self.high_watermark}")
+        self._start = before
+        self._batches = [batch for batch in self._batches if batch.last_offset >= before]
+        # A segment goes only as a whole, and the last one stays.
+        while len(self._segments) > 1 and self._segments[1].base_offset <= before:
+            del self._segments[0]
+        self._index()
+
+    def hold_high_watermark(self, offset: int | None) -> None:
+        """Let replication stop at `offset`, the end of a batch; None lets it catch up."""
+        if offset is not None and offset not in (self._start, *(n + 1 for n in self._last_offsets)):
+            raise ValueError(f"{offset} is not the end of a batch")
+        self._held = offset
+
+    # --- reading --------------------------------------------------------------------------
+
+    def messages(
+        self, isolation: Isolation = Isolation.READ_UNCOMMITTED
+    ) -> Iterator[tuple[int, Message]]:
+        """Offset and message of every data record that a reader sees, in order."""
+        end = self.readable_end(isolation)
+        for batch in self._batches:
+            if batch.base_offset >= end:
+                return
+            if not (batch.aborted and isolation is Isolation.READ_COMMITTED):
+                yield from (pair for pair in batch.messages if pair[0] >= self._start)
+
+    def read(self, offset: int, max_bytes: int, isolation: Isolation) -> Stretch | None:
+        """The stretch of whole batches from `offset` on (`ReadFrom`), all of one segment; None
+        where the log has more offsets and no batch for them, since compaction took them."""
+        end = self.readable_end(isolation)
+        if offset >= end:
+            return Stretch(offset, offset)
+        index = bisect_left(self._last_offsets, offset)
+        if index == len(self._batches) or self._batches[index].base_offset >= end:
+            return None
+        first = self._batches[index]
+        left = max_bytes - first.size
+        stretch = first.stretch(isolation)
+        if left > 0:
+            stretch = self._widened(stretch, index, left, end, isolation)
+        if first.base_offset < self._start or offset < first.base_offset:
+            start = max(self._start, min(offset, first.base_offset))
+            records = tuple(record for record in stretch.records if record.offset >= start)
+            return Stretch(start, stretch.end, records, stretch.timestamp_type, stretch.bytes_read)
+        return stretch
+
+    def raw(self, stretch: Stretch | Failed) -> RawStretch | Failed:
+        """The stretch with what its records hold; a failure stays one."""
+        if isinstance(stretch, Failed):
+            return stretch
+        index = bisect_left(self._last_offsets, stretch.start)
+        held = {
+            offset: message
+            for batch in islice(self._batches, index, None)
+            if batch.base_offset < stretch.end
+            for offset, message in batch.messages
+        }
+        return RawStretch(
+            stretch.start,
+            stretch.end,
+            tuple(
+                RawRecord(it.offset, it.timestamp_ms, held[it.offset].key, held[it.offset].value)
+                for it in stretch.records
+            ),
+        )
+
+    def first_at(self, timestamp_ms: int, isolation: Isolation) -> TimedOffset | None:
+        """What ListOffsets answers for a timestamp: the first record in log order, control
+        and aborted ones too, of the first segment whose largest timestamp reaches it."""
+        index = 0
+        for number, segment in enumerate(self._segments, 1):
+            stop = len(self._batches)
+            if number < len(self._segments):
+                stop = bisect_left(self._last_offsets, self._segments[number].base_offset)
+            if segment.largest_ms >= timestamp_ms:
+                index = bisect_left(self._largest_so_far, timestamp_ms, index, stop)
+                return self._first_in(index, stop, timestamp_ms, isolation)
+            index = stop
+        return None
+
+    def youngest(self, isolation: Isolation) -> TimedOffset | None:
+        """What ListOffsets answers for the largest timestamp: the first record with it, control
+        and aborted ones too, of the first segment that holds it, also below the log's start."""
+        segment = max(self._segments, key=lambda each: each.largest_record_ms)
+        offset = segment.youngest
+        if offset is None or offset >= self.readable_end(isolation):
+            return None
+        return TimedOffset(offset, segment.largest_record_ms)
+
+    def _first_in(
+        self, index: int, stop: int, timestamp_ms: int, isolation: Isolation
+    ) -> TimedOffset | None:
+        for number in range(index, stop):
+            for offset, timestamp in self._batches[number].timestamps():
+                if timestamp >= timestamp_ms and offset >= self._start:
+                    readable = offset < self.readable_end(isolation)
+                    return TimedOffset(offset, timestamp) if readable else None
+        return None
+
+    def _widened(
+        self, stretch: Stretch, index: int, left: int, end: int, isolation: Isolation
+    ) -> Stretch:
+        stretches = [stretch]
+        following = self._segments[self._segment_of(self._batches[index]) + 1 :]
+        stop = min(end, following[0].base_offset) if following else end
+        for batch in islice(self._batches, index + 1, None):
+            left -= batch.size
+            if left < 0 or batch.base_offset >= stop:
+                break
+            stretches.append(batch.stretch(isolation))
+        rewritten = any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in stretches)
+        return Stretch(
+            stretch.start,
+            stretches[-1].end,
+            tuple(record for s in stretches for record in s.records),
+            TimestampType.LOG_APPEND_TIME if rewritten else TimestampType.CREATE_TIME,
+            sum(s.bytes_read for s in stretches),
+        )
+
+    # --- keeping --------------------------------------------------------------------------
+
+    def _append(
+        self, messages: tuple[Message, ...], batch_size: int | None, producer: int | None
+    ) -> int:
+        first = self._end
+        step = batch_size or max(1, len(messages))
+        for cut in range(0, len(messages), step):
+            base = self._end
+            numbered = tuple(enumerate(messages[cut : cut + step], base))
+            self._add(
+                Batch(
+                    base,
+                    base + len(numbered) - 1,
+                    numbered,
+                    self.timestamp_type,
+                    self.clock.now_ms,
+                    producer=producer,
+                    offset_header=self.offset_header,
+                )
+            )
+        if producer is not None and messages:
+            self._open.setdefault(producer, first)
+        return first
+
+    def _finish(self, producer: int, *, abort: bool) -> None:
+        first = self._open.pop(producer, None)
+        if first is None:
+            return
+        if abort:
+            for batch in self._batches[bisect_left(self._last_offsets, first) :]:
+                batch.aborted = batch.aborted or batch.producer == producer
+        now = self.clock.now_ms
+        self._add(Batch(self._end, self._end, (), self.timestamp_type, now, control=True))
+
+    def _add(self, batch: Batch) -> None:
+        self._batches.append(batch)
+        self._end = batch.last_offset + 1
+        self._segments[-1].written_ms = self.clock.now_ms
+        self._note(batch, len(self._segments) - 1)
+
+    def _note(self, batch: Batch, segment_index: int) -> None:
+        """Bring the indexes up to `batch`, the next one."""
+        segment = self._segments[segment_index]
+        starts = not self._last_offsets or self._last_offsets[-1] < segment.base_offset
+        before = NO_TIMESTAMP if starts else self._largest_so_far[-1]
+        self._last_offsets.append(batch.last_offset)
+        self._largest_so_far.append(max(before, batch.max_timestamp_ms))
+        if batch.max_timestamp_ms > segment.largest_record_ms:
+            segment.largest_record_ms = batch.max_timestamp_ms
+            segment.youngest = next(
+                offset for offset, time in batch.timestamps() if time == batch.max_timestamp_ms
+            )
+
+    def _index(self) -> None:
+        self._last_offsets = []
+        self._largest_so_far = []
+        for batch in self._batches:
+            self._note(batch, self._segment_of(batch))
+
+    def _segment_of(self, batch: Batch) -> int:
+        bases = [segment.base_offset for segment in self._segments]
+        return max(0, bisect_left(bases, batch.base_offset + 1) - 1)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """Records of one producer that count only once it commits.
+
+    Its end writes a control record, if anything was appended.
+    """
+
+    log: PartitionLog
+    producer: int
+
+    def append(self, messages: Iterable[Message], *, batch_size: int | None = None) -> int:
+        """Append in batches of `batch_size` messages (None: one batch); the first offset."""
+        return self.log._append(tuple(messages), batch_size, self.producer)
+
+    def commit(self) -> None:
+        """Let the records count."""
+        self.log._finish(self.producer, abort=False)
+
+    def abort(self) -> None:
+        """Let the records be void for readers of committed ones."""
+        self.log._finish(self.producer, abort=True)
