@@ -1,6 +1,6 @@
 """What a conversation asks, and one position's access to what is known of its partition.
 
-Nothing here does I/O: a question is yielded, the runner (`tsoffset.sync`) sends its answer back.
+Nothing here does I/O: a question is yielded, the runner (`tsoffset.cycle`) sends its answer back.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
