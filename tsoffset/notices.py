@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
-from tsoffset.logs import LogFormat
+from tsoffset.logs import LogFormat, hide_secrets
 from tsoffset.tables import printable
 
 log = structlog.get_logger(__name__)
@@ -55,4 +55,5 @@ def sentences(error: BaseException) -> list[str]:
 
 def _say(word: str, color: str, sentence: str) -> None:
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    console.print(Text.assemble((f"{word}: ", color), printable(sentence)), soft_wrap=True)
+    said = printable(hide_secrets(sentence))
+    console.print(Text.assemble((f"{word}: ", color), said), soft_wrap=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.cluster import Cluster
-from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, TopicPartition
 from tsoffset.plan import SourceCommit, TranslatedPosition, decide
 from tsoffset.remembered import PartitionMemory
@@ -222,10 +222,10 @@ class Stages:
 
     def _broken(self, event: str, what: str, error: Exception) -> Failed:
         log.exception(event, flow=self.task.flow)
+        cause = hide_secrets(f"{type(error).__name__}: {error}")
         return Failed(
             FailureKind.INTERNAL,
-            f"{what}, worker on {socket.gethostname()}: {type(error).__name__}: {error}; "
-            "see the log of the worker",
+            f"{what}, worker on {socket.gethostname()}: {cause}; see the log of the worker",
         )
 
 
