@@ -32,6 +32,9 @@ class Notices:
 
     def error(self, error: BaseException, *, trace: bool) -> None:
         """What stopped the command, with a traceback only where it is asked for."""
+        if isinstance(error, TsoffsetError):
+            for warning in error.warnings:
+                self.warning("configuration_warning", warning)
         for sentence in sentences(error):
             if self.format is LogFormat.JSON:
                 log.error("command_failed", message=sentence)
