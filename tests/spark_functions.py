@@ -1,11 +1,15 @@
 """What tests have Spark's workers do, or do to Spark: importable, since workers import it."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import SparkContext
+
+from tests.stored_clusters import until
 
 
 def say_who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -18,6 +22,19 @@ def say_who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def process(_: object) -> int:
     """The process that runs the task."""
     return os.getpid()
+
+
+def meet_and_hold_the_daemon(folder: str) -> tuple[int, int]:
+    """The process that runs the task, once two are there, and the daemon of both, stopped."""
+    (Path(folder) / str(os.getpid())).touch()
+    until(lambda: len(list(Path(folder).iterdir())) == 2)
+    os.kill(os.getppid(), signal.SIGSTOP)
+    return os.getpid(), os.getppid()
+
+
+def speak(_: object) -> None:
+    """Say something on the standard error of the process that runs the task."""
+    sys.stderr.write("said by a worker: password=hunter2-canary\n")
 
 
 def java() -> int:

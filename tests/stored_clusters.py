@@ -45,6 +45,8 @@ KILL_EXECUTOR_AFTER_COMMIT = "kill-executor-after-commit"
 KILL_MACHINE_AFTER_COMMIT = "kill-machine-after-commit"
 # These hold for every process for as long as the file is there.
 DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
+# Stands for a secret, in a variable and in an error, in a worker.
+CANARY = "hunter2-canary"
 
 
 class BrokenOnPurpose(RuntimeError):
@@ -147,7 +149,8 @@ class StoredCluster:
             os.kill(executor, signal.SIGKILL)
             until(lambda: False)
         if self._ordered(RAISE_AFTER_COMMIT):
-            raise BrokenOnPurpose("raised after a commit")
+            canary = CANARY
+            raise BrokenOnPurpose(f"raised after a commit; password={canary}")
         return answer
 
     def close(self) -> None:

@@ -171,6 +171,35 @@ def test_all_that_is_wrong_in_a_file_is_told_at_once(command: str, tmp_path: Pat
     assert f"{file}:5" in result.stderr
 
 
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [("tasks.max = none\n", "tasks.max = none: must be"), ("", "no flow is enabled")],
+)
+def test_warnings_come_with_the_error_beside_them(
+    command: str, more: str, error: str, tmp_path: Path
+) -> None:
+    """A slip in a key's name is told although something else stops the command; it may be why."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\n"
+        "A.bootstrap.servers = a:1\n"
+        "B.bootstrap.servers = b:1\n"
+        "A->B.enable = true\n" + more
+    )
+    slip = f"{file}:4: A->B.enable: is no known key; did you mean A->B.enabled?"
+    result = invoke(command, "-c", str(file))
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first == f"warning: {slip}"
+    assert second.startswith("error: ")
+    assert error in second
+    result = invoke(command, "-c", str(file), "--log-format", "json")
+    events = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [one["event"] for one in events] == ["configuration_warning", "command_failed"]
+    assert events[0]["message"] == slip
+
+
 def test_the_file_may_come_from_the_environment(away: Path) -> None:
     """`TSOFFSET_CONFIG` takes the place of `-c`, as in a container."""
     result = invoke("check", "--flow", "x->y", env={"TSOFFSET_CONFIG": str(away)})

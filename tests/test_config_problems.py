@@ -14,9 +14,14 @@ from tests.configured import (
     the_problem,
     two_clusters,
 )
+from tsoffset.config.findings import Entry
+from tsoffset.config.flows import FlowSource
 from tsoffset.config.loading import Configuration
+from tsoffset.config.places import Setting
 from tsoffset.config.source import Format
 from tsoffset.errors import ConfigurationError
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.client_settings import client_settings
 
 # --- wrong values -----------------------------------------------------------------------
 
@@ -403,9 +408,27 @@ def test_what_cannot_be_printed_is_shown_as_escapes():
     assert str(problem).startswith(r"mm2.properties:5: tasks.max = 1\n\x1b[31m: ")
 
 
-def test_a_configuration_does_not_show_its_text():
-    """Its text may hold what should not be in a log."""
-    assert "c4n4ry" not in repr(Configuration("x", "password = c4n4ry"))
+CANARY = "c4n4ry"
+SETTING = Setting(Entry("A.client.id", CANARY, FILE, 5), CANARY)
+
+
+@pytest.mark.parametrize(
+    "holds",
+    [
+        Configuration("x", f"password = {CANARY}"),
+        SETTING,
+        FlowSource("A", "B", {"client.id": SETTING}, FILE, True, {CANARY}),
+        two_clusters(f"spark.secret = {CANARY}"),
+        two_clusters(f"A.client.id = {CANARY}"),
+        two_clusters(f"A.bootstrap.servers = {CANARY}:9092"),
+        two_clusters(f"status.remote.urls = http://me:{CANARY}@h:1"),
+        client_settings(ClusterSettings("A", ("a1:9092",), {"client.id": CANARY})),
+    ],
+    ids=lambda holds: type(holds).__name__,
+)
+def test_what_holds_settings_does_not_show_them(holds):
+    """Any of them may be what should not be in a log, or in what a failed assertion prints."""
+    assert CANARY not in repr(holds)
 
 
 @pytest.mark.parametrize("key", ["admin.token.secret", "my.password", "oauth.credentials"])

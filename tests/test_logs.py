@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.invoking import logging_kept
 from tsoffset.logs import HIDDEN, LogFormat, LogLevel, configure_logs, redact_event, redacted
+from tsoffset.terminal.notices import Notices
 
 SECRET = "hunter2-canary"
 
@@ -87,6 +88,33 @@ def test_a_traceback_is_part_of_its_event(
         assert "ValueError: broken" in json.loads(text)["exception"]
 
 
+def refuse(user: str, settings: dict[str, str], record: bytes) -> None:
+    """Fail as a library does that quotes what it was given."""
+    canary = SECRET
+    assert record.decode() == canary
+    raise ValueError(f"{user} is refused: {settings}, password={canary}")
+
+
+@pytest.mark.parametrize("format", list(LogFormat))
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_traceback_tells_no_secret(
+    format: LogFormat, ours: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has the error and its lines of code; neither what the variables held there, nor a secret
+    that the error quotes. Our events and other libraries' alike."""
+    configure_logs(format, LogLevel.INFO)
+    try:
+        refuse("somebody", {"sasl.password": SECRET}, SECRET.encode())
+    except ValueError:
+        log = structlog.get_logger("x") if ours else logging.getLogger("x")
+        log.exception("cycle_failed")
+    text = capsys.readouterr().err
+    assert SECRET not in text
+    assert "ValueError: somebody is refused" in text
+    assert "in refuse" in text
+    assert text.count(HIDDEN) >= 2
+
+
 @pytest.mark.parametrize(
     "field",
     [
@@ -109,9 +137,24 @@ def test_a_secret_is_never_written(
     log.warning("configured", **{field: SECRET})
     log.warning("configured", settings={field: SECRET, "nested": {field: [SECRET]}})
     log.warning("configured", many=[{field: SECRET}])
+    log.warning("refused", error=ValueError(f"password={SECRET}"))
     captured = capsys.readouterr()
     assert SECRET not in captured.err + captured.out
     assert HIDDEN in captured.err
+
+
+@pytest.mark.parametrize("format", list(LogFormat))
+def test_what_a_command_says_tells_no_secret(
+    format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentences of its errors and warnings are redacted as events are."""
+    configure_logs(format, LogLevel.INFO)
+    notices = Notices(format)
+    notices.error(ValueError(f"password={SECRET}"), trace=True)
+    notices.warning("cycle_warning", f"token = {SECRET}")
+    text = capsys.readouterr().err
+    assert SECRET not in text
+    assert text.count(HIDDEN) == 3
 
 
 @pytest.mark.parametrize(
@@ -121,6 +164,9 @@ def test_a_secret_is_never_written(
         f"ssl.truststore.password={SECRET}",
         f"refused: sasl.client.secret = {SECRET}, next",
         f'{{"password": "{SECRET}"}}',
+        f'password="with \\" in it {SECRET}"',
+        f"{{'api_key': b'{SECRET}'}}",
+        f"{{'sasl.password': '{SECRET}', 'ssl.key': None}}",
     ],
 )
 def test_a_secret_within_a_text_is_hidden(text: str) -> None:
@@ -134,7 +180,7 @@ def test_what_is_no_secret_stays() -> None:
     """Group names and addresses that sound like secrets are readable."""
     settings = {"bootstrap.servers": "a:1", "group": "token-service", "refused": None}
     assert redacted(settings) == settings
-    text = "group password-reset: not authorized; grant READ"
+    text = "group password-reset: not authorized; 'token-service': not a member; grant READ"
     assert redacted({"message": text}) == {"message": text}
 
 

@@ -26,6 +26,7 @@ from tests.spark_worlds import (
     outcomes,
     spread,
 )
+from tests.stored_clusters import until
 from tsoffset.cycle import in_process
 from tsoffset.cycle.turns import FRESH_SECONDS
 from tsoffset.errors import CycleFailed
@@ -203,8 +204,11 @@ def test_worker_that_dies_after_its_commit_commits_nothing_twice(shape: str, wor
         assert len(world.asked("A", "committed")) == 4
 
 
-def test_mistake_after_a_commit_is_a_failed_row(shape: str, world: World) -> None:
-    """What breaks in a worker fails the rows of its groups, and the next cycle mends them."""
+def test_mistake_after_a_commit_is_a_failed_row(
+    shape: str, world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What breaks in a worker fails the rows of its groups, and the next cycle mends them. The
+    worker's log has where it broke; neither the rows nor the log tell a secret."""
     world.store(*mirrored())
     world.order("B", shared.RAISE_AFTER_COMMIT)
     result = world.cycle()
@@ -212,6 +216,16 @@ def test_mistake_after_a_commit_is_a_failed_row(shape: str, world: World) -> Non
     assert failed
     assert {row.reason for row in failed} == {FailureKind.INTERNAL}
     assert all("BrokenOnPurpose" in str(row.message) for row in failed)
+    said = ""
+
+    def is_told() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return "BrokenOnPurpose: raised after a commit" in said
+
+    until(is_told)
+    assert "settling_broke" in said
+    assert shared.CANARY not in said + str(failed)
     assert len(result.rows) == 4 * PARTITIONS
     assert outcomes(world.cycle()) == {OutcomeKind.UNCHANGED: 4 * PARTITIONS}
     committed = world.asked("B", "commit")

@@ -12,13 +12,16 @@ from types import FrameType
 import pytest
 
 from tests import stored_clusters as shared
-from tests.spark_functions import kill_java
+from tests.invoking import logging_kept
+from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
 from tests.stored_clusters import runs, until
 from tsoffset.errors import CycleFailed, JavaMissing
+from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
 from tsoffset.spark import rest
 from tsoffset.spark.jobs import is_alive
+from tsoffset.spark.jvm import pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
 
 ROOT = Path(__file__).parents[1]
@@ -193,6 +196,54 @@ def test_session_is_silent_and_leaves_nothing() -> None:
         assert told["mode"] == 0o700
         assert not told["sockets_after"]
     assert first["java"] != second["java"]
+
+
+@pytest.mark.spark
+def test_a_worker_that_is_hung_up_on_ends_without_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Spark does so where one rested for a minute, at its own end, or where it keeps only one of
+    two; on a busy machine the worker sees it before the daemon ends it. What a worker says itself
+    arrives, in the order in which it was said, and without a secret."""
+    said = ""
+
+    def has_spoken() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return "said by a worker" in said
+
+    only_one = {"spark.python.factory.idleWorkerMaxPoolSize": "1"}
+    with spark_session({"spark.master": "local[2]", **only_one}) as session:
+        context = session.sparkContext
+        folders = context.parallelize([str(tmp_path)] * 2, 2)
+        (first, daemon), (second, _) = folders.map(meet_and_hold_the_daemon).collect()
+        until(lambda: runs(first) is not runs(second))
+        os.kill(daemon, signal.SIGCONT)
+        context.parallelize([0], 1).foreach(speak)
+        until(has_spoken)
+    assert said == "said by a worker: password=[hidden]\n"
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("format", list(LogFormat))
+def test_what_spark_writes_has_the_form_of_the_logs(
+    format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reader of JSON meets no other line: what is none becomes an event, and a worker's own
+    events stay as they are. For a person all are as they were written, without a secret."""
+    lines = ['{"password": "[hidden]", "event": "broke"}\n', "{}\n", "Traceback, token=x\n"]
+    with logging_kept():
+        configure_logs(format, LogLevel.WARNING)
+        for line in lines:
+            pass_on(line)
+    said = capsys.readouterr().err
+    if format is LogFormat.CONSOLE:
+        assert said.splitlines()[1:] == ["{}", "Traceback, token=[hidden]"]
+        return
+    events = [json.loads(line) for line in said.splitlines()]
+    assert events[0] == json.loads(lines[0])
+    assert [one["event"] for one in events[1:]] == ["spark_wrote"] * 2
+    assert [one["line"] for one in events[1:]] == ["{}", "Traceback, token=[hidden]"]
 
 
 KILLED = """

@@ -205,6 +205,51 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert "Is a directory" in str(file.load()[1])
 
 
+def test_two_processes_of_one_number_do_not_meet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process of each container is number 1: one that writes while another does gets in
+    nobody's way, and what the last one wrote is whole."""
+    file = StateFile(tmp_path, "A->B")
+    others: list[str | None] = []
+
+    def other_writes(_: int) -> None:
+        monkeypatch.undo()
+        others.append(file.save(memory(8)))
+
+    monkeypatch.setattr(os, "fsync", other_writes)
+    assert file.save(memory(7)) is None
+    assert others == [None]
+    assert contents(file.load()[0]) == contents(memory(7))
+    assert list(tmp_path.iterdir()) == [file.path]
+
+
+def test_what_a_killed_process_left_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a file that is an hour old goes with the next write; a younger one may be another
+    process's, which is still at it, and another flow's is not ours."""
+
+    def killed(_: int) -> None:
+        raise SystemExit
+
+    def left_by(one: StateFile) -> Path:
+        before = set(tmp_path.iterdir())
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", killed)
+            with pytest.raises(SystemExit):
+                one.save(memory())
+        (half,) = set(tmp_path.iterdir()) - before
+        return half
+
+    file, other = StateFile(tmp_path, "A->B"), StateFile(tmp_path, "A->C")
+    old, young, others = left_by(file), left_by(file), left_by(other)
+    for half in (old, others):
+        os.utime(half, (0, 0))
+    assert file.save(memory()) is None
+    assert set(tmp_path.iterdir()) == {file.path, young, others}
+
+
 def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
     """Who could change it could say where groups resume; it is the user's alone."""
     before = os.umask(0)

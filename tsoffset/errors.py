@@ -23,9 +23,13 @@ from dataclasses import dataclass
 
 
 class TsoffsetError(Exception):
-    """Base of all errors that end a command; the text is a sentence for a person."""
+    """Base of all errors that end a command; the text is a sentence for a person.
+
+    `warnings` are what the configuration was warned of before, which may be why.
+    """
 
     exit_status = 1
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,10 @@ class ConfigurationError(TsoffsetError):
 
     exit_status = 2
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__(problems)
+    def __init__(self, problems: tuple[Problem, ...], warnings: tuple[str, ...] = ()) -> None:
+        super().__init__(problems, warnings)
         self.problems = problems
+        self.warnings = warnings
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)

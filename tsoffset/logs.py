@@ -1,7 +1,7 @@
 """Logs on standard error: structlog's events, for a person (console) or a machine (JSON).
 
-What other libraries log goes the same way. Every event passes one redaction: a value whose
-name says that it is a secret is never written.
+What other libraries log goes the same way. Every event passes one redaction, its traceback
+included: a value whose name says that it is a secret is never written.
 """
 
 import logging
@@ -17,13 +17,14 @@ import structlog
 
 HIDDEN = "[hidden]"
 
-_SECRET_NAME = re.compile(
-    r"password|passphrase|secret|token|credential|jaas|private[._-]?key|keystore[._-]key|api[._-]?key",
-    re.IGNORECASE,
+_SECRET = (
+    "password|passphrase|secret|token|credential|private[._-]?key|keystore[._-]key|api[._-]?key"
 )
+_SECRET_NAME = re.compile(f"{_SECRET}|jaas", re.IGNORECASE)
+# As in properties (a = b), JSON ("a": b) and what Python shows of a mapping ('a': 'b').
 _SECRET_IN_TEXT = re.compile(
-    r"""(?P<name>[\w.\-]*(?:password|passphrase|secret|token|credential)[\w.\-]*\s*(?:=|"\s*:)\s*)"""
-    r"""(?:"[^"]*"|'[^']*'|[^\s;,]+)""",
+    rf"""(?P<name>[\w.\-]*(?:{_SECRET})[\w.\-]*(?:\s*=|"\s*:|'\s*:(?=\s*b?["']))\s*)"""
+    r"""(?:b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\]|\\.)*'|[^\s;,]+)""",
     re.IGNORECASE,
 )
 # They log each lost connection, some on the root logger; what it means is told by ours.
@@ -57,17 +58,18 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        redact_event,
     ]
-    rendering: list[structlog.typing.Processor]
-    if format is LogFormat.JSON:
-        rendering = [
-            structlog.processors.format_exc_info,
-            redact_event,
-            structlog.processors.JSONRenderer(default=str),
-        ]
-    else:
-        rendering = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    # Secrets are looked for in what is about to be written, so in the text of a traceback, too.
+    rendering: list[structlog.typing.Processor] = [
+        structlog.processors.format_exc_info,
+        redact_event,
+        structlog.processors.JSONRenderer(default=str)
+        if format is LogFormat.JSON
+        # The formatter that structlog takes by itself shows the variables of each frame.
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
     structlog.configure(
         processors=[*shared, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(level.number),
@@ -94,6 +96,11 @@ def redacted(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _redacted_value(name, value) for name, value in settings.items()}
 
 
+def hide_secrets(text: str) -> str:
+    """`text` with what it says a password, a token and the like is replaced."""
+    return _SECRET_IN_TEXT.sub(rf"\g<name>{HIDDEN}", text)
+
+
 def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
@@ -104,13 +111,14 @@ def redact_event(
 def _redacted_value(name: str, value: Any) -> Any:
     if value is not None and _SECRET_NAME.search(name):
         return HIDDEN
-    if isinstance(value, str):
-        return _SECRET_IN_TEXT.sub(rf"\g<name>{HIDDEN}", value)
+    if value is None or isinstance(value, int | float):
+        return value
     if isinstance(value, Mapping):
         return {key: _redacted_value(str(key), inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_redacted_value(name, inner) for inner in value]
-    return value
+    # Whatever else it is, an error for one, is about to be made text.
+    return hide_secrets(str(value))
 
 
 def _worth_telling(record: logging.LogRecord) -> bool:

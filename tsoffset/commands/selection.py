@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from tsoffset.config.loading import Configuration
+from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 
@@ -37,7 +38,11 @@ class Selection:
         narrowing = Narrowing(groups, topics)
         configuration = Configuration.read(path)
         settings = configuration.resolve()
-        chosen = tuple(narrowing.apply(flow) for flow in settings.select(flows))
+        try:
+            chosen = tuple(narrowing.apply(flow) for flow in settings.select(flows))
+        except UsageError as error:
+            error.warnings = settings.warnings
+            raise
         return cls(configuration, settings, chosen, narrowing)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tsoffset.errors import Problem
 
@@ -19,7 +19,7 @@ class Entry:
     """One key as the file has it: the value is unresolved text; `line` counts from 1."""
 
     key: str
-    text: str
+    text: str = field(repr=False)
     file: str
     line: int | None = None
 

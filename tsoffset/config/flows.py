@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tsoffset.config import flow_keys
@@ -52,7 +52,7 @@ class FlowSource:
     settings: Mapping[str, Setting]
     file: str
     dedicated: bool
-    secrets: Collection[str]
+    secrets: Collection[str] = field(repr=False)
 
     @property
     def name(self) -> str:

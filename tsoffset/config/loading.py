@@ -50,7 +50,7 @@ class Configuration:
         findings = Findings()
         settings = _settings(parse(self.text, self.format, self.path, findings), self, findings)
         if findings.problems:
-            raise ConfigurationError(findings.problems)
+            raise ConfigurationError(findings.problems, findings.warnings)
         return settings
 
 

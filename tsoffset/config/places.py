@@ -6,7 +6,7 @@ at the top level holds for all, `A.` for one cluster, `A->B.` for one flow; the 
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tsoffset.config.findings import Entry
 from tsoffset.config.keys import CLUSTER_KEYS
@@ -46,7 +46,7 @@ class Setting:
     """
 
     entry: Entry
-    value: str
+    value: str = field(repr=False)
     usable: bool = True
 
 

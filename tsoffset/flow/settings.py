@@ -28,8 +28,8 @@ class ClusterSettings:
     """
 
     alias: str
-    bootstrap_servers: tuple[str, ...]
-    client: Mapping[str, str] = field(default_factory=dict)
+    bootstrap_servers: tuple[str, ...] = field(repr=False)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     admin_timeout_ms: int = 60_000
     poll_timeout_ms: int = 1_000
     offset_header: OffsetHeader | None = None
@@ -120,7 +120,7 @@ class Settings:
     state_dir: str | None = None
     history_dir: str | None = None
     listeners: tuple[str, ...] = ()
-    status_remote_urls: tuple[str, ...] = ()
+    status_remote_urls: tuple[str, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
 
     def flow(self, name: str) -> FlowSettings:

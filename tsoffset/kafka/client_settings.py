@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tsoffset.errors import ConfigurationError, Problem
@@ -27,7 +27,7 @@ class ClientSettings:
     over connections that last or over new ones: the larger of Kafka's two settings.
     """
 
-    library: Mapping[str, Any]
+    library: Mapping[str, Any] = field(repr=False)
     request_timeout_ms: int
     metadata_max_age_ms: int
     backoff_ms: int

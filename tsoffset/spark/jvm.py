@@ -1,5 +1,6 @@
 """The Java process that Spark runs in: started, listened to, ended."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,9 +11,15 @@ from contextlib import suppress
 from typing import Any
 
 import py4j.protocol
+import structlog
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from tsoffset.logs import LogFormat, hide_secrets
+from tsoffset.spark.worker_logs import worker_logs
+
+log = structlog.get_logger(__name__)
 
 # What Java and Spark's start script say of themselves at every start.
 _NOISE = (
@@ -31,8 +38,8 @@ _END_SECONDS = 5.0
 class Jvm:
     """A Java process with Spark, which ends with this process at the latest.
 
-    What it writes, and its workers, goes to this process's standard error, but for the
-    noise of every start; standard output stays the program's own.
+    What it writes, and its workers, goes to this process's standard error (`pass_on`), but for
+    the noise of every start; standard output stays the program's own.
     """
 
     def __init__(self) -> None:
@@ -74,7 +81,8 @@ class Jvm:
         """Pass on what it wrote while it started, and all that it writes from now on."""
         with self._lock:
             held, self._held = self._held or [], None
-            sys.stderr.writelines(held)
+            for line in held:
+                pass_on(line)
 
     def last_words(self) -> str | None:
         """Why it did not start, in its own words, if it said any."""
@@ -110,9 +118,28 @@ class Jvm:
                     continue
                 with self._lock:
                     if self._held is None:
-                        sys.stderr.write(line)
+                        pass_on(line)
                     else:
                         self._held.append(line)
+
+
+def pass_on(line: str) -> None:
+    """Write a line of Spark's or of a worker's to standard error; where logs are JSON, one that
+    is no event already becomes one."""
+    if worker_logs()[0] is LogFormat.CONSOLE:
+        sys.stderr.write(hide_secrets(line))
+    elif _is_event(line):
+        sys.stderr.write(line)
+    else:
+        log.warning("spark_wrote", line=line.rstrip())
+
+
+def _is_event(line: str) -> bool:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "event" in found
 
 
 def forget_spark() -> None:

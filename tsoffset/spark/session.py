@@ -50,6 +50,8 @@ _UNLESS_SET = {
     # where it was 29 %.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "262144",
 }
+# What a worker writes arrives on our standard error where it is on this machine.
+_UNLESS_SET_HERE = {"spark.python.daemon.module": "tsoffset.spark.worker_daemon"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PYTHON = "spark.pyspark.python"
 _SOCKETS = "spark.python.unix.domain.socket.enabled"
@@ -128,6 +130,8 @@ def session_settings(spark_settings: Mapping[str, str], app_name: str) -> dict[s
     if local := _LOCAL.fullmatch(master):
         master = f"local[{local['threads'] or 1},{_LOCAL_ATTEMPTS}]"
     settings["spark.master"] = master
+    if _is_here(settings):
+        settings = {**_UNLESS_SET_HERE, **settings}
     settings[_JAVA_OPTIONS] = _java_options(settings.get(_JAVA_OPTIONS, ""), bool(local))
     return settings
 

@@ -6,10 +6,12 @@ clusters alone answer, too. It holds names, offsets and times; nothing of what r
 """
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -26,7 +28,9 @@ _WITHOUT_FRONTIER = pa.schema(
 )
 _KEPT = pa.schema([("commits", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+# What is written lies under such a name until it is whole. A killed process leaves it.
+_HALF = ".half"
+_LEFT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +72,23 @@ class StateFile:
     def save(self, memory: FlowMemory) -> str | None:
         """Put the memory in place of what the file held, in one step; a warning where that
         could not be done."""
-        written = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                # Who could write to it could say where groups resume.
-                with os.fdopen(os.open(written, _NEW, 0o600), "wb") as file:
+            self._sweep()
+            # A name of its own, since process numbers repeat: each container has a number 1. It
+            # is made for this user alone: who could write to it could say where groups resume.
+            with NamedTemporaryFile(
+                dir=self.folder, prefix=f"{self.path.name}.", suffix=_HALF, delete=False
+            ) as file:
+                try:
                     file.write(_content(memory))
                     file.flush()
                     os.fsync(file.fileno())
-                written.replace(self.path)
-            except OSError:
-                with suppress(OSError):
-                    written.unlink(missing_ok=True)
-                raise
+                    Path(file.name).replace(self.path)
+                except OSError:
+                    with suppress(OSError):
+                        Path(file.name).unlink()
+                    raise
         except OSError as error:
             return (
                 f"write state, flow {self.flow}: {self.path}: {error.strerror}; the next process "
@@ -89,6 +96,12 @@ class StateFile:
                 "this user"
             )
         return None
+
+    def _sweep(self) -> None:
+        for half in self.folder.glob(f"{self.path.name}.*{_HALF}"):
+            with suppress(OSError):
+                if time.time() - half.stat().st_mtime > _LEFT_SECONDS:
+                    half.unlink()
 
 
 class _Unusable(ValueError):

@@ -22,7 +22,7 @@ from tsoffset.cycle.source_commits import GroupWork, Rival, read_commits
 from tsoffset.cycle.turns import Settlement
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, TopicPartition
 from tsoffset.rule.carry_over import PartitionMemory
 from tsoffset.rule.decide import SourceCommit, TranslatedPosition, decide
@@ -214,10 +214,10 @@ class Stages:
 
     def _broken(self, event: str, what: str, error: Exception) -> Failed:
         log.exception(event, flow=self.task.flow)
+        cause = hide_secrets(f"{type(error).__name__}: {error}")
         return Failed(
             FailureKind.INTERNAL,
-            f"{what}, worker on {socket.gethostname()}: {type(error).__name__}: {error}; "
-            "see the log of the worker",
+            f"{what}, worker on {socket.gethostname()}: {cause}; see the log of the worker",
         )
 
 

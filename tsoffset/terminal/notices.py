@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
-from tsoffset.logs import LogFormat
+from tsoffset.logs import LogFormat, hide_secrets
 from tsoffset.terminal.tables import printable
 
 log = structlog.get_logger(__name__)
@@ -32,6 +32,9 @@ class Notices:
 
     def error(self, error: BaseException, *, trace: bool) -> None:
         """What stopped the command, with a traceback only where it is asked for."""
+        if isinstance(error, TsoffsetError):
+            for warning in error.warnings:
+                self.warning("configuration_warning", warning)
         for sentence in sentences(error):
             if self.format is LogFormat.JSON:
                 log.error("command_failed", message=sentence)
@@ -55,4 +58,5 @@ def sentences(error: BaseException) -> list[str]:
 
 def _say(word: str, color: str, sentence: str) -> None:
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    console.print(Text.assemble((f"{word}: ", color), printable(sentence)), soft_wrap=True)
+    said = printable(hide_secrets(sentence))
+    console.print(Text.assemble((f"{word}: ", color), said), soft_wrap=True)
