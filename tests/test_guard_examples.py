@@ -1,7 +1,7 @@
 """Small logs that one guard of the rule each is for (`tests.guards`): without it they are answered
 wrongly. Written as those of `tests.test_frontier_examples`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -167,6 +167,12 @@ def test_the_time_of_what_retention_took_is_not_followed_out_of_the_log() -> Non
     logs = Logs("a@9 b@1 c@2 d@3", "a@9 b@1 c@2")
     logs.target.delete_records(1)
     logs.assert_all_safe()
+
+
+def test_records_of_others_do_not_hide_that_the_log_ends_inside_a_repeat() -> None:
+    """The youngest is of others, and hides u and v from time lookups."""
+    source = _at([f"{chr(97 + n)}1" for n in range(26)], 1)
+    assert_passes_nothing(Logs(source, "a1 y9@99 -- u1 v1 [a1 b1 c1]".replace("-- ", "")))
 
 
 # --- equal records --------------------------------------------------------------------------
@@ -348,6 +354,39 @@ def test_in_failback_the_lowest_of_equal_records_counts() -> None:
     positions = translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work])
     [outcome] = [it.translation.outcome for it in positions if it.offset == 4]
     assert not isinstance(outcome, Translated) or outcome.target_offset <= 4
+
+
+def assert_passes_nothing_in_failback(
+    logs: Logs, true: Callable[[int], int], *, is_known: bool = True
+) -> None:
+    """No position of the replica resumes on the original behind `true`, asked alone and with all
+    others; `is_known` says whether the flow's names tell that it goes back."""
+    everyone = tuple(range(logs.source.start, logs.source.end + 1))
+    for asked in (everyone, *((offset,) for offset in everyone)):
+        work = PartitionWork(SOURCE, TARGET, asked, remote_name=False, reverse=is_known)
+        for it in translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work]):
+            outcome = it.translation.outcome
+            if isinstance(outcome, Translated):
+                assert outcome.target_offset <= true(it.offset), (it.offset, outcome, asked)
+
+
+def test_in_failback_an_equal_written_later_is_no_copy() -> None:
+    """The first x is lost on the original, and nobody has read d and e before the other."""
+    logs = Logs("a@2 b@3 c@4 x@1", "a b c -x d@5 e@6 f@7 x'@1")
+    assert_passes_nothing_in_failback(logs, lambda committed: committed)
+
+
+def test_in_failback_that_no_name_tells_of_the_lowest_of_equal_records_counts() -> None:
+    """The replica ends with h, of which the original has another one, behind c and d."""
+    logs = Logs("a@1 b@2 h@3", "a@1 b@2 h@3 c@4 d@5 h'@3")
+    assert_passes_nothing_in_failback(logs, lambda committed: committed, is_known=False)
+
+
+def test_in_failback_a_replica_is_seen_to_be_set_back_behind_records_of_others() -> None:
+    """It began at e, was set back to a, and has come to f again; what others wrote comes first and
+    last. The original has lost x."""
+    logs = Logs("y@90 e@5 x@6 f@7 a@1 b@2 c@3 e x f z@91", "a b c e -x f")
+    assert_passes_nothing_in_failback(logs, lambda committed: max(0, committed - 4))
 
 
 # --- offset headers -------------------------------------------------------------------------

@@ -129,9 +129,11 @@ def _from_source_end(inquiry: Inquiry, record: Record | Edge) -> Finding:
 # --- failback -----------------------------------------------------------------------------
 
 
-def passed_in_failback(inquiry: Inquiry, copy: Record) -> Generator[Question, Answer, bool]:
-    """Whether all that follows on the source what this equals lies behind it, where the target is
-    the original and the source its replica.
+def passed_in_failback(
+    inquiry: Inquiry, copy: Record, source_offset: int | None
+) -> Generator[Question, Answer, bool]:
+    """Whether all that follows on the source what this equals (there, or first) lies behind it,
+    where the target is the original and the source its replica.
 
     The original holds each record once, in order; of equal ones the lowest counts. So it does,
     unless the replica was set back to before where it began, and what this equals lies before
@@ -146,8 +148,9 @@ def passed_in_failback(inquiry: Inquiry, copy: Record) -> Generator[Question, An
         distance = yield from _replica_set_back_by(inquiry)
         evidence.replica_seen, evidence.replica_set_back_by = True, distance
     distance = evidence.replica_set_back_by
-    originals = evidence.originals(copy)
-    return distance is None or (bool(originals) and originals[0] - copy.offset >= distance)
+    if source_offset is None:
+        source_offset = min(evidence.originals(copy), default=-1)
+    return distance is None or source_offset - copy.offset >= distance
 
 
 def _replica_set_back_by(inquiry: Inquiry) -> Generator[Question, Answer, int | None]:
@@ -192,18 +195,17 @@ def _first_found(
 def _climb(inquiry: Inquiry, at: int) -> Generator[Question, Answer, int]:
     """The highest source record whose content is on the target, from one that is on.
 
-    Six looks tell whether the log ends inside a repeat: is the youngest record of the target a
+    Five looks tell whether the log ends inside a repeat: is the youngest record of the target a
     copy of a later one, are the next source records there, the source's last ones, is the first
-    target record younger than it a copy of a later one, is the target's first, are some far
-    behind it? (The youngest alone is not enough where timestamps jitter, the next ones alone miss
-    what compaction took or a gap left out, the first tells of what is left of a trimmed log, and
-    markers and records of others hide which copy is the youngest.)
+    target record younger than it a copy of a later one, is the target's first? (The youngest
+    alone is not enough where timestamps jitter, the next ones alone miss what compaction took or
+    a gap left out, and the first tells of what is left of a trimmed log.)
     """
     youngest = yield from inquiry.youngest(TARGET)
     if youngest is not None:
-        at = max(at, (yield from _original_at(inquiry, youngest.offset)))
+        at = max(at, (yield from _original_at(inquiry, youngest.offset, at)))
     while True:
-        for look in (_among_next, _among_last, _of_younger, _of_first, _far_behind):
+        for look in (_among_next, _among_last, _of_younger, _of_first):
             higher = yield from look(inquiry, at)
             if higher > at:
                 break
@@ -289,7 +291,7 @@ def _of_younger(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, in
     if timestamp_ms is None or (youngest is not None and youngest.timestamp_ms <= timestamp_ms):
         return -1
     younger = yield from inquiry.first_at_time(TARGET, timestamp_ms + 1)
-    return -1 if younger is None else (yield from _original_at(inquiry, younger.offset))
+    return -1 if younger is None else (yield from _original_at(inquiry, younger.offset, offset))
 
 
 def _of_first(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, int]:
@@ -299,43 +301,27 @@ def _of_first(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, int]
     return inquiry.evidence.originals(copy)[0] if isinstance(copy, Record) else -1
 
 
-def _far_behind(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, int]:
-    """The highest of the source records 8, 16, 32, ... behind one that lie on the target; -1 for
-    none, and where the youngest that lies there is a copy, or no younger than that one."""
-    evidence = inquiry.evidence
-    youngest = yield from inquiry.youngest(TARGET)
-    timestamp_ms = _timestamp_up_to(evidence, offset)
-    if youngest is None or (timestamp_ms is not None and youngest.timestamp_ms <= timestamp_ms):
-        return -1
-    copy = evidence.target.at(youngest.offset)
-    if copy is not None and evidence.originals(copy):
-        return -1
-    highest, step = -1, NEXT
-    for _ in range(STEPS):
-        record = yield from inquiry.next_data(SOURCE, offset + step, shared=True)
-        if record is Edge.UNKNOWN:
-            raise _Unseen
-        if not isinstance(record, Record):
-            break
-        if (yield from _on_target(inquiry, record, _timestamp_up_to(evidence, record.offset))):
-            highest = record.offset
-        step *= 2
-    return highest
-
-
-def _original_at(inquiry: Inquiry, target_offset: int) -> Generator[Question, Answer, int]:
-    """The lowest known original of the first data record from there on; -1 where there is none,
-    and outside the log: brokers keep timestamps of what was deleted, and markers have some."""
+def _original_at(
+    inquiry: Inquiry, target_offset: int, above: int
+) -> Generator[Question, Answer, int]:
+    """The first original above a source offset of the next few data records from there on: what
+    lies there may be a marker, or of others, or of a repeat. -1 where there is none, and outside
+    the log: brokers keep timestamps of what was deleted."""
     target = inquiry.evidence.target
     if not target.start <= target_offset < target.end:
         return -1
-    copy = yield from inquiry.next_data(TARGET, target_offset, shared=True)
-    if copy is Edge.UNKNOWN:
-        raise _Unseen
-    if not isinstance(copy, Record):
-        return -1
-    yield from inquiry.original_of(copy)
-    return min(inquiry.evidence.originals(copy), default=-1)
+    for _ in range(NEXT):
+        copy = yield from inquiry.next_data(TARGET, target_offset, shared=True)
+        if copy is Edge.UNKNOWN:
+            raise _Unseen
+        if not isinstance(copy, Record):
+            break
+        yield from inquiry.original_of(copy)
+        original = min(inquiry.evidence.originals(copy), default=-1)
+        if original > above:
+            return original
+        target_offset = copy.offset + 1
+    return -1
 
 
 def first_copy(inquiry: Inquiry) -> Generator[Question, Answer, Record | Edge]:

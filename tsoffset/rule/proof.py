@@ -42,7 +42,7 @@ def prove(
     evidence = inquiry.evidence
     if not evidence.equal(record, copy):
         return None
-    if not (yield from before_frontier(inquiry, copy)):
+    if not (yield from before_frontier(inquiry, copy, record.offset)):
         return None
     if not (yield from no_later_twin(inquiry, record, copy)):
         return None
@@ -54,10 +54,11 @@ def prove(
     return pair
 
 
-def before_frontier(inquiry: Inquiry, copy: Record) -> Proof:
-    """True where all that follows on the source what this is a copy of lies behind it."""
+def before_frontier(inquiry: Inquiry, copy: Record, source_offset: int | None = None) -> Proof:
+    """True where all that follows on the source what this is a copy of lies behind it; in failback
+    what follows `source_offset`, or the first record that it equals."""
     if inquiry.evidence.reverse:
-        return (yield from passed_in_failback(inquiry, copy))
+        return (yield from passed_in_failback(inquiry, copy, source_offset))
     remembered = inquiry.evidence.remembered_frontier
     if remembered is not None and copy.offset <= remembered[1]:
         return True  # what followed then lies between the two, what was written since behind both
