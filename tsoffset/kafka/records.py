@@ -79,26 +79,16 @@ def stretch(
     start: int | None = None
     end = offset
     append_time = 0
-    # Last first, so that the next one is popped from the end.
-    ahead = sorted(aborted, key=lambda each: each[1], reverse=True) if aborted else []
-    aborting: set[int] = set()
+    transactions = _Transactions(aborted)
     try:
         for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
                 break
-            dropped = batch.attributes & _CONTROL
+            dropped: int = batch.attributes & _CONTROL
             if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
-                # A producer's records count as aborted from a transaction's first offset
-                # up to its marker (FetchResponse, AbortedTransactions).
-                while ahead and ahead[-1][1] <= batch.last_offset:
-                    aborting.add(ahead.pop()[0])
-                if dropped:
-                    if _is_abort_marker(batch):
-                        aborting.discard(batch.producer_id)
-                elif batch.attributes & _TRANSACTIONAL and batch.producer_id in aborting:
-                    dropped = True
+                dropped |= transactions.drop(batch)
             if not dropped:
                 found.append((batch, batch.read()))
                 append_time |= batch.attributes & LOG_APPEND_TIME
@@ -121,6 +111,26 @@ def stretch(
         ),
         bytes_read=len(view),
     )
+
+
+class _Transactions:
+    """Which batches are aborted, told of one after the other along the log."""
+
+    def __init__(self, aborted: Aborted) -> None:
+        # Last first, so that the next one is popped from the end.
+        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
+        self._aborting: set[int] = set()
+
+    def drop(self, batch: _Batch) -> bool:
+        """A producer's records count as aborted from a transaction's first offset up to its
+        marker (FetchResponse, AbortedTransactions)."""
+        while self._ahead and self._ahead[-1][1] <= batch.last_offset:
+            self._aborting.add(self._ahead.pop()[0])
+        if batch.producer_id not in self._aborting:
+            return False
+        if batch.attributes & _CONTROL and _is_abort_marker(batch):
+            self._aborting.discard(batch.producer_id)
+        return bool(batch.attributes & _TRANSACTIONAL)
 
 
 def _within(batch: _Batch, records: _Records, start: int, end: int) -> _Records:
