@@ -156,6 +156,15 @@ def test_a_bootstrap_list_that_cannot_be_read_is_a_configuration_error() -> None
         KafkaCluster(ClusterSettings("A", ("localhost:kafka",)))
 
 
+def test_connections_may_be_kept_for_ever(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in Kafka, and whatever the library logs of it can be written down."""
+    with caplog.at_level(logging.DEBUG, "kafka"):
+        assert connect(client={"connections.max.idle.ms": "-1"}).describe().brokers
+    assert "Next idle connections check" in caplog.text
+
+
 # --- pipelining ---------------------------------------------------------------------------
 
 
