@@ -164,10 +164,15 @@ class Connections:
         return dict(sorted(found.items(), key=lambda item: order.get(item[1], len(order))))
 
     def connected_nodes(self) -> list[Node]:
-        """Brokers with an open connection, the longest unused first."""
+        """Brokers with an open connection, the one that was heard last first."""
+        heard = sorted(
+            self.manager.least_used_connections(),
+            key=lambda connection: connection.transport.last_read,
+            reverse=True,
+        )
         return [
             connection.node_id
-            for connection in self.manager.least_used_connections()
+            for connection in heard
             if not self.manager.cluster.is_bootstrap(connection.node_id)
         ]
 

@@ -12,6 +12,7 @@ from kafka.errors import (
     KafkaTimeoutError,
     LeaderNotAvailableError,
     MetadataEmptyBrokerList,
+    RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
 from kafka.protocol.metadata import MetadataRequest
@@ -34,6 +35,9 @@ METADATA = Api("metadata", MetadataRequest, 4, 12)
 # answer while that one is asked.
 _FIRST_WAIT_MS = 1_500
 _PATIENT_WAIT_MS = 30_000
+# That so many brokers hang is less likely than that they need longer for all that is asked.
+_SLOW_BROKERS = 2
+_SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 _TOPICS_PER_REQUEST = 2_000
 _NO_TOPIC_ID = UUID(int=0)
 
@@ -66,7 +70,8 @@ class Topology:
 
     async def metadata(self, topics: Collection[str] | None, deadline: Deadline) -> Any:
         """One Metadata response from whichever broker answers: connected ones are asked
-        first, then the others known, then the bootstrap addresses.
+        first, the one that was heard last before the others, then those known, then the
+        bootstrap addresses.
 
         `topics` None asks for all. Raises ClusterUnreachable if none answers.
         """
@@ -81,15 +86,16 @@ class Topology:
         candidates: list[Node] = [*connected, *others, *bootstrap]
         causes: dict[Node, KafkaError] = {}
         try:
-            for patient in (False, True):
+            for wait_ms in (_FIRST_WAIT_MS, _PATIENT_WAIT_MS):
                 for node in candidates:
-                    if patient and not isinstance(causes[node], KafkaTimeoutError):
+                    if node in causes and not isinstance(causes[node], _SILENCE):
                         continue
-                    wait = deadline.milliseconds(_PATIENT_WAIT_MS if patient else _FIRST_WAIT_MS)
+                    if wait_ms == _FIRST_WAIT_MS and _are_slow(causes.values()):
+                        break
+                    pace = Deadline.after(deadline.milliseconds(wait_ms))
                     try:
-                        await connections.open(node, Deadline.after(wait))
                         response = await connections.ask(
-                            node, METADATA, lambda version: _request(topics, version), deadline
+                            node, METADATA, lambda version: _request(topics, version), pace
                         )
                     except KafkaError as error:
                         causes[node] = error
@@ -229,6 +235,11 @@ def _request(topics: Collection[str] | None, version: int) -> Any:
         include_topic_authorized_operations=False,
         version=version,
     )
+
+
+def _are_slow(causes: Iterable[KafkaError]) -> bool:
+    silent = [cause for cause in causes if isinstance(cause, RequestTimedOutError)]
+    return len(silent) >= _SLOW_BROKERS
 
 
 def _chunks(names: list[str]) -> list[list[str]]:
