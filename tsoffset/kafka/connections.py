@@ -20,12 +20,12 @@ from kafka.errors import (
 )
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
 
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.frame_stream import Answer, Codec, FrameStream
+from tsoffset.kafka.names import SCHEME, Loop
 from tsoffset.kafka.pace import Rate, Window
 from tsoffset.settings import ClusterSettings
 
@@ -70,7 +70,7 @@ class Connections:
         self.requests: Counter[str] = Counter()
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
-        self._loop: NetworkSelector | None = None
+        self._loop: Loop | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
             self.addresses = tuple(
@@ -96,12 +96,14 @@ class Connections:
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine in the loop and wait for its result."""
         if self._loop is None:
-            self._loop = NetworkSelector(
+            self._loop = Loop(
                 client_id=self.client.library["client_id"],
                 # Batches are decoded inside the loop, and a large one takes its time.
                 slow_task_threshold_secs=0,
             )
-            self._manager = KafkaConnectionManager(self._loop, **self.client.library)
+            self._manager = KafkaConnectionManager(
+                self._loop, proxy_url=f"{SCHEME}:", **self.client.library
+            )
             self._loop.start()
         try:
             result: T = self._loop.run(work)
@@ -198,6 +200,13 @@ class Connections:
             timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
             try:
                 await self.within(connection.init_future, deadline.step_milliseconds(timeout))
+            except KafkaTimeoutError as error:
+                broker = manager.cluster.broker_metadata(node)
+                assert self._loop is not None
+                if self._loop.is_looking_up(broker.host, broker.port):
+                    words = f"the name {broker.host} is still looked up"
+                    raise KafkaTimeoutError(words) from error
+                raise
             except KafkaProtocolError as error:
                 raise KafkaConnectionError(
                     f"it does not speak Kafka's protocol: {error}"
