@@ -636,6 +636,55 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(
             assert all_of(cluster, tp) == list(range(10))
 
 
+AGES = 2**31 - 1
+
+
+def impatient(made: Line, address: str) -> KafkaCluster:
+    """An adapter whose calls may take little time."""
+    return KafkaCluster(ClusterSettings("A", (address,), admin_timeout_ms=1_500))
+
+
+@pytest.mark.timeout(40)
+@pytest.mark.parametrize(
+    ("api", "edit"),
+    [(FETCH, throttled(AGES)), (LIST_OFFSETS, lookup_slowed(AGES))],
+    ids=["read", "lookup"],
+)
+def test_a_broker_that_wants_more_time_than_a_call_has_gets_none(
+    source_broker: EmbeddedBroker, tp: TopicPartition, api: int, edit: Edit
+) -> None:
+    """24 days can be asked for; the call ends when it would, and says what the broker said."""
+    made = Line(source_broker.port)
+    with made.open() as address, impatient(made, address) as cluster:
+        whole = times_of(cluster, tp)
+        made.api, made.edit = api, first(edit)
+        if api == FETCH:
+            failed: object = read(cluster, tp, 4)
+        else:
+            asked = [FirstAtTime(tp, time) for time in range(200)]
+            failed = list(cluster.first_at_times(asked, Isolation.READ_UNCOMMITTED).values())[-1]
+        assert isinstance(failed, Failed)
+        assert failed.kind is FailureKind.TIMEOUT
+        assert "the broker asks for patience" in failed.message
+        assert times_of(cluster, tp) == whole
+
+
+@pytest.mark.timeout(40)
+def test_a_throttle_that_outlasts_a_call_ends_with_it(
+    source_broker: EmbeddedBroker, tp: TopicPartition, unique: Callable[[str], str]
+) -> None:
+    """The connection would be paused for 24 days, and every call over it in vain; another one is
+    made."""
+    made = Line(source_broker.port, api=OFFSET_FETCH)
+    group = unique("group")
+    with made.open() as address, impatient(made, address) as cluster:
+        assert cluster.commit({group: {tp: CommittedOffset(2)}}) == {group: {tp: None}}
+        made.edit = first(lookup_slowed(AGES))
+        has = {group: {tp: CommittedOffset(2)}}
+        assert cluster.committed([group], require_stable=True) == has
+        assert cluster.committed([group], require_stable=True) == has
+
+
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_is_under_way_than_may_be(
     source_broker: EmbeddedBroker, tp: TopicPartition, limit: int

@@ -6,6 +6,7 @@ so that a signal ends the wait at once.
 """
 
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,7 @@ class Connections:
         self.requests: Counter[str] = Counter()
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
+        self._longest_pause = settings.admin_timeout_ms / 1000
         self._loop: Loop | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
@@ -196,6 +198,10 @@ class Connections:
         # Each connection asks its own broker: during an upgrade they differ in versions.
         manager.broker_version_data = None
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
+        if connection._throttle_time > time.monotonic() + self._longest_pause:
+            # The broker has said for how long it wants to be left alone, and no call waits so long.
+            manager.close(node)
+            connection = manager.get_connection(node, refresh_metadata_on_err=False)
         if not connection.connected:
             timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
             try:

@@ -6,8 +6,9 @@ import time
 class Deadline:
     """A point in time that a whole call, retries included, may take.
 
-    It moves by the time in which the call was told to wait: by a broker that throttles, or
-    by a limit of the configuration. That is not the time of somebody who does not answer.
+    It moves by the time in which the call was told to wait: by a broker that throttles, for no
+    longer than there is time left, or by a limit of the configuration. That is not the time of
+    somebody who does not answer.
     """
 
     __slots__ = ("_rests_until", "ends", "started", "step_ms")
