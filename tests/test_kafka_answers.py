@@ -14,6 +14,7 @@ import pytest
 from tests.memory_flows import flow
 from tests.producing import Contents, numbered
 from tsoffset.embedded import EmbeddedBroker
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
@@ -38,7 +39,7 @@ from tsoffset.sync.turns import FRESH_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 
-FETCH, LIST_OFFSETS = 1, 2
+FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
 COORDINATOR_LOADS, NOT_COORDINATOR = 14, 16
@@ -594,6 +595,40 @@ def test_a_broker_that_throttles_lookups_is_left_alone_and_nothing_fails(
             assert isinstance(read(cluster, tp, 0), Stretch)
             made.edit = first(lookup_slowed(800), times=3)
             assert times_of(cluster, tp) == [*range(10), None]
+
+
+# --- another cluster ------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(60)
+def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(
+    source_broker: EmbeddedBroker,
+    target_broker: EmbeddedBroker,
+    target: Contents,
+    tp: TopicPartition,
+) -> None:
+    """Addresses are given out again. The brokers and topics of the other cluster are not taken
+    for ours, and the failure says so; those that are ours are found again."""
+    target.create_topic(tp.topic)
+    made = Line(source_broker.port, api=METADATA)
+    with (
+        made.open() as address,
+        KafkaCluster(ClusterSettings("A", (address,), admin_timeout_ms=10_000)) as cluster,
+    ):
+        ours = cluster.describe()
+        made.edit = first(cut)
+        made.broker_port = target_broker.port
+        for _ in range(2):
+            with pytest.raises(ClusterUnreachable) as caught:
+                cluster.topics([tp.topic])
+            assert "cluster A" in str(caught.value)
+            assert f"{address}: another cluster answers (it is " in str(caught.value)
+            assert "if the cluster was made anew, start tsoffset again" in str(caught.value)
+        with pytest.raises(ClusterUnreachable, match="another cluster answers"):
+            cluster.describe()
+        made.broker_port = source_broker.port
+        assert cluster.describe() == ours
+        assert times_of(cluster, tp) == [*range(10), None]
 
 
 # --- politeness -----------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 import random
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from kafka.errors import (
+    InconsistentClusterIdError,
     KafkaError,
     KafkaTimeoutError,
     LeaderNotAvailableError,
@@ -65,6 +66,7 @@ class Topology:
         self._connections = connections
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
+        self._cluster_id: str | None = None
 
     # --- metadata --------------------------------------------------------------------------
 
@@ -73,7 +75,8 @@ class Topology:
         first, the one that was heard last before the others, then those known, then the
         bootstrap addresses.
 
-        `topics` None asks for all. Raises ClusterUnreachable if none answers.
+        `topics` None asks for all. Raises ClusterUnreachable if none answers, or only brokers
+        of another cluster than before do.
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
@@ -100,20 +103,46 @@ class Topology:
                     except KafkaError as error:
                         causes[node] = error
                         continue
-                    if response.brokers:
+                    if self._is_another_cluster(response):
+                        causes[node] = InconsistentClusterIdError(
+                            f"it is {response.cluster_id}, and was {self._cluster_id}"
+                        )
+                        connections.drop(node)
+                    elif response.brokers:
                         connections.learn_brokers(response)
                         return response
-                    causes[node] = MetadataEmptyBrokerList()
+                    else:
+                        causes[node] = MetadataEmptyBrokerList()
         finally:
             for node in bootstrap:
                 connections.drop(node)
-        raise ClusterUnreachable(
+        raise self._unreachable(causes, addresses, deadline)
+
+    def _is_another_cluster(self, response: Any) -> bool:
+        """Addresses are given out again, and what another cluster says of brokers and topics
+        would be taken for ours: the first id that is told is the one."""
+        self._cluster_id = self._cluster_id or response.cluster_id
+        return bool(response.cluster_id) and response.cluster_id != self._cluster_id
+
+    def _unreachable(
+        self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline
+    ) -> ClusterUnreachable:
+        others = {
+            node: f"broker {node}"
+            for node, cause in causes.items()
+            if isinstance(cause, InconsistentClusterIdError) and node not in addresses
+        }
+        next_step = f"check {self._alias}.bootstrap.servers and that the brokers run"
+        for cause in causes.values():
+            if isinstance(cause, InconsistentClusterIdError):
+                next_step = rule(cause).next_step.format(alias=self._alias)
+        return ClusterUnreachable(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
             + "; ".join(
-                f"{address}: {rule(causes[node]).cause} ({_words(causes[node])})"
-                for node, address in addresses.items()
+                f"{name}: {rule(causes[node]).cause} ({_words(causes[node])})"
+                for node, name in {**addresses, **others}.items()
             )
-            + f"; check {self._alias}.bootstrap.servers and that the brokers run"
+            + f"; {next_step}"
         )
 
     async def describe(
