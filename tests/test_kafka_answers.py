@@ -685,7 +685,7 @@ def impatient(made: Line, address: str) -> KafkaCluster:
     [(FETCH, throttled(AGES)), (LIST_OFFSETS, lookup_slowed(AGES))],
     ids=["read", "lookup"],
 )
-def test_a_broker_that_wants_more_time_than_a_call_has_gets_none(
+def test_a_broker_that_wants_ten_times_what_a_call_may_take_gets_nothing(
     source_broker: EmbeddedBroker, tp: TopicPartition, api: int, edit: Edit
 ) -> None:
     """24 days can be asked for; the call ends when it would, and says what the broker said."""

@@ -298,13 +298,13 @@ class FrameStream(Generic[Q, A]):
 
     def _rest(self, seconds: float) -> None:
         """A broker has said for how long it is to be left alone (KIP-219), by everybody who
-        uses this connection. If that is longer than the call has time, the call ends in it."""
+        uses this connection. If that is too long for the call, the call ends in it."""
         connection = self._connection
-        has_time = seconds <= self._deadline.seconds_left
-        until = time.monotonic() + seconds if has_time else self._deadline.ends
+        may_rest = self._deadline.may_rest(seconds)
+        until = time.monotonic() + seconds if may_rest else self._deadline.ends
         self._rests_until = max(self._rests_until, until)
         self._window.throttled()
-        if has_time:
+        if may_rest:
             self._deadline.rest_until(self._rests_until)
         reason = f"{_THROTTLED} {self._rests_until}"
         connection.pause(reason)
