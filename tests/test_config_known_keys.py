@@ -61,7 +61,7 @@ dc.west.offset.storage.replication.factor = 3
 dc.west.config.storage.replication.factor = 3
 dc.west.status.storage.replication.factor = 3
 dc.west.offset.storage.partitions = 25
-dc.west.connections.max.idle.ms = 540000
+dc.west.connections.max.idle.ms = -1
 dc.west.exactly.once.source.support = enabled
 
 tasks.max = 4

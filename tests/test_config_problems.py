@@ -57,6 +57,8 @@ from tsoffset.kafka.client_settings import client_settings
         ("source.fetch.max.requests.in.flight", "0", "from 1"),
         ("A.request.timeout.ms", "soon", "integer"),
         ("A.admin.request.timeout.ms", "-1", "integer"),
+        ("A.connections.max.idle.ms", "0", "write -1"),
+        ("A.connections.max.idle.ms", "-2", "integer"),
         ("client.dns.lookup", "never", "use_all_dns_ips"),
         ("A->B.enabled", "on", "true or false"),
         ("A.admin.bootstrap.servers", "a1", "host:port"),

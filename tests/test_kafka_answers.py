@@ -15,6 +15,7 @@ from tests.memory_flows import flow
 from tests.producing import Contents, numbered
 from tsoffset.cycle.settle import settle_groups
 from tsoffset.cycle.turns import FRESH_SECONDS, Settlement
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
@@ -38,7 +39,7 @@ from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
 
-FETCH, LIST_OFFSETS = 1, 2
+FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 OFFSET_NOT_AVAILABLE, NOT_LEADER, FENCED_EPOCH, UNKNOWN_EPOCH = 78, 6, 74, 75
 COORDINATOR_LOADS, NOT_COORDINATOR = 14, 16
@@ -596,6 +597,40 @@ def test_a_broker_that_throttles_lookups_is_left_alone_and_nothing_fails(
             assert times_of(cluster, tp) == [*range(10), None]
 
 
+# --- another cluster ------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(60)
+def test_a_cluster_s_address_that_another_one_has_now_is_not_believed(
+    source_broker: EmbeddedBroker,
+    target_broker: EmbeddedBroker,
+    target: Contents,
+    tp: TopicPartition,
+) -> None:
+    """Addresses are given out again. The brokers and topics of the other cluster are not taken
+    for ours, and the failure says so; those that are ours are found again."""
+    target.create_topic(tp.topic)
+    made = Line(source_broker.port, api=METADATA)
+    with (
+        made.open() as address,
+        KafkaCluster(ClusterSettings("A", (address,), admin_timeout_ms=10_000)) as cluster,
+    ):
+        ours = cluster.describe()
+        made.edit = first(cut)
+        made.broker_port = target_broker.port
+        for _ in range(2):
+            with pytest.raises(ClusterUnreachable) as caught:
+                cluster.topics([tp.topic])
+            assert "cluster A" in str(caught.value)
+            assert f"{address}: another cluster answers (it is " in str(caught.value)
+            assert "if the cluster was made anew, start tsoffset again" in str(caught.value)
+        with pytest.raises(ClusterUnreachable, match="another cluster answers"):
+            cluster.describe()
+        made.broker_port = source_broker.port
+        assert cluster.describe() == ours
+        assert times_of(cluster, tp) == [*range(10), None]
+
+
 # --- politeness -----------------------------------------------------------------------------
 
 
@@ -634,6 +669,55 @@ def test_the_time_of_a_throttle_is_no_time_without_an_answer(
             assert isinstance(read(cluster, tp, 0), Stretch)
             made.edit = first(throttled(800), times=3)
             assert all_of(cluster, tp) == list(range(10))
+
+
+AGES = 2**31 - 1
+
+
+def impatient(made: Line, address: str) -> KafkaCluster:
+    """An adapter whose calls may take little time."""
+    return KafkaCluster(ClusterSettings("A", (address,), admin_timeout_ms=1_500))
+
+
+@pytest.mark.timeout(40)
+@pytest.mark.parametrize(
+    ("api", "edit"),
+    [(FETCH, throttled(AGES)), (LIST_OFFSETS, lookup_slowed(AGES))],
+    ids=["read", "lookup"],
+)
+def test_a_broker_that_wants_ten_times_what_a_call_may_take_gets_nothing(
+    source_broker: EmbeddedBroker, tp: TopicPartition, api: int, edit: Edit
+) -> None:
+    """24 days can be asked for; the call ends when it would, and says what the broker said."""
+    made = Line(source_broker.port)
+    with made.open() as address, impatient(made, address) as cluster:
+        whole = times_of(cluster, tp)
+        made.api, made.edit = api, first(edit)
+        if api == FETCH:
+            failed: object = read(cluster, tp, 4)
+        else:
+            asked = [FirstAtTime(tp, time) for time in range(200)]
+            failed = list(cluster.first_at_times(asked, Isolation.READ_UNCOMMITTED).values())[-1]
+        assert isinstance(failed, Failed)
+        assert failed.kind is FailureKind.TIMEOUT
+        assert "the broker asks for patience" in failed.message
+        assert times_of(cluster, tp) == whole
+
+
+@pytest.mark.timeout(40)
+def test_a_throttle_that_outlasts_a_call_ends_with_it(
+    source_broker: EmbeddedBroker, tp: TopicPartition, unique: Callable[[str], str]
+) -> None:
+    """The connection would be paused for 24 days, and every call over it in vain; another one is
+    made."""
+    made = Line(source_broker.port, api=OFFSET_FETCH)
+    group = unique("group")
+    with made.open() as address, impatient(made, address) as cluster:
+        assert cluster.commit({group: {tp: CommittedOffset(2)}}) == {group: {tp: None}}
+        made.edit = first(lookup_slowed(AGES))
+        has = {group: {tp: CommittedOffset(2)}}
+        assert cluster.committed([group], require_stable=True) == has
+        assert cluster.committed([group], require_stable=True) == has
 
 
 @pytest.mark.parametrize("limit", [1, 3])

@@ -32,6 +32,7 @@ def test_what_is_not_set_is_as_in_kafka() -> None:
         ("request.timeout.ms", "1500", "request_timeout_ms", 1_500),
         ("metadata.max.age.ms", " 60000 ", "metadata_max_age_ms", 60_000),
         ("connections.max.idle.ms", "1000", "connections_max_idle_ms", 1_000),
+        ("connections.max.idle.ms", "-1", "connections_max_idle_ms", 2**63 - 1),
         (
             "socket.connection.setup.timeout.ms",
             "200",
@@ -64,6 +65,13 @@ def test_the_larger_backoff_paces_what_is_asked_again() -> None:
 def test_a_broker_is_not_let_wait_as_long_as_its_answer() -> None:
     """What it may hold back is less than what the client waits."""
     assert made(request_timeout_ms="1000").broker_wait_ms == 750
+
+
+@pytest.mark.parametrize("text", ["0", "-2"])
+def test_connections_are_not_ended_before_their_answers(text: str) -> None:
+    """Kafka's own clients do that with 0, and nothing works; the text says what to write."""
+    with pytest.raises(ConfigurationError, match=r"A\.connections\.max\.idle\.ms = .* or -1 to"):
+        made(connections_max_idle_ms=text)
 
 
 def test_buffers_are_sockets_options_and_minus_one_is_the_system_s_own() -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -144,10 +145,66 @@ def test_dead_addresses_among_others_are_named_and_do_no_harm(
     assert broker.version == "4.3"
 
 
+@pytest.mark.timeout(40)
+@pytest.mark.parametrize("name", ["kafka..svc", "a" * 64 + ".svc", "nobody.invalid"])
+def test_a_name_that_has_no_address_is_a_dead_one(
+    connect: Connect, source_broker: EmbeddedBroker, name: str
+) -> None:
+    """Whether it has none or can have none; the address beside it is used."""
+    with pytest.raises(ClusterUnreachable, match=f"{name}:9092: .*the name {name} cannot"):
+        connect(f"{name}:9092", admin_timeout_ms=5_000).groups()
+    cluster = connect(f"{name}:9092", source_broker.bootstrap)
+    assert cluster.describe().dead_addresses == (f"{name}:9092",)
+
+
+@pytest.fixture
+def slow_name(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """A name for which the system looks until the test ends, and how often it was asked for it."""
+    asked: list[str] = []
+    ends = threading.Event()
+    look_up = socket.getaddrinfo
+
+    def slow(host: str, *rest: Any, **named: Any) -> Any:
+        if host == "slow.invalid":
+            asked.append(host)
+            ends.wait()
+        return look_up(host, *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    yield "slow.invalid", asked
+    ends.set()
+
+
+@pytest.mark.timeout(40)
+def test_a_name_that_is_looked_for_holds_up_nothing(
+    connect: Connect, source_broker: EmbeddedBroker, slow_name: tuple[str, list[str]]
+) -> None:
+    """Neither the address beside it, nor a deadline, nor the end; it is looked for once at a
+    time."""
+    name, asked = slow_name
+    with pytest.raises(ClusterUnreachable, match=f"the name {name} is still looked up"):
+        connect(f"{name}:9092", admin_timeout_ms=1_000).groups()
+    cluster = connect(f"{name}:9092", source_broker.bootstrap)
+    for _ in range(3):
+        assert cluster.describe().dead_addresses == (f"{name}:9092",)
+    cluster.close()
+    assert len(asked) == 2
+    assert len(_threads()) == 1, "that of the first"
+
+
 def test_a_bootstrap_list_that_cannot_be_read_is_a_configuration_error() -> None:
     """Before anything is opened."""
     with pytest.raises(ConfigurationError, match=r"A\.bootstrap\.servers = localhost:kafka"):
         KafkaCluster(ClusterSettings("A", ("localhost:kafka",)))
+
+
+def test_connections_may_be_kept_for_ever(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in Kafka, and whatever the library logs of it can be written down."""
+    with caplog.at_level(logging.DEBUG, "kafka"):
+        assert connect(client={"connections.max.idle.ms": "-1"}).describe().brokers
+    assert "Next idle connections check" in caplog.text
 
 
 # --- pipelining ---------------------------------------------------------------------------

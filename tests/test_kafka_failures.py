@@ -215,6 +215,27 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions(
     wait_until(lambda: both_answer(cluster, partitions), f"{there} answers again")
 
 
+@pytest.mark.parametrize("heard_last", [0, 1], ids=["hanging", "answering"])
+def test_a_broker_that_hangs_does_not_hold_up_a_look_at_the_metadata(
+    connect: Connect,
+    contents: Contents,
+    unique: Callable[[str], str],
+    second: EmbeddedBroker,
+    heard_last: int,
+) -> None:
+    """Whoever was heard last is asked first, and nobody is waited for as long as a request may
+    take while there are others to ask."""
+    here, there = one_on_each(contents, unique)
+    cluster = connect(admin_timeout_ms=15_000)
+    partitions = [there, here] if heard_last else [here, there]
+    for tp in (*partitions, partitions[-1]):
+        assert isinstance(cluster.log_ranges([tp], UNCOMMITTED)[tp], LogRange)
+    asked = cluster.requests["metadata"]
+    with frozen(second):
+        assert leader(cluster, here) == 1
+    assert cluster.requests["metadata"] == asked + (1 if heard_last else 2)
+
+
 def test_a_broker_that_does_not_list_its_groups_is_named(
     connect: Connect, contents: Contents, unique: Callable[[str], str], second: EmbeddedBroker
 ) -> None:

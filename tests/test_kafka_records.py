@@ -1,21 +1,26 @@
 """From the bytes of a log to digests: formats, codecs, transactions, damage."""
 
 import struct
-from collections.abc import Sequence
+import tracemalloc
+import zlib
+from collections.abc import Callable, Sequence
 
+import lz4.frame
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.codec import gzip_encode, snappy_encode
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest, header_digests
+from tsoffset.kafka.wire.raw_records import raw_stretch
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.model import Isolation, TimestampType
-from tsoffset.records import Record, Stretch, UnreadableRecords
+from tsoffset.records import RawRecord, Record, Stretch, UnreadableRecords
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
@@ -128,6 +133,70 @@ def test_a_zstd_frame_need_not_say_how_large_it_is() -> None:
     raw[ATTRIBUTES_AT + 1] |= CODECS["zstd"]
     struct.pack_into(">i", raw, 8, len(raw) - 12)
     assert read(sealed(raw)).records[0].value == content_digest(b"x" * 3_000_000)
+
+
+def packed(content: bytes, codec: str) -> bytearray:
+    """A batch of one record that unpacks to `content`, whatever that is."""
+    plain = batch(sent(1))
+    raw = plain[:RECORDS_AT] + content
+    raw[ATTRIBUTES_AT + 1] |= CODECS[codec]
+    struct.pack_into(">i", raw, 8, len(raw) - 12)
+    return sealed(raw)
+
+
+def xerial(*blocks: tuple[int, bytes]) -> bytes:
+    """A stream of snappy blocks as Java writes it, with the sizes that it names."""
+    head = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
+    return head + b"".join(struct.pack(">i", size) + block for size, block in blocks)
+
+
+ZEROS = bytes(300_000_000)
+
+
+@pytest.mark.parametrize(
+    ("codec", "pack"),
+    [
+        ("gzip", lambda: gzip_encode(ZEROS[:100_000_000], 1)),
+        ("lz4", lambda: lz4.frame.compress(ZEROS)),
+        ("zstd", lambda: zstandard.ZstdCompressor().compress(ZEROS[:50_000_000])),
+        ("snappy", lambda: snappy_encode(ZEROS)),
+        ("snappy", lambda: b"\xff\xff\xff\xff\x0f" + bytes(100)),
+        ("snappy", lambda: xerial((105, b"\xff\xff\xff\xff\x0f" + bytes(100)))),
+    ],
+    ids=["gzip", "lz4", "zstd", "snappy", "snappy that lies", "snappy in blocks that lies"],
+)
+def test_a_batch_that_unpacks_to_more_than_brokers_write_is_damaged(
+    codec: str, pack: Callable[[], bytes]
+) -> None:
+    """1.5 kB may be 50 MB. It is unpacked no further than the limit, whatever it says."""
+    raw = packed(pack(), codec)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptRecordError, match=f"{codec} .* offset 0 unpacks to more than"):
+            read(raw)
+        assert tracemalloc.get_traced_memory()[1] < 400_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [xerial((-10, b"\0" * 20)), xerial((1 << 30, b"\0")), xerial((0, b"")), xerial((1, b"x"))[:18]],
+    ids=["negative", "cut off", "empty", "half a size"],
+)
+def test_snappy_blocks_of_impossible_sizes_are_damage(content: bytes) -> None:
+    """The walk from block to block ends, and nothing is made up."""
+    with pytest.raises(CorruptRecordError, match="snappy"):
+        read(packed(content, "snappy"))
+
+
+@pytest.mark.parametrize(("codec", "pack"), [("gzip", gzip_encode), ("lz4", lz4.frame.compress)])
+def test_packed_content_that_ends_too_early_is_damage(
+    codec: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """What came before its end is no content."""
+    with pytest.raises(CorruptRecordError, match=f"the {codec} content .* cannot be unpacked"):
+        read(packed(pack(bytes(batch(sent(1))[RECORDS_AT:]))[:-2], codec))
 
 
 def test_a_header_s_name_need_not_be_utf_8() -> None:
@@ -273,6 +342,17 @@ def test_records_outside_transactions_are_never_aborted() -> None:
     assert offsets(read(raw, isolation=COMMITTED, aborted=[(1, 0)])) == [0]
 
 
+def test_what_no_reader_sees_is_not_unpacked() -> None:
+    """An aborted batch may hold anything; for those who want what records hold, too."""
+    aborted = batch(sent(1), 0, producer_id=1, transactional=True)
+    aborted[ATTRIBUTES_AT + 1] |= CODECS["zstd"]
+    log = sealed(aborted) + marker(1, 1, abort=True) + batch(sent(1), 2)
+    assert offsets(read(log, isolation=COMMITTED, aborted=[(1, 0)])) == [2]
+    found = raw_stretch(memoryview(bytes(log)), 0, 0, END, COMMITTED, [(1, 0)])
+    assert found is not None
+    assert found.records == (RawRecord(2, 1_000, b"k0", b"v0"),)
+
+
 # --- old formats --------------------------------------------------------------------------
 
 
@@ -307,6 +387,48 @@ def test_a_wrapper_s_offset_is_that_of_its_last_message() -> None:
     struct.pack_into(">q", raw, 0, 103)
     found = read(raw, 102)
     assert (found.start, found.end, offsets(found)) == (100, 104, [100, 101, 102, 103])
+
+
+def wrapped(content: bytes, magic: int, attributes: int, offset: int = 0) -> bytearray:
+    """A message whose value is `content`, packed by whoever calls."""
+    fields = struct.pack(">bb", magic, attributes) + (struct.pack(">q", 1) if magic else b"")
+    fields += struct.pack(">ii", -1, len(content)) + content
+    head = struct.pack(">qiI", offset, len(fields) + 4, zlib.crc32(fields))
+    return bytearray(head + fields)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("length", [-12, -1, 0, 1 << 30])
+def test_a_message_of_impossible_length_inside_another_is_damage(magic: int, length: int) -> None:
+    """A walk by lengths would stand still, go back, or leave what there is."""
+    inner = old(magic, "none", sent(1))
+    struct.pack_into(">i", inner, 8, length)
+    with pytest.raises(CorruptRecordError, match="offset 0 is malformed"):
+        read(wrapped(gzip_encode(inner + old(magic, "none", sent(1))), magic, CODECS["gzip"]))
+
+
+def test_messages_inside_another_are_not_packed_once_more() -> None:
+    """Producers pack once; what is inside a second one would be taken for a value."""
+    inner = wrapped(gzip_encode(old(1, "none", sent(1))), 1, CODECS["gzip"])
+    with pytest.raises(CorruptRecordError, match="offset 0 is malformed"):
+        read(wrapped(gzip_encode(inner), 1, CODECS["gzip"]))
+
+
+def test_messages_that_unpack_to_more_than_brokers_write_are_damage() -> None:
+    """Format 1 as format 2."""
+    with pytest.raises(CorruptRecordError, match="offset 0 unpacks to more than"):
+        read(wrapped(gzip_encode(ZEROS[:100_000_000], 1), 1, CODECS["gzip"]))
+
+
+def test_the_header_of_lz4_in_format_0_has_a_checksum_of_its_own() -> None:
+    """Producers of that time computed it over the wrong bytes, and Kafka does not look at it."""
+    content = bytearray(lz4.frame.compress(bytes(old(0, "none", sent(2)))))
+    content[14 if content[4] & 8 else 6] ^= 0x55
+    found = read(wrapped(bytes(content), 0, CODECS["lz4"]))
+    assert [record.value for record in found.records] == [
+        content_digest(b"v0"),
+        content_digest(b"v1"),
+    ]
 
 
 def test_a_damaged_message_of_an_old_format_is_found() -> None:

@@ -80,7 +80,10 @@ CLIENT_KEYS: tuple[Key[str | None], ...] = (
     _client("request.timeout.ms", _MILLISECONDS, "30000", "Longest wait for one answer."),
     _client("metadata.max.age.ms", _MILLISECONDS, "300000", "Age at which leaders are asked anew."),
     _client(
-        "connections.max.idle.ms", _MILLISECONDS, "540000", "Idle time that ends a connection."
+        "connections.max.idle.ms",
+        values.as_text(values.idle),
+        "540000",
+        "Idle time that ends a connection; -1: none does.",
     ),
     _client("retry.backoff.ms", _MILLISECONDS, "100", "First wait before a call is repeated."),
     _client("retry.backoff.max.ms", _MILLISECONDS, "1000", "Longest wait between repetitions."),

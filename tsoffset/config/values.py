@@ -83,6 +83,13 @@ def integer(least: int, most: int = INT32_MAX) -> Callable[[str], int]:
     return read
 
 
+def idle(value: str) -> int:
+    """How long a connection may be idle: milliseconds, or -1 for ever."""
+    if (number := integer(-1)(value)) == 0:
+        raise ValueError("would end each connection before its answer; write -1 to keep them")
+    return number
+
+
 def one_of(*allowed: str) -> Callable[[str], str]:
     """A reader of one of a few words, in any case."""
 

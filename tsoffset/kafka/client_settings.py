@@ -16,6 +16,9 @@ RESPONSE_BYTES_LIMIT = 100_000_000
 # its own limit, so that one lies above the window.
 WINDOW = 64
 
+# The library knows no -1; this is what a time in Kafka's settings can be at most.
+_FOR_EVER = 2**63 - 1
+
 _SECURITY_PREFIXES = ("sasl.", "ssl.")
 
 
@@ -46,6 +49,14 @@ def _milliseconds(text: str) -> int:
     return number
 
 
+def _idle(text: str) -> int:
+    """With 0 Kafka's own clients end a connection at once, even one that waits for an answer."""
+    number = int(text)
+    if number < -1 or number == 0:
+        raise ValueError(text)
+    return _FOR_EVER if number == -1 else number
+
+
 def _dns_lookup(text: str) -> str:
     if text == "default":
         return "use_all_dns_ips"
@@ -61,7 +72,11 @@ _LIBRARY: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "client.id": ("client_id", str, "must be text"),
     "request.timeout.ms": ("request_timeout_ms", _milliseconds, _WHOLE),
     "metadata.max.age.ms": ("metadata_max_age_ms", _milliseconds, _WHOLE),
-    "connections.max.idle.ms": ("connections_max_idle_ms", _milliseconds, _WHOLE),
+    "connections.max.idle.ms": (
+        "connections_max_idle_ms",
+        _idle,
+        "must be a whole number of milliseconds above 0, or -1 to keep connections for ever",
+    ),
     "reconnect.backoff.ms": ("reconnect_backoff_ms", _milliseconds, _WHOLE),
     "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", _milliseconds, _WHOLE),
     "socket.connection.setup.timeout.ms": (

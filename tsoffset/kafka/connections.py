@@ -6,6 +6,7 @@ so that a signal ends the wait at once.
 """
 
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,12 +21,12 @@ from kafka.errors import (
 )
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
 
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.names import SCHEME, Loop
 from tsoffset.kafka.pace import Rate, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 
@@ -70,7 +71,8 @@ class Connections:
         self.requests: Counter[str] = Counter()
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
-        self._loop: NetworkSelector | None = None
+        self._longest_pause = settings.admin_timeout_ms / 1000
+        self._loop: Loop | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
             self.addresses = tuple(
@@ -96,12 +98,14 @@ class Connections:
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine in the loop and wait for its result."""
         if self._loop is None:
-            self._loop = NetworkSelector(
+            self._loop = Loop(
                 client_id=self.client.library["client_id"],
                 # Batches are decoded inside the loop, and a large one takes its time.
                 slow_task_threshold_secs=0,
             )
-            self._manager = KafkaConnectionManager(self._loop, **self.client.library)
+            self._manager = KafkaConnectionManager(
+                self._loop, proxy_url=f"{SCHEME}:", **self.client.library
+            )
             self._loop.start()
         try:
             result: T = self._loop.run(work)
@@ -164,10 +168,15 @@ class Connections:
         return dict(sorted(found.items(), key=lambda item: order.get(item[1], len(order))))
 
     def connected_nodes(self) -> list[Node]:
-        """Brokers with an open connection, the longest unused first."""
+        """Brokers with an open connection, the one that was heard last first."""
+        heard = sorted(
+            self.manager.least_used_connections(),
+            key=lambda connection: connection.transport.last_read,
+            reverse=True,
+        )
         return [
             connection.node_id
-            for connection in self.manager.least_used_connections()
+            for connection in heard
             if not self.manager.cluster.is_bootstrap(connection.node_id)
         ]
 
@@ -189,10 +198,21 @@ class Connections:
         # Each connection asks its own broker: during an upgrade they differ in versions.
         manager.broker_version_data = None
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
+        if connection._throttle_time > time.monotonic() + self._longest_pause:
+            # The broker has said for how long it wants to be left alone, and no call waits so long.
+            manager.close(node)
+            connection = manager.get_connection(node, refresh_metadata_on_err=False)
         if not connection.connected:
             timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
             try:
                 await self.within(connection.init_future, deadline.step_milliseconds(timeout))
+            except KafkaTimeoutError as error:
+                broker = manager.cluster.broker_metadata(node)
+                assert self._loop is not None
+                if self._loop.is_looking_up(broker.host, broker.port):
+                    words = f"the name {broker.host} is still looked up"
+                    raise KafkaTimeoutError(words) from error
+                raise
             except KafkaProtocolError as error:
                 raise KafkaConnectionError(
                     f"it does not speak Kafka's protocol: {error}"

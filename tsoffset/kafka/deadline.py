@@ -2,21 +2,27 @@
 
 import time
 
+# In lengths of the call itself. A small quota that large answers have used up takes more than one
+# to recover; what a broker may say is 24 days.
+_LONGEST_REST = 10
+
 
 class Deadline:
     """A point in time that a whole call, retries included, may take.
 
-    It moves by the time in which the call was told to wait: by a broker that throttles, or
-    by a limit of the configuration. That is not the time of somebody who does not answer.
+    It moves by the time in which the call was told to wait: by a broker that throttles, unless
+    that is too long, or by a limit of the configuration. That is not the time of somebody who
+    does not answer.
     """
 
-    __slots__ = ("_rests_until", "ends", "started", "step_ms")
+    __slots__ = ("_longest_rest", "_rests_until", "ends", "started", "step_ms")
 
     def __init__(self, started: float, ends: float, step_ms: int | None = None) -> None:
         self.started = started
         self.ends = ends
         self.step_ms = step_ms
         self._rests_until = started
+        self._longest_rest = _LONGEST_REST * (ends - started)
 
     @classmethod
     def after(cls, milliseconds: int, *, step_ms: int | None = None) -> "Deadline":
@@ -24,6 +30,10 @@ class Deadline:
         or for a connection to it, no longer than `step_ms` (None: as long as the client may)."""
         now = time.monotonic()
         return cls(now, now + milliseconds / 1000, step_ms)
+
+    def may_rest(self, seconds: float) -> bool:
+        """Whether a broker may have the call wait for that long at once."""
+        return seconds <= self._longest_rest
 
     def rest_until(self, moment: float) -> None:
         """Leave out the time from now to `moment`; what was left out before counts once."""

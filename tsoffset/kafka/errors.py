@@ -126,6 +126,13 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnknownBrokerIdError: replace(_CONNECTION, cause="the broker is not known"),
     kafka_errors.Cancelled: replace(_CONNECTION, cause="the connection was closed"),
     kafka_errors.MetadataEmptyBrokerList: replace(_CONNECTION, cause="it names no broker"),
+    kafka_errors.InconsistentClusterIdError: Rule(
+        FailureKind.UNREACHABLE,
+        "another cluster answers",
+        "check {alias}.bootstrap.servers, and whose these addresses are now; if the cluster was "
+        "made anew, start tsoffset again",
+        detail=True,
+    ),
     kafka_errors.StaleMetadata: _LEADER_MOVED,
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
     kafka_errors.TooManyInFlightRequests: _BUSY,

@@ -2,16 +2,18 @@
 
 import random
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from kafka.errors import (
+    InconsistentClusterIdError,
     KafkaError,
     KafkaTimeoutError,
     LeaderNotAvailableError,
     MetadataEmptyBrokerList,
+    RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
 from kafka.protocol.metadata import MetadataRequest
@@ -34,6 +36,9 @@ METADATA = Api("metadata", MetadataRequest, 4, 12)
 # answer while that one is asked.
 _FIRST_WAIT_MS = 1_500
 _PATIENT_WAIT_MS = 30_000
+# That so many brokers hang is less likely than that they need longer for all that is asked.
+_SLOW_BROKERS = 2
+_SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 _TOPICS_PER_REQUEST = 2_000
 _NO_TOPIC_ID = UUID(int=0)
 
@@ -61,14 +66,17 @@ class Topology:
         self._connections = connections
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
+        self._cluster_id: str | None = None
 
     # --- metadata --------------------------------------------------------------------------
 
     async def metadata(self, topics: Collection[str] | None, deadline: Deadline) -> Any:
         """One Metadata response from whichever broker answers: connected ones are asked
-        first, then the others known, then the bootstrap addresses.
+        first, the one that was heard last before the others, then those known, then the
+        bootstrap addresses.
 
-        `topics` None asks for all. Raises ClusterUnreachable if none answers.
+        `topics` None asks for all. Raises ClusterUnreachable if none answers, or only brokers
+        of another cluster than before do.
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
@@ -81,33 +89,60 @@ class Topology:
         candidates: list[Node] = [*connected, *others, *bootstrap]
         causes: dict[Node, KafkaError] = {}
         try:
-            for patient in (False, True):
+            for wait_ms in (_FIRST_WAIT_MS, _PATIENT_WAIT_MS):
                 for node in candidates:
-                    if patient and not isinstance(causes[node], KafkaTimeoutError):
+                    if node in causes and not isinstance(causes[node], _SILENCE):
                         continue
-                    wait = deadline.milliseconds(_PATIENT_WAIT_MS if patient else _FIRST_WAIT_MS)
+                    if wait_ms == _FIRST_WAIT_MS and _are_slow(causes.values()):
+                        break
+                    pace = Deadline.after(deadline.milliseconds(wait_ms))
                     try:
-                        await connections.open(node, Deadline.after(wait))
                         response = await connections.ask(
-                            node, METADATA, lambda version: _request(topics, version), deadline
+                            node, METADATA, lambda version: _request(topics, version), pace
                         )
                     except KafkaError as error:
                         causes[node] = error
                         continue
-                    if response.brokers:
+                    if self._is_another_cluster(response):
+                        causes[node] = InconsistentClusterIdError(
+                            f"it is {response.cluster_id}, and was {self._cluster_id}"
+                        )
+                        connections.drop(node)
+                    elif response.brokers:
                         connections.learn_brokers(response)
                         return response
-                    causes[node] = MetadataEmptyBrokerList()
+                    else:
+                        causes[node] = MetadataEmptyBrokerList()
         finally:
             for node in bootstrap:
                 connections.drop(node)
-        raise ClusterUnreachable(
+        raise self._unreachable(causes, addresses, deadline)
+
+    def _is_another_cluster(self, response: Any) -> bool:
+        """Addresses are given out again, and what another cluster says of brokers and topics
+        would be taken for ours: the first id that is told is the one."""
+        self._cluster_id = self._cluster_id or response.cluster_id
+        return bool(response.cluster_id) and response.cluster_id != self._cluster_id
+
+    def _unreachable(
+        self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline
+    ) -> ClusterUnreachable:
+        others = {
+            node: f"broker {node}"
+            for node, cause in causes.items()
+            if isinstance(cause, InconsistentClusterIdError) and node not in addresses
+        }
+        next_step = f"check {self._alias}.bootstrap.servers and that the brokers run"
+        for cause in causes.values():
+            if isinstance(cause, InconsistentClusterIdError):
+                next_step = rule(cause).next_step.format(alias=self._alias)
+        return ClusterUnreachable(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
             + "; ".join(
-                f"{address}: {rule(causes[node]).cause} ({_words(causes[node])})"
-                for node, address in addresses.items()
+                f"{name}: {rule(causes[node]).cause} ({_words(causes[node])})"
+                for node, name in {**addresses, **others}.items()
             )
-            + f"; check {self._alias}.bootstrap.servers and that the brokers run"
+            + f"; {next_step}"
         )
 
     async def describe(
@@ -229,6 +264,11 @@ def _request(topics: Collection[str] | None, version: int) -> Any:
         include_topic_authorized_operations=False,
         version=version,
     )
+
+
+def _are_slow(causes: Iterable[KafkaError]) -> bool:
+    silent = [cause for cause in causes if isinstance(cause, RequestTimedOutError)]
+    return len(silent) >= _SLOW_BROKERS
 
 
 def _chunks(names: list[str]) -> list[list[str]]:

@@ -183,11 +183,14 @@ class FrameStream(Generic[Q, A]):
     def _rests(self, now: float) -> bool:
         """Whether nothing may be sent now: a broker or a limit says so, or the library is
         about to prove again who we are, and brokers take nothing else meanwhile."""
-        until = max(self._rests_until, self._rate.free_at)
-        if until > now:
-            self._deadline.rest_until(until)
+        if self._rate.free_at > now:
+            self._deadline.rest_until(self._rate.free_at)
             return True
-        return bool(self._connection.paused) or self._connection._reauth.is_reauthenticating
+        return (
+            self._rests_until > now
+            or bool(self._connection.paused)
+            or self._connection._reauth.is_reauthenticating
+        )
 
     def _next_look(self) -> float:
         """When there is something to do, whatever comes."""
@@ -295,11 +298,14 @@ class FrameStream(Generic[Q, A]):
 
     def _rest(self, seconds: float) -> None:
         """A broker has said for how long it is to be left alone (KIP-219), by everybody who
-        uses this connection."""
+        uses this connection. If that is too long for the call, the call ends in it."""
         connection = self._connection
-        self._rests_until = max(self._rests_until, time.monotonic() + seconds)
+        may_rest = self._deadline.may_rest(seconds)
+        until = time.monotonic() + seconds if may_rest else self._deadline.ends
+        self._rests_until = max(self._rests_until, until)
         self._window.throttled()
-        self._deadline.rest_until(self._rests_until)
+        if may_rest:
+            self._deadline.rest_until(self._rests_until)
         reason = f"{_THROTTLED} {self._rests_until}"
         connection.pause(reason)
         self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))

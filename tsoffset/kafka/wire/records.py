@@ -4,13 +4,12 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from kafka import codec
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
-from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest
 from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, BatchRecords, varint
+from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
     NULL_KEY,
@@ -19,6 +18,7 @@ from tsoffset.kafka.wire.settled_records import (
     SettledRecords,
 )
 from tsoffset.kafka.wire.stretch_records import StretchRecords
+from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation, TimestampType
 from tsoffset.records import OffsetHeader, Stretch, UnreadableRecords
 
@@ -33,18 +33,9 @@ _RECORDS_FROM = _PREFIX.size + _HEADER.size
 _MARKER = struct.Struct(">hh")
 
 _COMPRESSION = 0x07
-_LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _ABORT = 0
-_LZ4 = 3
-
-_CODECS: dict[int, tuple[str, Callable[[], bool], str]] = {
-    1: ("gzip", codec.has_gzip, "gzip_decode"),
-    2: ("snappy", codec.has_snappy, "snappy_decode"),
-    3: ("lz4", codec.has_lz4, "lz4_decode"),
-    4: ("zstd", codec.has_zstd, "zstd_decode"),
-}
 
 Aborted = Sequence[tuple[int, int]]
 """Aborted transactions as a Fetch answers them: (producer id, first offset)."""
@@ -88,29 +79,19 @@ def stretch(
     start: int | None = None
     end = offset
     append_time = 0
-    # Last first, so that the next one is popped from the end.
-    ahead = sorted(aborted, key=lambda each: each[1], reverse=True) if aborted else []
-    aborting: set[int] = set()
+    transactions = _Transactions(aborted)
     try:
         for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
                 break
-            dropped = batch.attributes & _CONTROL
+            dropped: int = batch.attributes & _CONTROL
             if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
-                # A producer's records count as aborted from a transaction's first offset
-                # up to its marker (FetchResponse, AbortedTransactions).
-                while ahead and ahead[-1][1] <= batch.last_offset:
-                    aborting.add(ahead.pop()[0])
-                if dropped:
-                    if _is_abort_marker(batch):
-                        aborting.discard(batch.producer_id)
-                elif batch.attributes & _TRANSACTIONAL and batch.producer_id in aborting:
-                    dropped = True
+                dropped |= transactions.drop(batch)
             if not dropped:
                 found.append((batch, batch.read()))
-                append_time |= batch.attributes & _LOG_APPEND_TIME
+                append_time |= batch.attributes & LOG_APPEND_TIME
             if start is None:
                 start = min(offset, batch.base_offset)
             end = batch.last_offset + 1
@@ -130,6 +111,26 @@ def stretch(
         ),
         bytes_read=len(view),
     )
+
+
+class _Transactions:
+    """Which batches are aborted, told of one after the other along the log."""
+
+    def __init__(self, aborted: Aborted) -> None:
+        # Last first, so that the next one is popped from the end.
+        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
+        self._aborting: set[int] = set()
+
+    def drop(self, batch: _Batch) -> bool:
+        """A producer's records count as aborted from a transaction's first offset up to its
+        marker (FetchResponse, AbortedTransactions)."""
+        while self._ahead and self._ahead[-1][1] <= batch.last_offset:
+            self._aborting.add(self._ahead.pop()[0])
+        if batch.producer_id not in self._aborting:
+            return False
+        if batch.attributes & _CONTROL and _is_abort_marker(batch):
+            self._aborting.discard(batch.producer_id)
+        return bool(batch.attributes & _TRANSACTIONAL)
 
 
 def _within(batch: _Batch, records: _Records, start: int, end: int) -> _Records:
@@ -180,7 +181,9 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
     last_offset = base_offset + last_delta
 
     def read() -> _Records:
-        content = _content(view[_RECORDS_FROM:], attributes, base_offset)
+        content = view[_RECORDS_FROM:].tobytes()
+        if compression := attributes & _COMPRESSION:
+            content = unpacked(content, compression, base_offset)
         if count * SMALLEST_RECORD > len(content):
             raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
         records = BatchRecords(
@@ -189,33 +192,12 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
             base_offset,
             last_offset,
             base_timestamp,
-            max_timestamp if attributes & _LOG_APPEND_TIME else None,
+            max_timestamp if attributes & LOG_APPEND_TIME else None,
             header,
         )
         return _settled(records) if records.are_large else records
 
     return _Batch(base_offset, last_offset, attributes, producer_id, view, read)
-
-
-def _malformed(base_offset: int) -> CorruptRecordError:
-    return CorruptRecordError(f"a record of the batch at offset {base_offset} is malformed")
-
-
-def _content(view: memoryview, attributes: int, base_offset: int) -> bytes:
-    compression = attributes & _COMPRESSION
-    if not compression:
-        return view.tobytes()
-    if compression not in _CODECS:
-        raise UnsupportedCodecError(f"compression {compression} at offset {base_offset}")
-    name, available, decode = _CODECS[compression]
-    if not available():
-        raise UnsupportedCodecError(f"{name} at offset {base_offset}")
-    try:
-        return bytes(getattr(codec, decode)(view.tobytes()))
-    except Exception as error:  # each codec has exceptions of its own
-        raise CorruptRecordError(
-            f"the {name} content of the batch at offset {base_offset} cannot be unpacked"
-        ) from error
 
 
 def _is_abort_marker(batch: _Batch) -> bool:
@@ -232,39 +214,26 @@ def _is_abort_marker(batch: _Batch) -> bool:
             return False
         _, kind = _MARKER.unpack_from(view, position)
     except (IndexError, ValueError, struct.error) as error:
-        raise _malformed(batch.base_offset) from error
+        raise CorruptRecordError(
+            f"the marker at offset {batch.base_offset} is malformed"
+        ) from error
     return bool(kind == _ABORT)
 
 
 def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
-    """A message of format 0 or 1, or the wrapper of several that are compressed together.
-
-    The wrapper's offset is that of its last message. Format 0 has no timestamps.
-    """
-    try:
-        batch = LegacyRecordBatch(view, magic)
-        if magic == 0 and batch.compression_type == _LZ4 and codec.xxhash is None:
-            # Its frames carry a checksum that no lz4 library takes without help.
-            raise UnsupportedCodecError(f"lz4 in message format 0 at offset {offset}, xxhash")
-        if not batch.validate_crc():
-            raise CorruptRecordError(f"the message at offset {offset} fails its checksum")
-        content = list(batch)
-    except UnsupportedCodecError:
-        raise
-    except Exception as error:  # the library walks it without checks of its own
-        raise CorruptRecordError(f"the message at offset {offset} is malformed") from error
-    if not content:
-        raise CorruptRecordError(f"the message set at offset {offset} is empty")
-    offsets = [record.offset for record in content]
+    """A message of format 0 or 1, or the wrapper of several that are packed together. Format 0
+    has no timestamps."""
+    content = messages(view, offset, magic)
+    offsets = [message.offset for message in content]
     columns = Columns(
         offsets,
-        [-1 if record.timestamp is None else record.timestamp for record in content],
+        [message.timestamp for message in content],
         [content_digest(each) or NO_DIGEST for one in content for each in (one.key, one.value)],
         [
-            (NULL_KEY if record.key is None else 0) | (NULL_VALUE if record.value is None else 0)
-            for record in content
+            (NULL_KEY if message.key is None else 0) | (NULL_VALUE if message.value is None else 0)
+            for message in content
         ],
         {},
     )
-    attributes = _LOG_APPEND_TIME if batch.timestamp_type == 1 else 0
+    attributes = content[0].attributes & LOG_APPEND_TIME if magic else 0
     return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: SettledRecords(columns))

@@ -1,0 +1,92 @@
+"""Messages of formats 0 and 1, which brokers before 0.11 wrote: each for itself, or a set of them
+packed into the value of another one."""
+
+import struct
+import zlib
+from typing import NamedTuple
+
+from kafka.errors import CorruptRecordError
+
+from tsoffset.kafka.wire.unpacking import LZ4, lz4_of_format_0, unpacked
+
+# Offset, length, CRC, magic, attributes; in format 1 the timestamp. The CRC covers all behind it.
+_HEADS = {0: struct.Struct(">qiIbb"), 1: struct.Struct(">qiIbbq")}
+_LENGTH_ENDS = 12
+_CHECKED_FROM = 16
+_CHECKSUM = 2
+_SIZE = struct.Struct(">i")
+
+_COMPRESSION = 0x07
+LOG_APPEND_TIME = 0x08
+
+
+class Message(NamedTuple):
+    """One of them; `timestamp` is -1 in format 0, which has none."""
+
+    offset: int
+    timestamp: int
+    attributes: int
+    key: bytes | None
+    value: bytes | None
+
+
+def messages(view: memoryview, offset: int, magic: int) -> list[Message]:
+    """What lies in the message at `offset`: itself, or the set that is packed in it, with the
+    attributes of the whole. Format 1 counts the offsets inside from the first one on.
+
+    Raises CorruptRecordError or UnsupportedCodecError.
+    """
+    try:
+        if zlib.crc32(view[_CHECKED_FROM:]) != _HEADS[magic].unpack_from(view)[_CHECKSUM]:
+            raise CorruptRecordError(f"the message at offset {offset} fails its checksum")
+        (outer,) = _walk(view, magic)
+        compression = outer.attributes & _COMPRESSION
+        if not compression:
+            return [outer]
+        packed = outer.value or b""
+        if magic == 0 and compression == LZ4:
+            packed = lz4_of_format_0(packed)
+        found = _walk(memoryview(unpacked(packed, compression, offset)), magic)
+        if any(message.attributes & _COMPRESSION for message in found):
+            raise ValueError("packed twice")
+        # The offset of the whole is that of the last one inside.
+        shift = max(0, offset - found[-1].offset) if magic else 0
+    except (ValueError, IndexError, struct.error) as error:
+        raise CorruptRecordError(f"the message at offset {offset} is malformed") from error
+    stamped = outer.attributes & LOG_APPEND_TIME
+    return [
+        message._replace(
+            offset=message.offset + shift,
+            timestamp=outer.timestamp if stamped else message.timestamp,
+            attributes=outer.attributes,
+        )
+        for message in found
+    ]
+
+
+def _walk(view: memoryview, magic: int) -> list[Message]:
+    """All that lie behind each other. Raises ValueError or struct.error."""
+    head = _HEADS[magic]
+    found = []
+    position = 0
+    while position < len(view):
+        offset, length, _, _, attributes, *timestamps = head.unpack_from(view, position)
+        key, behind = _content(view, position + head.size)
+        value, behind = _content(view, behind)
+        # That its content ends there makes sure, too, that the walk goes on.
+        position += _LENGTH_ENDS + length
+        if behind != position:
+            raise ValueError("a message does not end where its length says")
+        found.append(Message(offset, timestamps[0] if magic else -1, attributes, key, value))
+    return found
+
+
+def _content(view: memoryview, position: int) -> tuple[bytes | None, int]:
+    (size,) = _SIZE.unpack_from(view, position)
+    position += _SIZE.size
+    if size == -1:
+        return None, position
+    end = position + size
+    if not position <= end <= len(view):
+        raise ValueError("content outside of its message")
+    return view[position:end].tobytes(), end
