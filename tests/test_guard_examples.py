@@ -81,13 +81,15 @@ OLD, NEW = [f"{key}1" for key in "abcdefghijk"], [f"{key}2" for key in "abcdefgh
 
 
 def test_the_youngest_record_tells_that_the_log_ends_inside_a_repeat() -> None:
-    """The next eight after c1 are gone, p is the target's first, and q, younger than c1, the first
-    younger one: only the youngest, x, tells that the mirror had come further than c1."""
-    old, new = _at(OLD, 2), _at(NEW, 14)
+    """The next eight after k1 are gone, and the first ones that are younger than k1 were written
+    before it: only the youngest, t, tells that the mirror had come further."""
+    early, next_ones = _at([f"{key}1" for key in "abcdefghij"], 50), _at([*"lmnopqrs"], 61)
+    kept, gone = early.split()[:9], early.split()[9:]
     assert_passes_nothing(
         Logs(
-            f"p@0 q@50 {old} {new} x@100 {LAG}",
-            f"p@0 q@50 {_gone(old)} {new} x@100 [p@0 q@50 {' '.join(old.split()[:3])}]",
+            f"{early} k1@20 {next_ones} t@69 {LAG}",
+            f"{' '.join(kept)} {_gone(' '.join(gone))} -k1@20 {_gone(next_ones)} t@69 "
+            f"[{early} k1@20]",
         )
     )
 
@@ -134,7 +136,7 @@ def test_the_next_records_are_looked_for_until_none_is_there() -> None:
     assert_passes_nothing(Logs(f"{BACKWARDS} {LAG_BACKWARDS}", f"{BACKWARDS} [a@40 b@39]"))
 
 
-@pytest.mark.parametrize(("budget", "scan_bytes"), [(2, 1), (3, 1), (1, 150), (2, 150)])
+@pytest.mark.parametrize(("budget", "scan_bytes"), [(2, 1), (3, 1), (1, 150), (2, 150), (2, 500), (4, 300)])
 def test_what_could_not_be_looked_for_may_be_there(budget: int, scan_bytes: int) -> None:
     """The same, where the budget does not reach so far: then nothing is known of the frontier."""
     settings = TranslationSettings(budget=budget, scan_bytes=scan_bytes)

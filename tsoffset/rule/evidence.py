@@ -47,11 +47,7 @@ class Pair:
 
 
 class KnownPairs:
-    """Proven and clear pairs of a partition in the order of their source offsets.
-
-    Target offsets rise with them. A pair that would break the order (of a stretch that was
-    copied again) is not taken in; it answers for its own position all the same.
-    """
+    """Proven and clear pairs of a partition in the order of their source offsets."""
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
@@ -61,20 +57,11 @@ class KnownPairs:
         return iter(self._pairs)
 
     def add(self, pair: Pair) -> None:
-        """Take a pair in, if it is clear."""
-        if not pair.clear:
-            return
+        """Take a pair in, if it is clear and the first of its record."""
         at = bisect_left(self._offsets, pair.source_offset)
-        if at < len(self._pairs):
-            above = self._pairs[at]
-            if above.source_offset == pair.source_offset:
-                return
-            if above.target_offset <= pair.target_offset:
-                return
-        if at > 0 and self._pairs[at - 1].target_offset >= pair.target_offset:
-            return
-        self._offsets.insert(at, pair.source_offset)
-        self._pairs.insert(at, pair)
+        if pair.clear and self._offsets[at : at + 1] != [pair.source_offset]:
+            self._offsets.insert(at, pair.source_offset)
+            self._pairs.insert(at, pair)
 
     def at(self, source_offset: int) -> Pair | None:
         """The pair of this source record."""

@@ -86,8 +86,6 @@ def _find(inquiry: Inquiry) -> Finding:
         last = end.offset, copy.offset
         return Frontier(_pair(end, copy), end.offset, last, complete=at_end)
     top = max(top, (yield from _climb(inquiry, lowest)))
-    if top > lowest:
-        top = yield from _climb(inquiry, top)
     reached = yield from _reached(inquiry, top)
     return Frontier(reached, top, (lowest, copy.offset))
 
@@ -255,10 +253,10 @@ def _timestamp_up_to(evidence: Evidence, offset: int) -> int | None:
 def _on_target(
     inquiry: Inquiry, record: Record, timestamp_ms: int | None
 ) -> Generator[Question, Answer, bool]:
-    """Whether the record's content lies on the target, as that was when its end was read. The
-    timestamp is its own, or of the nearest record before it that has one."""
+    """Whether the record's content lies on the target. The timestamp is its own, or of the nearest
+    record before it that has one."""
     evidence = inquiry.evidence
-    if _copies(evidence, record):
+    if evidence.copies(record):
         return True
     if timestamp_ms is not None:
         youngest = yield from inquiry.youngest(TARGET)
@@ -271,7 +269,7 @@ def _on_target(
         copy = yield from inquiry.locate(TARGET, record, evidence.copies, None)
     if copy is Edge.UNKNOWN:
         raise _Unseen
-    return isinstance(copy, Record) and copy.offset < evidence.target.end
+    return isinstance(copy, Record)
 
 
 def _in_time(inquiry: Inquiry, record: Record) -> Generator[Question, Answer, bool]:
@@ -410,10 +408,6 @@ def _reads_as_a_chain(
         before = yield from inquiry.previous_data(SOURCE, before.offset, shared=True)
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset, shared=True)
     return True
-
-
-def _copies(evidence: Evidence, record: Record) -> list[int]:
-    return [offset for offset in evidence.copies(record) if offset < evidence.target.end]
 
 
 def _pair(record: Record, copy: Record) -> Pair:

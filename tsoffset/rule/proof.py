@@ -136,7 +136,7 @@ def _run_is_known(inquiry: Inquiry, record: Record) -> Proof:
 
 def _between_both_ends(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
     """Where the run is longer than may be read: true where the first record on the target, this
-    one and the highest are equally far apart on both sides, and it is the only copy known."""
+    one and the highest are equally far apart on both sides."""
     evidence = inquiry.evidence
     frontier = yield from find_frontier(inquiry)
     first = yield from first_copy(inquiry)
@@ -147,19 +147,13 @@ def _between_both_ends(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
         frontier.reached.target_offset - frontier.reached.source_offset,
         first.offset - evidence.originals(first)[0],
     }
-    return len(distances) == 1 and len(evidence.copies(record)) == 1
+    return len(distances) == 1
 
 
 def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
-    """True where the distance to a pair is the same on both sides, and this is the only copy
-    known: the copy of another equal record would lie nearer to the pair, or further from it.
-
-    Of several copies another one may be meant, and offsets without data on one side only may
-    make a distance the same by chance.
-    """
+    """True where the distance to a pair is the same on both sides: the copy of another equal record
+    would lie nearer to the pair, or further from it."""
     evidence = inquiry.evidence
-    if len(evidence.copies(record)) > 1:
-        return False
     distance = record.offset - copy.offset
     pairs = evidence.pairs
     near = (pairs.at(record.offset), pairs.below(record.offset), pairs.above(record.offset))
@@ -185,8 +179,6 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
         yield from _beside_an_equal(inquiry, record, copy)
     ):
         return True
-    if not (yield from _nothing_younger_before(inquiry, record, copy)):
-        return False
     if not (yield from _follows_earlier_records(inquiry, record, copy)):
         return False
     return not evidence.reverse or (yield from _among_what_was_copied(inquiry, record, copy))
@@ -200,20 +192,6 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
         return True
     before = yield from inquiry.previous_data(SOURCE, record.offset)
     return _equal(inquiry, before, (yield from inquiry.previous_data(TARGET, copy.offset)))
-
-
-def _nothing_younger_before(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
-    """False where the time lookup answers a younger record before the copy, and that is of a later
-    source record."""
-    stamp = record.timestamp_ms
-    first = None if stamp is None else inquiry.evidence.target.times.get(stamp)
-    if stamp is None or first is None or first.offset >= copy.offset:
-        return True
-    passed = yield from inquiry.next_data(TARGET, first.offset)
-    younger = isinstance(passed, Record) and (passed.timestamp_ms or 0) > stamp
-    if not isinstance(passed, Record) or not younger:
-        return True
-    return (yield from _is_of_earlier(inquiry, passed, record)) is not False
 
 
 def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Proof:

@@ -30,7 +30,7 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
         return known
     below, above = evidence.anchors(record.offset)
     one_walk = below and above and below[1] - below[0] == above[1] - above[0]
-    if below and one_walk and not evidence.reverse:
+    if below and one_walk:
         # The replicator walked once from the one to the other: there is no lower copy.
         yield from _look_at(inquiry, record, record.offset + below[1] - below[0])
         if evidence.copies(record) and (pair := (yield from _proven(inquiry, record))):
@@ -165,12 +165,12 @@ class Nearest:
         return (self._start + self._end + 1) // 2
 
     def _nearest_pair(self, copy: Record | Edge) -> Finding:
-        """The pair of a target record, or of the nearest before it that can be told from others."""
+        """The pair of a target record, or of the nearest before it that has one."""
         for _ in range(self._evidence.settings.budget):
             if not isinstance(copy, Record) or copy.offset < self._start:
                 return None
             original = yield from self._inquiry.original_of(copy)
-            if isinstance(original, Record) and _stands_alone(self._evidence, original):
+            if isinstance(original, Record):
                 pair = yield from _proven(self._inquiry, original)
                 if pair is not None:
                     return pair
@@ -189,8 +189,6 @@ class Nearest:
             if record is Edge.UNKNOWN:
                 return None
             candidate = record if isinstance(record, Record) and record.offset < tried else None
-            while candidate is not None and not _stands_alone(self._evidence, candidate):
-                candidate = source.previous_known(candidate.offset)
             tried = min(tried, at)
             if candidate is not None:
                 tried = min(tried, candidate.offset)
@@ -199,9 +197,3 @@ class Nearest:
                 if pair is not None:
                     return pair
         return None
-
-
-def _stands_alone(evidence: Evidence, record: Record) -> bool:
-    """True where no other known source record equals it, and its time can be looked up."""
-    source = evidence.source
-    return record.timestamp_ms is not None and len(source.equals(source.identity(record))) == 1

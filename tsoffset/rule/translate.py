@@ -365,11 +365,8 @@ class _Position:
         return self._translated(at, reread_bound, Basis.BEHIND, *pairs)
 
     def _consider(self, answer: Translated) -> Translated | None:
-        """Keep the answer with the fewest re-reads; returned if there is no better one.
-
-        None behind the last copy of R that is known: where a filter was narrowed at a restart, or
-        two replicators write at once, what follows a pair need not lie behind it.
-        """
+        """Keep the answer with the fewest re-reads; returned if there is no better one. None behind
+        the last copy of R that is known."""
         if isinstance(self.following, Record):
             copies = self.evidence.copies(self.following)
             if copies and copies[-1] < answer.target_offset:

@@ -15,7 +15,7 @@ from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Pair
 from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
-from tsoffset.rule.proof import before_frontier, earliest_equal, in_place, no_later_twin
+from tsoffset.rule.proof import before_frontier, in_place, no_later_twin
 
 # More records than a batch usually holds would be matched for one position.
 LONGEST_WALK = 500
@@ -117,12 +117,11 @@ class _Walk:
     ) -> Generator[Question, Answer, tuple[_Match, int]]:
         """On which side of C the record stands that `copy` is of, and its offset. Where it does not
         stand beside what was reached, it has to be in its place, too."""
-        known = yield from self._knows_between()
-        # What is read on the way adds to what is equal.
+        yield from self._read_between()
         equals = tuple(self.evidence.originals(copy))
         if not equals:
-            # Of no record before C that the source still has.
-            return (_Match.NONE if known else _Match.UNCLEAR), -1
+            # Of no record before C that the source is known to have.
+            return _Match.NONE, -1
         below = equals[0] < self.offset
         if below and equals[-1] >= self.offset:
             return _Match.UNCLEAR, -1
@@ -134,22 +133,17 @@ class _Walk:
             return _Match.UNCLEAR, -1
         if below:
             return _Match.BELOW, equals[0]
-        if not known:
-            # A record between that is not known could be one before C that is equal, too.
-            earliest = yield from earliest_equal(self.inquiry, original, copy)
-            known = earliest >= self.offset
-        return (_Match.FROM_COMMIT if known else _Match.UNCLEAR), original.offset
+        return _Match.FROM_COMMIT, original.offset
 
-    def _knows_between(self) -> Generator[Question, Answer, bool]:
-        """Have the source read from the pair to C, if that is not far: so that no record between
-        is unknown that may be meant."""
+    def _read_between(self) -> Generator[Question, Answer, None]:
+        """Have the source read from the pair to C, if that is not far: equal records mostly stand
+        there."""
         end = min(self.offset, self.source.end)
         while (known_to := self.source.covered_to(self.known_from)) < end:
             if self.offset - self.known_from > LONGEST_WALK:
-                return False
+                return
             if not (yield from self.inquiry.read(Side.SOURCE, known_to, 65_536, shared=True)):
-                return False
-        return True
+                return
 
     def aligned(self) -> Generator[Question, Answer, Reached]:
         """Count from the pair to the next unmistakable one behind C."""
@@ -160,8 +154,6 @@ class _Walk:
         for _ in range(LONGEST_WALK):
             copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
             if not isinstance(copy, Record):
-                return self.reached
-            if not (yield from before_frontier(self.inquiry, copy)):
                 return self.reached
             equals = self.evidence.originals(copy)
             if len(equals) == 1 and equals[0] >= self.offset:
