@@ -104,8 +104,8 @@ GUARDS = (
     Guard(
         "look at the target's first",
         "frontier",
-        ", _of_first)",
-        ",)",
+        "_of_first, ",
+        "",
         "ends inside a repeat of what is younger than all that is left, a clock set back",
         ("test_the_first_record_tells_that_the_log_ends_inside_a_repeat",),
     ),
@@ -282,8 +282,8 @@ GUARDS = (
     Guard(
         "what stands before a stretch is unseen: not in place",
         "proof",
-        "            return copy_before is Edge.LOG_START",
-        "            return True",
+        "            return copy_before is Edge.LOG_START\n        is_of_earlier",
+        "            return True\n        is_of_earlier",
         "the same, beyond the budget",
         ("test_what_could_not_be_read_before_a_stretch_may_be_later",),
     ),
