@@ -344,7 +344,7 @@ def test_in_failback_the_lowest_of_equal_records_counts() -> None:
     """The original lost what the replica was made of; of three c2 that are left the group has read
     one, so that e2 between them is still to be read."""
     logs = Logs("e1@0 c1@1 | c2@2 c2'@2", "-e1 -c1 -c2 c2'@2 e2@3 c2''@2 c2'''@2")
-    work = PartitionWork(SOURCE, TARGET, (0, 1, 2, 3, 4), remote_name=False, reverse=True)
+    work = PartitionWork(SOURCE, TARGET, (0, 1, 2, 3, 4), is_remote_topic=False, failback=True)
     positions = translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work])
     [outcome] = [it.translation.outcome for it in positions if it.offset == 4]
     assert not isinstance(outcome, Translated) or outcome.target_offset <= 4

@@ -30,7 +30,7 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
         return known
     below, above = evidence.anchors(record.offset)
     one_walk = below and above and below[1] - below[0] == above[1] - above[0]
-    if below and one_walk and not evidence.reverse:
+    if below and one_walk and not evidence.failback:
         # The replicator walked once from the one to the other: there is no lower copy.
         yield from _look_at(inquiry, record, record.offset + below[1] - below[0])
         if evidence.copies(record) and (pair := (yield from _proven(inquiry, record))):
