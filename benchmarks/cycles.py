@@ -18,7 +18,7 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.clients import Connect
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows, kafka_cluster
+from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, Rows, kafka_cluster
 from tsoffset.spark.session import spark_session as session_of
 
 _JAVA = "org.apache.spark"
@@ -50,7 +50,7 @@ def cycle(
     configuration: Configuration,
     *,
     commit: bool = False,
-    memory: FlowMemory | None = None,
+    carry_over: FlowCarryOver | None = None,
     groups: str | None = None,
     topics: str | None = None,
     connect: Connect = kafka_cluster,
@@ -58,7 +58,7 @@ def cycle(
     """One cycle, of all groups and topics or of those that match; raises AssertionError where a
     row of it failed, for what is not done is done fast."""
     task = FlowTask(configuration, FLOW, Narrowing(groups, topics), connect)
-    result = run_cycle(spark, task, commit=commit, memory=memory)
+    result = run_cycle(spark, task, commit=commit, carry_over=carry_over)
     rows = result.rows
     assert isinstance(rows, Rows)
     failed = rows.table.filter(pc.equal(rows.table["outcome"], OutcomeKind.FAILED))

@@ -1,6 +1,6 @@
 """What a cycle over a very large estate would take, on paper: unit costs times numbers.
 
-Nothing here is measured at that size. A cycle without memory over `groups` with ten
+Nothing here is measured at that size. A cycle without carry-over over `groups` with ten
 partitions each; brokers share their load evenly, executors do nothing but this.
 """
 
@@ -69,7 +69,7 @@ def shares(units: Result, growth: Result, estate: Estate) -> Iterator[Share]:
 
 
 def driver_gb(growth: Result, estate: Estate) -> float:
-    """What the driver holds: its table of rows, memory of partitions, and groups."""
+    """What the driver holds: its table of rows, carry-over of partitions, and groups."""
     small, large = growth["series"]["dataflow"][0], growth["series"]["dataflow"][-1]
     return _slope(small, large, "driver_mb") * estate.pairs / 1024
 

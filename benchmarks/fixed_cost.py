@@ -25,7 +25,7 @@ from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind
-from tsoffset.spark.flow import FlowMemory
+from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.session import spark_session
 
 _MASTER = {"spark.master": "local[2]"}
@@ -56,25 +56,25 @@ def _measure(chosen: argparse.Namespace) -> Result:
         configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
         silence_logs()
 
-        def idle(spark: SparkSession, memory: FlowMemory) -> float:
-            result = cycle(spark, configuration, commit=True, memory=memory)
+        def idle(spark: SparkSession, carry_over: FlowCarryOver) -> float:
+            result = cycle(spark, configuration, commit=True, carry_over=carry_over)
             assert {row.outcome for row in result.rows} == {OutcomeKind.UNCHANGED}
             return result.seconds
 
         def rested(*, kept: bool) -> list[float]:
-            memory, times = FlowMemory(), []
+            carry_over, times = FlowCarryOver(), []
             with spark_session(_MASTER, keep_workers=kept) as spark:
-                cycle(spark, configuration, commit=True, memory=memory)
+                cycle(spark, configuration, commit=True, carry_over=carry_over)
                 for _ in range(_RESTS):
                     time.sleep(_REST_SECONDS)
-                    times.append(idle(spark, memory))
+                    times.append(idle(spark, carry_over))
             return times
 
-        memory = FlowMemory()
+        carry_over = FlowCarryOver()
         with spark_session(_MASTER) as spark:
-            cycle(spark, configuration, commit=True, memory=memory)
+            cycle(spark, configuration, commit=True, carry_over=carry_over)
             works = {
-                "cycle": lambda: idle(spark, memory),
+                "cycle": lambda: idle(spark, carry_over),
                 "smallest": lambda: seconds_of(lambda: _with_trips(_byte_job, spark, clusters)),
                 "small_table": lambda: seconds_of(lambda: _with_trips(_table_job, spark, clusters)),
             }

@@ -35,7 +35,7 @@ from benchmarks.measures import exponent, in_turns, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
 from tsoffset.model import TopicPartition
-from tsoffset.spark.flow import FlowMemory
+from tsoffset.spark.flow import FlowCarryOver
 
 SHIFT = 1_000
 POSITIONS = (1_000, 10_000, 30_000, 100_000)
@@ -164,14 +164,14 @@ def _twice(
     with session() as spark:
         # Brings up the workers, and both ways of a cycle: in one task, and in several.
         for rows in (1, _MANY_ROWS):
-            few = FlowMemory(rows=rows)
-            cycle(spark, configuration, groups=_FEW, memory=few, **how)
-        memory = FlowMemory()
+            few = FlowCarryOver(rows=rows)
+            cycle(spark, configuration, groups=_FEW, carry_over=few, **how)
+        carry_over = FlowCarryOver()
         found: Result = {}
         for name, flow in (("cold", configuration), ("warm", then or configuration)):
             forget_peaks()
             before = cpu()
-            result = cycle(spark, flow, groups=groups, memory=memory, **how)
+            result = cycle(spark, flow, groups=groups, carry_over=carry_over, **how)
             spent = cpu_since(before)
             assert exact_rows(result.rows, shift) == len(result.rows)
             found |= {

@@ -42,7 +42,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
-from tsoffset.spark.flow import CycleResult, FlowMemory
+from tsoffset.spark.flow import CycleResult, FlowCarryOver
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
@@ -223,24 +223,24 @@ class _Stand:
     def ours(self, spark: Any) -> dict[str, Any]:
         """Cycles of ours over the same."""
         self._reset()
-        memory = FlowMemory()
+        carry_over = FlowCarryOver()
         # Spark ends workers that rest for a minute; this brings them back, with connections.
         cycle(spark, self.configuration, groups=_WARMING_GROUPS)
-        found = {"cold": self._our_cycle(spark, memory)}
+        found = {"cold": self._our_cycle(spark, carry_over)}
         found["cold"] |= self._judged(self._commits)
-        found["warm"] = self._our_cycle(spark, memory)
+        found["warm"] = self._our_cycle(spark, carry_over)
         found["warm"] |= self._judged(self._commits)
         moved = self._move()
-        found["moved"] = self._our_cycle(spark, memory)
+        found["moved"] = self._our_cycle(spark, carry_over)
         found["moved"] |= self._judged(moved)
         self._move_back()
         shown("tsoffset", {phase: one["seconds"] for phase, one in found.items()})
         return found
 
-    def _our_cycle(self, spark: Any, memory: FlowMemory) -> dict[str, Any]:
+    def _our_cycle(self, spark: Any, carry_over: FlowCarryOver) -> dict[str, Any]:
         def one() -> tuple[CycleResult, Mapping[str, float]]:
             worked = cpu()
-            result = cycle(spark, self.configuration, commit=True, memory=memory)
+            result = cycle(spark, self.configuration, commit=True, carry_over=carry_over)
             return result, cpu_since(worked)
 
         (result, worked), spell = self._spell(one)

@@ -513,7 +513,7 @@ GUARDS = (
     Guard(
         "te under one name only where the mirror is complete",
         "translate",
-        "        if not (self.evidence.remote_name or frontier.complete or ",
+        "        if not (self.evidence.is_remote_topic or frontier.complete or ",
         "        if not (True or ",
         "failback under one name: records at the end that the replica never had",
         ("test_failback_under_identity_does_not_pass_what_the_replica_never_had",),

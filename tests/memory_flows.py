@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.source_commits import Rival
+from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,
@@ -24,7 +24,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.rule.decide import Remembered
+from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Verb, mirror_partition
 
 NOW_MS = 1_800_000_000_000
@@ -181,8 +181,8 @@ class Estate:
         settings: FlowSettings | None = None,
         *,
         commit: bool = True,
-        rivals: Sequence[FlowSettings] = (),
-        remembered: Mapping[tuple[str, TopicPartition], Remembered] | None = None,
+        competing_flows: Sequence[FlowSettings] = (),
+        last_commits: Mapping[tuple[str, TopicPartition], LastCommit] | None = None,
     ) -> list[Row]:
         """One cycle of a flow (A->B)."""
         settings = settings or flow()
@@ -191,8 +191,11 @@ class Estate:
             self[settings.source.alias],
             self[settings.target.alias],
             commit=commit,
-            rivals=[Rival(rival, self[rival.source.alias]) for rival in rivals],
-            remembered=remembered,
+            competing_flows=[
+                CompetingFlow(competing, self[competing.source.alias])
+                for competing in competing_flows
+            ],
+            last_commits=last_commits,
             clock=self.time,
         )
 

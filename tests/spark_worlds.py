@@ -11,7 +11,7 @@ from tests import stored_clusters as shared
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask
+from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
 
 RECORDS = 40
@@ -40,9 +40,13 @@ class World:
         return FlowTask(settings, "A->B", connect=shared.connect)
 
     def cycle(
-        self, task: FlowTask | None = None, *, commit: bool = True, memory: FlowMemory | None = None
+        self,
+        task: FlowTask | None = None,
+        *,
+        commit: bool = True,
+        carry_over: FlowCarryOver | None = None,
     ) -> CycleResult:
-        return run_cycle(self.session, task or self.task(), commit=commit, memory=memory)
+        return run_cycle(self.session, task or self.task(), commit=commit, carry_over=carry_over)
 
     def asked(self, alias: str, verb: str) -> list[str]:
         """All items that were asked of the verb, in all calls."""

@@ -277,7 +277,7 @@ def test_flows_that_write_the_same_topic_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "rival",
+    "competing",
     [
         replace(flow("C", "B", IdentityReplicationPolicy("C")), enabled=False),
         replace(
@@ -289,12 +289,12 @@ def test_flows_that_write_the_same_topic_are_found() -> None:
     ],
     ids=["not enabled", "other groups", "only planned", "other target"],
 )
-def test_a_flow_that_cannot_collide_is_no_rival(rival: FlowSettings) -> None:
+def test_a_flow_that_cannot_collide_is_no_competing_flow(competing: FlowSettings) -> None:
     """Only an enabled flow that commits on the same cluster, for the same groups, is one."""
     first, second, target = filled("A", "orders"), filled("C", "orders"), filled("B", "orders")
     commit(first, "billing", "orders")
     one = flow("A", "B", IdentityReplicationPolicy("A"))
-    result = checked(one, first, second, target, filled("D"), others=(rival,))
+    result = checked(one, first, second, target, filled("D"), others=(competing,))
     assert worst(result) == set()
 
 

@@ -89,8 +89,10 @@ def test_a_policy_by_path_or_entry_point(name):
     (flow,) = two_clusters(
         f"replication.policy.class = {name}", "A->B.replication.policy.separator = _"
     ).flows
-    assert target_topic(flow.policy, "A", "B", "orders") == Renaming("orders_A", remote_name=True)
-    assert target_topic(flow.policy, "A", "B", "orders_B") == Renaming("orders", reverse=True)
+    assert target_topic(flow.policy, "A", "B", "orders") == Renaming(
+        "orders_A", is_remote_topic=True
+    )
+    assert target_topic(flow.policy, "A", "B", "orders_B") == Renaming("orders", failback=True)
 
 
 def test_a_policy_is_given_all_settings_of_its_flow(monkeypatch):

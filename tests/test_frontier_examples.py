@@ -79,7 +79,7 @@ class Logs:
         settings: TranslationSettings | None = None,
     ) -> Outcome:
         settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
-        work = PartitionWork(SOURCE, TARGET, (committed, *together), remote_name=not identity)
+        work = PartitionWork(SOURCE, TARGET, (committed, *together), is_remote_topic=not identity)
         positions = translate_partitions(
             flow(isolation, settings), self.source_cluster, self.target_cluster, [work]
         )
@@ -131,7 +131,10 @@ class Logs:
         outcome = self.outcome(committed, identity=identity)
         assert isinstance(outcome, Translated), (committed, outcome)
         assert outcome.precision is Precision.EXACT, (committed, outcome)
-        assert outcome.same_from <= target_offset <= outcome.same_to, (committed, outcome)
+        assert outcome.equivalent_from <= target_offset <= outcome.equivalent_to, (
+            committed,
+            outcome,
+        )
         self.assert_safe(committed, outcome)
 
     def questions(self) -> int:

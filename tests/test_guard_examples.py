@@ -136,7 +136,9 @@ def test_the_next_records_are_looked_for_until_none_is_there() -> None:
     assert_passes_nothing(Logs(f"{BACKWARDS} {LAG_BACKWARDS}", f"{BACKWARDS} [a@40 b@39]"))
 
 
-@pytest.mark.parametrize(("budget", "scan_bytes"), [(2, 1), (3, 1), (1, 150), (2, 150), (2, 500), (4, 300)])
+@pytest.mark.parametrize(
+    ("budget", "scan_bytes"), [(2, 1), (3, 1), (1, 150), (2, 150), (2, 500), (4, 300)]
+)
 def test_what_could_not_be_looked_for_may_be_there(budget: int, scan_bytes: int) -> None:
     """The same, where the budget does not reach so far: then nothing is known of the frontier."""
     settings = TranslationSettings(budget=budget, scan_bytes=scan_bytes)
@@ -352,7 +354,7 @@ def test_in_failback_the_lowest_of_equal_records_counts() -> None:
     """The original lost what the replica was made of; of three c2 that are left the group has read
     one, so that e2 between them is still to be read."""
     logs = Logs("e1@0 c1@1 | c2@2 c2'@2", "-e1 -c1 -c2 c2'@2 e2@3 c2''@2 c2'''@2")
-    work = PartitionWork(SOURCE, TARGET, (0, 1, 2, 3, 4), remote_name=False, reverse=True)
+    work = PartitionWork(SOURCE, TARGET, (0, 1, 2, 3, 4), is_remote_topic=False, failback=True)
     positions = translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work])
     [outcome] = [it.translation.outcome for it in positions if it.offset == 4]
     assert not isinstance(outcome, Translated) or outcome.target_offset <= 4
@@ -365,7 +367,7 @@ def assert_passes_nothing_in_failback(
     others; `is_known` says whether the flow's names tell that it goes back."""
     everyone = tuple(range(logs.source.start, logs.source.end + 1))
     for asked in (everyone, *((offset,) for offset in everyone)):
-        work = PartitionWork(SOURCE, TARGET, asked, remote_name=False, reverse=is_known)
+        work = PartitionWork(SOURCE, TARGET, asked, is_remote_topic=False, failback=is_known)
         for it in translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work]):
             outcome = it.translation.outcome
             if isinstance(outcome, Translated):

@@ -1,7 +1,7 @@
 """Random histories of two clusters, with a cycle that remembers after each event.
 
 Whatever happens between two cycles, what is remembered never makes an answer unsafe, and a
-plan without memory says the same where both are exact.
+plan without carry-over says the same where both are exact.
 """
 
 import os
@@ -22,7 +22,7 @@ from tsoffset.model import (
     Row,
     TopicPartition,
 )
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, PartitionLog, Verb
 
 EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "1000")) // 5
@@ -42,7 +42,7 @@ class History:
         clock = Clock(NOW_MS)
         self.source = MemoryCluster("A", clock=clock)
         self.target = MemoryCluster("B", clock=clock)
-        self.memories: dict[TopicPartition, PartitionMemory] = {}
+        self.carry_overs: dict[TopicPartition, PartitionCarryOver] = {}
         self.written = 0
         self.first_copies: dict[bytes, int] = {}
         self.reached = 0
@@ -164,20 +164,22 @@ class History:
     # --- cycles -------------------------------------------------------------------------
 
     def sync(self) -> list[Row]:
-        """A cycle with memory, which commits."""
-        return self._cycle(self.memories, commit=True)
+        """A cycle with carry-over, which commits."""
+        return self._cycle(self.carry_overs, commit=True)
 
     def plan(self, *, remembering: bool) -> list[Row]:
-        """What it would say, with and without memory; nothing is changed by it."""
-        return self._cycle(dict(self.memories) if remembering else {}, commit=False)
+        """What it would say, with and without carry-over; nothing is changed by it."""
+        return self._cycle(dict(self.carry_overs) if remembering else {}, commit=False)
 
-    def _cycle(self, memories: dict[TopicPartition, PartitionMemory], *, commit: bool) -> list[Row]:
+    def _cycle(
+        self, carry_overs: dict[TopicPartition, PartitionCarryOver], *, commit: bool
+    ) -> list[Row]:
         return cycle(
             flow(isolation=self.isolation),
             self.source,
             self.target,
             commit=commit,
-            memories=memories,
+            carry_overs=carry_overs,
         )
 
     # --- the truth ----------------------------------------------------------------------
@@ -210,7 +212,7 @@ class History:
 
 
 def judge(history: History, trail: list[str]) -> Counter[str]:
-    """Compare answers with memory to those without; how often each of the two alone is exact.
+    """Compare answers with carry-over to those without; how often each of the two alone is exact.
 
     Two exact answers differ by records of others at most, and by what the replicator repeated:
     where compaction takes the first copy of a record, its second one is as good an answer.
@@ -239,7 +241,7 @@ def judge(history: History, trail: list[str]) -> Counter[str]:
                 assert not between or "restart_mirror" in trail, ("differ", place)
                 exact["both"] += 1
             case True, False:
-                exact["with memory"] += 1
+                exact["with carry-over"] += 1
             case False, True:
                 exact["without"] += 1
             case _:
@@ -249,14 +251,14 @@ def judge(history: History, trail: list[str]) -> Counter[str]:
     return exact
 
 
-# What no memory may hide.
+# What no carry-over may hide.
 _SEEN_BY_RANGES = (Reason.EXPIRED, Reason.PAST_LOG_END, Reason.TARGET_MISSING)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, print_blob=True)
 @given(st.integers(0, 2**32), st.sampled_from(Isolation))
-def test_memory_changes_cost_and_no_answer(seed: int, isolation: Isolation) -> None:
-    """After every event: answers with memory are safe, exact where they say so, and no worse
+def test_carry_over_changes_cost_and_no_answer(seed: int, isolation: Isolation) -> None:
+    """After every event: answers with carry-over are safe, exact where they say so, and no worse
     than those without."""
     history = History(seed, isolation)
     trail: list[str] = []
@@ -265,13 +267,13 @@ def test_memory_changes_cost_and_no_answer(seed: int, isolation: Isolation) -> N
         trail.append(history.happen())
         judge(history, trail)
         if history.rng.random() < 0.1:
-            history.memories.clear()
+            history.carry_overs.clear()
             trail.append("forget")
         rows = history.sync()
         assert not any(row.outcome is OutcomeKind.FAILED for row in rows), rows
 
 
-def test_histories_are_answered_from_memory() -> None:
+def test_histories_are_answered_from_carry_over() -> None:
     """The histories are worth something: many of their positions are remembered and used."""
     saved = asked = 0
     for seed in range(30):

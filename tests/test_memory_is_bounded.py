@@ -14,7 +14,7 @@ from benchmarks.filling import Batches
 from benchmarks.measures import forget_peak, peak_mb
 from tests.memory_flows import flow
 from tsoffset.cycle import rounds
-from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -59,7 +59,7 @@ def translated(bootstrap: str, topic: str, batches: Batches, positions: int, roo
             for alias in "AB"
         )
         forget_peak(os.getpid())
-        found = translate_remembering(flow(), source, target, work)
+        found = translate_with_carry_over(flow(), source, target, work)
         peak = peak_mb(os.getpid())
     assert found.cost.source_fetches >= PARTITIONS * positions
     for position in found.positions:

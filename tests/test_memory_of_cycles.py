@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.memory_flows import Estate, flow, identity_flow, messages, row_of
+from tsoffset.cycle.carry_over import recall_positions
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.recall import recollect
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
@@ -32,7 +32,7 @@ from tsoffset.rule.carry_over import (
     KnownPosition,
     LogEnds,
     LogIdentity,
-    PartitionMemory,
+    PartitionCarryOver,
 )
 from tsoffset.rule.evidence import Evidence
 from tsoffset.testing.memory_cluster import Verb
@@ -47,7 +47,7 @@ class Remembering:
 
     estate: Estate
     settings: FlowSettings = field(default_factory=flow)
-    memories: dict[TopicPartition, PartitionMemory] = field(default_factory=dict)
+    carry_overs: dict[TopicPartition, PartitionCarryOver] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *offsets: int, records: int = 100, first_offset: int = 400) -> "Remembering":
@@ -60,16 +60,22 @@ class Remembering:
         return cls(estate)
 
     def sync(self, *, commit: bool = True) -> list[Row]:
-        """A cycle with memory."""
-        return self._cycle(self.memories, commit=commit)
+        """A cycle with carry-over."""
+        return self._cycle(self.carry_overs, commit=commit)
 
     def plan_anew(self) -> list[Row]:
-        """What a plan without memory says, which nothing is remembered of."""
+        """What a plan without carry-over says, which nothing is remembered of."""
         return self._cycle({}, commit=False)
 
-    def _cycle(self, memories: dict[TopicPartition, PartitionMemory], *, commit: bool) -> list[Row]:
+    def _cycle(
+        self, carry_overs: dict[TopicPartition, PartitionCarryOver], *, commit: bool
+    ) -> list[Row]:
         return cycle(
-            self.settings, self.estate["A"], self.estate["B"], commit=commit, memories=memories
+            self.settings,
+            self.estate["A"],
+            self.estate["B"],
+            commit=commit,
+            carry_overs=carry_overs,
         )
 
     def asked(self) -> int:
@@ -81,13 +87,13 @@ class Remembering:
         )
 
     def asked_by_sync(self) -> int:
-        """What a cycle with memory asks for."""
+        """What a cycle with carry-over asks for."""
         before = self.asked()
         self.sync()
         return self.asked() - before
 
     def looks_of_a_sync(self) -> set[int]:
-        """Where a cycle with memory reads, on both sides; -1 for the youngest record."""
+        """Where a cycle with carry-over reads, on both sides; -1 for the youngest record."""
         before = {alias: len(self.estate[alias].requests) for alias in "AB"}
         self.sync()
         return {
@@ -99,12 +105,12 @@ class Remembering:
         }
 
     @property
-    def memory(self) -> PartitionMemory:
-        return self.memories[ORDERS]
+    def carry_over(self) -> PartitionCarryOver:
+        return self.carry_overs[ORDERS]
 
 
 def agrees(world: Remembering) -> list[Row]:
-    """A plan with memory, which says the same as one without."""
+    """A plan with carry-over, which says the same as one without."""
     anew = world.plan_anew()
     rows = world.sync(commit=False)
     assert rows == anew
@@ -115,8 +121,8 @@ def agrees(world: Remembering) -> list[Row]:
 
 
 def test_exact_positions_cost_no_fetch_and_no_lookup_in_the_next_cycle() -> None:
-    """Nothing has changed: groups that lag, and one that is caught up, are answered from memory,
-    and the rows are what they were."""
+    """Nothing has changed: groups that lag, and one that is caught up, are answered from the
+    carry-over, and the rows are what they were."""
     world = Remembering.of(0, 40, 41, 99, 100)
     world.sync()
     assert world.asked() > 0
@@ -137,7 +143,7 @@ def test_a_passed_position_costs_nothing_while_both_logs_grow() -> None:
 
 
 def test_questions_are_batched_whatever_the_number_of_partitions() -> None:
-    """With memory a cycle asks each side once for its topics and once for its log ranges."""
+    """With carry-over a cycle asks each side once for its topics and once for its log ranges."""
     estate = Estate()
     estate.write("orders", 20, partitions=10)
     estate.mirror("orders")
@@ -160,7 +166,7 @@ def test_only_new_positions_are_looked_at() -> None:
     world.sync()
     world.estate.commit("g1", "orders", 70)
     world.sync()
-    assert sorted(world.memory.positions) == [10, 30, 70]
+    assert sorted(world.carry_over.positions) == [10, 30, 70]
     assert world.asked_by_sync() == 0
 
 
@@ -173,7 +179,7 @@ def test_frontier_is_looked_at_again() -> None:
     estate.commit("billing", "orders", 80)
     world = Remembering(estate)
     assert row_of(world.sync(), "billing").precision is Precision.FRONTIER
-    assert 80 not in world.memories[ORDERS].positions
+    assert 80 not in world.carry_overs[ORDERS].positions
     estate.mirror("orders")
     row = row_of(world.sync(), "billing")
     assert (row.target_offset, row.precision) == (80, Precision.EXACT)
@@ -184,20 +190,20 @@ def test_a_new_position_below_the_frontier_needs_no_look_at_the_ends() -> None:
     copy before that answers: neither log's end is read, nor asked for its youngest record."""
     world = Remembering.of(200, 900, records=1000, first_offset=0)
     world.sync()
-    assert world.memory.frontier == (999, 999)
+    assert world.carry_over.frontier == (999, 999)
     world.estate.write("orders", 500)
     world.estate.mirror("orders")
     world.estate.commit("g0", "orders", 500)
     looked = world.looks_of_a_sync()
     assert looked
     assert all(offset < 1000 for offset in looked)
-    assert world.memory.frontier == (999, 999)
+    assert world.carry_over.frontier == (999, 999)
     assert world.estate.standing("g0", "A.orders") == CommittedOffset(500)
     agrees(world)
     # Past it the ends have their say again.
     world.estate.commit("g0", "orders", 1200)
     assert 1499 in world.looks_of_a_sync()
-    assert world.memory.frontier == (1499, 1499)
+    assert world.carry_over.frontier == (1499, 1499)
 
 
 def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
@@ -209,7 +215,7 @@ def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
     estate.commit("billing", "orders", 10)
     world = Remembering(estate)
     world.sync()
-    assert world.memory.frontier == (59, 59)
+    assert world.carry_over.frontier == (59, 59)
     estate.mirror("orders")
     estate["B"].log("A.orders").append(messages("orders", range(40, 70)), batch_size=7)
     for offset in (30, 50, 65, 80):
@@ -223,35 +229,35 @@ def test_a_copy_behind_the_remembered_frontier_is_not_answered_by_it() -> None:
 
 
 def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
-    """Memory is bounded by the estate: where nobody stands, nothing is remembered."""
+    """Carry-over is bounded by the estate: where nobody stands, nothing is remembered."""
     world = Remembering.of(10, 20)
     world.sync()
     world.estate.commit("g0", "orders", 50)
     world.sync()
-    assert sorted(world.memory.positions) == [20, 50]
+    assert sorted(world.carry_over.positions) == [20, 50]
     world.estate["A"].delete_group("g0")
     world.estate["A"].delete_group("g1")
     world.sync()
-    assert world.memories == {}
+    assert world.carry_overs == {}
 
 
 def test_pairs_are_few_and_spread() -> None:
     """However many are proven, at most 64 a partition are kept, from its first to its last."""
     world = Remembering.of(*range(0, 400, 2), records=400)
     world.sync()
-    pairs = world.memory.pairs
+    pairs = world.carry_over.pairs
     assert 2 < len(pairs) <= MOST_PAIRS
     assert list(pairs) == sorted(set(pairs))
     assert all(target == source + 400 for source, target in pairs)
     assert pairs[-1][0] - pairs[0][0] > 300
 
 
-def test_memory_lost_at_any_moment_costs_questions_only() -> None:
-    """Each third cycle begins without memory, and no row ever shows it."""
+def test_carry_over_lost_at_any_moment_costs_questions_only() -> None:
+    """Each third cycle begins without carry-over, and no row ever shows it."""
     world = Remembering.of(5, 50, 100)
     for step in range(9):
         if step % 3 == 0:
-            world.memories.clear()
+            world.carry_overs.clear()
         agrees(world)
         world.sync()
         world.estate.write("orders", 7)
@@ -268,12 +274,12 @@ def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
     world.estate.mirror("orders")
     world.estate["B"].log("A.orders").delete_records(99)
     world.sync()
-    assert world.memory.frontier is not None
-    assert world.memory.frontier[1] >= 99
+    assert world.carry_over.frontier is not None
+    assert world.carry_over.frontier[1] >= 99
     world.estate["B"].log("A.orders").delete_records(200)
     agrees(world)
     world.sync()
-    assert all(memory.frontier is None for memory in world.memories.values())
+    assert all(carry_over.frontier is None for carry_over in world.carry_overs.values())
 
 
 # --- when it does not hold --------------------------------------------------------------
@@ -281,8 +287,8 @@ def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
 
 @pytest.mark.parametrize("alias", ["A", "B"])
 def test_a_topic_made_anew_is_another_log(alias: str) -> None:
-    """Same name, same offsets, other records: only the topic's id tells, and nothing of the old
-    log's memory is used. The target's is the dangerous one: p would skip what lies before it."""
+    """Same name, same offsets, other records: only the topic's id tells, and no carry-over of the
+    old log is used. The target's is the dangerous one: p would skip what lies before it."""
     world = Remembering.of(40, records=200)
     world.sync()
     topic = "orders" if alias == "A" else "A.orders"
@@ -303,7 +309,7 @@ def test_a_new_leader_epoch_drops_the_part_of_its_partition(
     alias: str, partition: TopicPartition
 ) -> None:
     """A log loses its end only where its leader changes: a truncated one is looked at anew, here
-    one of the same length with other records. Other partitions keep their memory."""
+    one of the same length with other records. Other partitions keep their carry-over."""
     estate = Estate()
     estate.write("orders", 100, partitions=2)
     estate.mirror("orders")
@@ -330,11 +336,11 @@ def test_a_log_that_became_shorter_is_another_one() -> None:
     """Whatever the epochs say: an end that went back means that what was proven may be gone."""
     world = Remembering.of(40)
     world.sync()
-    longer = replace(world.memory.ends, target=world.memory.ends.target + 1)
-    world.memories[ORDERS] = replace(world.memory, ends=longer, pairs=((1, 402),))
+    longer = replace(world.carry_over.ends, target=world.carry_over.ends.target + 1)
+    world.carry_overs[ORDERS] = replace(world.carry_over, ends=longer, pairs=((1, 402),))
     assert world.asked_by_sync() > 0
-    assert (1, 402) not in world.memory.pairs
-    assert world.memory.ends.target == 500
+    assert (1, 402) not in world.carry_over.pairs
+    assert world.carry_over.ends.target == 500
 
 
 @pytest.mark.parametrize("alias", ["A", "B"])
@@ -356,11 +362,11 @@ def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
     is far too high, as this one would be then, answers for a copy in the repeat."""
     world = Remembering.of(20, first_offset=0)
     world.sync()
-    longer = replace(world.memory.ends, **{end: getattr(world.memory.ends, end) + 1})
-    world.memories[ORDERS] = replace(world.memory, ends=longer, frontier=(5000, 5000))
+    longer = replace(world.carry_over.ends, **{end: getattr(world.carry_over.ends, end) + 1})
+    world.carry_overs[ORDERS] = replace(world.carry_over, ends=longer, frontier=(5000, 5000))
     world.estate.commit("g0", "orders", 30)
     assert 99 in world.looks_of_a_sync()
-    assert world.memory.frontier == (99, 99)
+    assert world.carry_over.frontier == (99, 99)
 
 
 def test_the_frontier_is_not_used_where_the_ends_could_not_be_had() -> None:
@@ -370,11 +376,13 @@ def test_the_frontier_is_not_used_where_the_ends_could_not_be_had() -> None:
     evidence = Evidence(source, target, TranslationSettings(), remembered_frontier=(5, 5))
     part = PartitionWork(source, target, (3,), True, False, None)
     same = LogIdentity("id", 0)
-    memory = PartitionMemory(ORDERS, True, False, same, same, LogEnds(9, 9, 9), frontier=(5, 5))
-    talk = recollect(part, memory, evidence)
-    next(talk)
+    carry_over = PartitionCarryOver(
+        ORDERS, True, False, same, same, LogEnds(9, 9, 9), frontier=(5, 5)
+    )
+    recall = recall_positions(part, carry_over, evidence)
+    next(recall)
     with pytest.raises(StopIteration):
-        talk.send(Failed(FailureKind.TIMEOUT, "made to fail"))
+        recall.send(Failed(FailureKind.TIMEOUT, "made to fail"))
     assert evidence.remembered_frontier is None
 
 
@@ -393,7 +401,7 @@ def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cluster, "topics", nameless)
     world.sync()
-    assert world.memories == {}
+    assert world.carry_overs == {}
     assert world.asked_by_sync() > 0
 
 
@@ -413,20 +421,22 @@ def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> No
     the log begins at 7, for then a consumer would be reset."""
     same = LogIdentity("id", 0)
     ends = LogEnds(100, 100, 100)
-    known = KnownPosition(11, same_from=5, same_to=11, source_timestamp_ms=7, passed=True)
-    memory = PartitionMemory(ORDERS, True, False, same, same, ends, {8: known})
+    known = KnownPosition(
+        11, equivalent_from=5, equivalent_to=11, source_timestamp_ms=7, passed=True
+    )
+    carry_over = PartitionCarryOver(ORDERS, True, False, same, same, ends, {8: known})
 
-    def same_from(target_start: int) -> int:
-        recalled = memory.recall(8, LogRange(0, 100), 100, LogRange(target_start, 100))
+    def equivalent_from(target_start: int) -> int:
+        recalled = carry_over.recall(8, LogRange(0, 100), 100, LogRange(target_start, 100))
         assert recalled is not None
         assert isinstance(recalled.outcome, Translated)
-        return recalled.outcome.same_from
+        return recalled.outcome.equivalent_from
 
-    assert [same_from(start) for start in (0, 5, 7, 11)] == [5, 5, 7, 11]
+    assert [equivalent_from(start) for start in (0, 5, 7, 11)] == [5, 5, 7, 11]
 
 
-def test_expired_and_past_the_end_are_told_with_memory_as_without() -> None:
-    """The source's log start passes C; or the source's log ends before C: skips, not memory."""
+def test_expired_and_past_the_end_are_told_with_carry_over_as_without() -> None:
+    """The source's log start passes C; or the source's log ends before C: skips, not carry-over."""
     world = Remembering.of(40, 90)
     world.sync()
     world.estate["A"].log("orders").delete_records(50)
@@ -439,9 +449,9 @@ def test_expired_and_past_the_end_are_told_with_memory_as_without() -> None:
     assert row_of(agrees(world), "g1").reason is Reason.PAST_LOG_END
 
 
-def test_a_target_that_is_gone_is_told_with_memory_as_without() -> None:
-    """The topic or the partition's leader: what cannot be asked is not answered from memory; when
-    it is back with the same leader epoch, what was known of it still holds."""
+def test_a_target_that_is_gone_is_told_with_carry_over_as_without() -> None:
+    """The topic or the partition's leader: what cannot be asked is not answered from the
+    carry-over; when it is back with the same leader epoch, what was known of it still holds."""
     world = Remembering.of(40)
     world.sync()
     fault = world.estate["B"].fail(
@@ -456,8 +466,8 @@ def test_a_target_that_is_gone_is_told_with_memory_as_without() -> None:
 
 
 def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
-    """Without the topic's id and epoch nothing is answered from memory; once it is there again,
-    memory is."""
+    """Without the topic's id and epoch nothing is answered from the carry-over; once it is there
+    again, positions are."""
     world = Remembering.of(40)
     world.sync()
     fault = world.estate["B"].fail(
@@ -470,7 +480,7 @@ def test_what_could_not_be_described_is_neither_used_nor_lost() -> None:
 
 def test_a_caught_up_group_follows_a_repeat() -> None:
     """A group that has read all stands at the target's end; the replicator is restarted and
-    repeats a stretch: the group moves behind it, with memory as without."""
+    repeats a stretch: the group moves behind it, with carry-over as without."""
     world = Remembering.of(100)
     assert row_of(world.sync(), "g0").target_offset == 500
     copies = world.estate["B"].log("A.orders")
@@ -498,7 +508,7 @@ def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> N
 
 def test_open_transactions_end_what_rested_on_the_source_s_end() -> None:
     """A read_committed flow is not caught up while undecided records lie at C or after; what was
-    remembered of the end is looked at again, with the same row as without memory."""
+    remembered of the end is looked at again, with the same row as without carry-over."""
     world = Remembering.of(100)
     world.settings = flow(isolation=Isolation.READ_COMMITTED)
     world.sync()
@@ -526,7 +536,7 @@ def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
     for _ in range(3):
         rows = world.sync()
         assert {row.reason for row in rows} == {Reason.TARGET_REWRITES_TIMESTAMPS}
-        assert world.memories == {}
+        assert world.carry_overs == {}
     assert estate.asked("B", Verb.COMMIT) == 0
 
 
@@ -535,10 +545,10 @@ def test_nothing_is_remembered_of_what_is_not_proven() -> None:
     world = Remembering.of(40)
     world.settings = flow(translation=TranslationSettings(proof="timestamps"))
     assert row_of(world.sync(), "g0").precision is Precision.UNPROVEN
-    assert world.memories == {}
+    assert world.carry_overs == {}
 
 
-def test_another_name_on_the_target_is_another_memory() -> None:
+def test_another_name_on_the_target_is_another_carry_over() -> None:
     """The policy was changed: what is known of `A.orders` says nothing of `orders`."""
     world = Remembering.of(40)
     world.sync()

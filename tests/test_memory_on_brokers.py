@@ -15,7 +15,7 @@ from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
@@ -40,7 +40,7 @@ class Mirrored:
     group: str
     flow: FlowSettings
     clusters: tuple[KafkaCluster, KafkaCluster]
-    memories: dict[TopicPartition, PartitionMemory] = field(default_factory=dict)
+    carry_overs: dict[TopicPartition, PartitionCarryOver] = field(default_factory=dict)
 
     @property
     def remote(self) -> str:
@@ -58,17 +58,17 @@ class Mirrored:
         self.source.commit_offsets(self.group, {(self.topic, 0): (offset, "")})
 
     def plan(self) -> Row:
-        """What a cycle without memory says; nothing is learned from it."""
+        """What a cycle without carry-over says; nothing is learned from it."""
         return self._cycle({}, commit=False)
 
     def sync(self) -> tuple[Row, Counter[str]]:
-        """A cycle with memory, and what it sent to both clusters together by kind."""
+        """A cycle with carry-over, and what it sent to both clusters together by kind."""
         before = self._sent()
-        row = self._cycle(self.memories, commit=True)
+        row = self._cycle(self.carry_overs, commit=True)
         return row, self._sent() - before
 
-    def _cycle(self, memories: dict[TopicPartition, PartitionMemory], *, commit: bool) -> Row:
-        [row] = cycle(self.flow, *self.clusters, commit=commit, memories=memories)
+    def _cycle(self, carry_overs: dict[TopicPartition, PartitionCarryOver], *, commit: bool) -> Row:
+        [row] = cycle(self.flow, *self.clusters, commit=commit, carry_overs=carry_overs)
         return row
 
     def _sent(self) -> Counter[str]:
@@ -129,8 +129,8 @@ def looked(sent: Counter[str]) -> int:
 
 
 def test_second_cycle_sends_no_fetch(mirrored: Mirrored) -> None:
-    """What was exact is answered from memory: topics and log ranges are asked for, no record is
-    fetched and no time looked up, and the row is the same as without memory."""
+    """What was exact is answered from the carry-over: topics and log ranges are asked for, no
+    record is fetched and no time looked up, and the row is the same as without carry-over."""
     first, sent = mirrored.sync()
     assert (first.outcome, first.target_offset) == (OutcomeKind.COMMITTED, 20)
     assert looked(sent) > 0
@@ -190,7 +190,7 @@ def test_records_deleted_past_the_translation(mirrored: Mirrored) -> None:
 
 
 def test_expired_on_the_source(mirrored: Mirrored) -> None:
-    """DeleteRecords on the source past C: the consumer's auto.offset.reset decides, memory or
+    """DeleteRecords on the source past C: the consumer's auto.offset.reset decides, carry-over or
     not."""
     mirrored.sync()
     mirrored.source.delete_records(mirrored.topic, COMMITTED + 1)
@@ -209,14 +209,14 @@ def test_new_leader_epoch_is_looked_at_once(
         world.sync()
         _, sent = world.sync()
         assert looked(sent) == 0
-        [memory] = world.memories.values()
+        [carry_over] = world.carry_overs.values()
         broker.restart()
         row, sent = world.sync()
         assert (row.outcome, row.target_offset) == (OutcomeKind.UNCHANGED, 20)
         assert looked(sent) > 0
-        [again] = world.memories.values()
-        assert again.source_log.leader_epoch > memory.source_log.leader_epoch
-        assert again.target_log.leader_epoch > memory.target_log.leader_epoch
-        assert again.target_log.topic_id == memory.target_log.topic_id
+        [again] = world.carry_overs.values()
+        assert again.source_log.leader_epoch > carry_over.source_log.leader_epoch
+        assert again.target_log.leader_epoch > carry_over.target_log.leader_epoch
+        assert again.target_log.topic_id == carry_over.target_log.topic_id
         _, sent = world.sync()
         assert looked(sent) == 0

@@ -42,7 +42,7 @@ class Mirror:
 
     def outcome(self, committed: int, header: OffsetHeader | None) -> Outcome:
         settings = replace(flow(), translation=TranslationSettings(offset_header=header))
-        work = PartitionWork(SOURCE, TARGET, (committed,), remote_name=True)
+        work = PartitionWork(SOURCE, TARGET, (committed,), is_remote_topic=True)
         [position] = translate_partitions(
             settings, self.source_cluster, self.target_cluster, [work]
         )
@@ -63,7 +63,11 @@ def test_a_header_tells_records_apart_that_nothing_else_does(
     assert isinstance(outcome, Translated), outcome
     assert outcome.precision is Precision.EXACT
     copied = [offset for offset in range(60) if offset % 3 < 2]
-    assert outcome.same_from <= sum(offset < committed for offset in copied) <= outcome.same_to
+    assert (
+        outcome.equivalent_from
+        <= sum(offset < committed for offset in copied)
+        <= outcome.equivalent_to
+    )
 
 
 def test_the_first_copy_of_a_repeat_counts_by_its_header() -> None:

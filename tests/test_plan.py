@@ -22,7 +22,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.decide import Remembered, SourceCommit, TranslatedPosition, answer_of, decide
+from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition, answer_of, decide
 from tsoffset.rule.translate import Translation
 
 SOURCE = TopicPartition("orders", 0)
@@ -45,7 +45,7 @@ def row_for(
     source_offset: int = 60,
     log: LogRange | None = LOG,
     active: bool = False,
-    remembered: Remembered | None = None,
+    last_commit: LastCommit | None = None,
     floor: str = "none",
     known_verdict: Skipped | Failed | None = None,
 ) -> Row:
@@ -64,7 +64,7 @@ def row_for(
         commit,
         position,
         CommittedOffset(current) if isinstance(current, int) else current,
-        remembered=remembered,
+        last_commit=last_commit,
         floor=floor,
     )
 
@@ -150,30 +150,30 @@ def test_an_active_group_is_translated_and_not_committed(current, expected):
 
 
 @pytest.mark.parametrize(
-    ("source_offset", "current", "remembered", "expected"),
+    ("source_offset", "current", "last_commit", "expected"),
     [
-        (60, 80, Remembered(90, 80), Reason.SOURCE_REWOUND),
-        (89, 80, Remembered(90, 80), Reason.SOURCE_REWOUND),
-        (90, 80, Remembered(90, 80), Reason.TARGET_AHEAD),
-        (91, 80, Remembered(90, 80), Reason.TARGET_AHEAD),
-        (60, 81, Remembered(90, 80), Reason.TARGET_AHEAD),
-        (60, 79, Remembered(90, 80), Reason.TARGET_AHEAD),
+        (60, 80, LastCommit(90, 80), Reason.SOURCE_REWOUND),
+        (89, 80, LastCommit(90, 80), Reason.SOURCE_REWOUND),
+        (90, 80, LastCommit(90, 80), Reason.TARGET_AHEAD),
+        (91, 80, LastCommit(90, 80), Reason.TARGET_AHEAD),
+        (60, 81, LastCommit(90, 80), Reason.TARGET_AHEAD),
+        (60, 79, LastCommit(90, 80), Reason.TARGET_AHEAD),
         (60, 80, None, Reason.TARGET_AHEAD),
-        (60, 101, Remembered(90, 101), Reason.TARGET_PAST_LOG_END),
+        (60, 101, LastCommit(90, 101), Reason.TARGET_PAST_LOG_END),
     ],
 )
 def test_a_rewound_source_is_told_from_a_target_that_went_ahead(
-    source_offset, current, remembered, expected
+    source_offset, current, last_commit, expected
 ):
     """SOURCE_REWOUND: C lies below the C of our last commit while D is still that commit."""
-    row = row_for(source_offset=source_offset, current=current, remembered=remembered)
+    row = row_for(source_offset=source_offset, current=current, last_commit=last_commit)
     assert verdict(row) == skipped(expected)
 
 
 @pytest.mark.parametrize("current", [20, 48, 52])
 def test_a_rewound_source_matters_only_where_the_target_is_ahead(current):
     """A group that can follow, or stands right, is no case for a warning."""
-    row = row_for(source_offset=60, current=current, remembered=Remembered(90, current))
+    row = row_for(source_offset=60, current=current, last_commit=LastCommit(90, current))
     assert row.outcome in (OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
 
 
@@ -181,7 +181,7 @@ def test_a_rewound_source_matters_only_where_the_target_is_ahead(current):
     ("row", "step"),
     [
         (row_for(current=101), "delete that commit"),
-        (row_for(current=80, remembered=Remembered(90, 80)), "delete its commit"),
+        (row_for(current=80, last_commit=LastCommit(90, 80)), "delete its commit"),
         (row_for(active=True), "stop them"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_verdict_known_beforehand_ends_it(current):
 @pytest.mark.parametrize("reason", list(Reason))
 def test_a_skip_of_the_translation_is_the_rows(reason):
     """The translation's reasons come before those of the commit rule, message and all."""
-    row = row_for(Skipped(reason, "why"), 101, active=True, remembered=Remembered(90, 101))
+    row = row_for(Skipped(reason, "why"), 101, active=True, last_commit=LastCommit(90, 101))
     assert verdict(row) == skipped(reason)
     assert row.message == "why"
 
@@ -307,7 +307,7 @@ rows = st.builds(
     source_offset=offsets,
     log=ranges,
     active=st.booleans(),
-    remembered=st.one_of(st.none(), st.builds(Remembered, offsets, offsets)),
+    last_commit=st.one_of(st.none(), st.builds(LastCommit, offsets, offsets)),
     floor=st.sampled_from(("none", "log_start")),
     known_verdict=st.one_of(st.none(), st.none(), skips, failures),
 )
@@ -315,7 +315,7 @@ rows = st.builds(
 
 @given(rows)
 def test_nothing_is_ever_committed_at_or_below_what_the_group_has(row: Row) -> None:
-    """A group is never moved backwards, whatever the ranges, memories and reasons."""
+    """A group is never moved backwards, whatever the ranges, last commits and reasons."""
     if row.outcome is OutcomeKind.WOULD_COMMIT:
         assert row.target_offset is not None
         assert row.current_target_offset is None or row.current_target_offset < row.target_offset
@@ -327,7 +327,7 @@ def test_every_translation_is_committed_stands_or_is_skipped_by_name(
 ) -> None:
     """No translation is lost: committed where the group is behind it, else named."""
     row = row_for(outcome, current, log=log, active=active)
-    if current is not None and outcome.same_from <= current <= outcome.same_to:
+    if current is not None and outcome.equivalent_from <= current <= outcome.equivalent_to:
         assert verdict(row) == UNCHANGED
     elif current is not None and current > outcome.target_offset:
         past = log is not None and current > log.end

@@ -194,12 +194,12 @@ IDENTITY_A = IdentityReplicationPolicy("A")
 @pytest.mark.parametrize(
     ("policy", "flow", "topic", "expected"),
     [
-        (DEFAULT, "AB", "orders", Renaming("A.orders", remote_name=True)),
-        (DEFAULT, "AB", "C.orders", Renaming("A.C.orders", remote_name=True)),
-        (DEFAULT, "AB", "A.orders", Renaming("A.A.orders", remote_name=True)),
+        (DEFAULT, "AB", "orders", Renaming("A.orders", is_remote_topic=True)),
+        (DEFAULT, "AB", "C.orders", Renaming("A.C.orders", is_remote_topic=True)),
+        (DEFAULT, "AB", "A.orders", Renaming("A.A.orders", is_remote_topic=True)),
         # Failback: one hop back, to the original or to the replica that it was made of.
-        (DEFAULT, "BA", "A.orders", Renaming("orders", reverse=True)),
-        (DEFAULT, "AB", "B.C.t", Renaming("C.t", reverse=True)),
+        (DEFAULT, "BA", "A.orders", Renaming("orders", failback=True)),
+        (DEFAULT, "AB", "B.C.t", Renaming("C.t", failback=True)),
         # The target elsewhere in the chain is a cycle.
         (DEFAULT, "CA", "B.A.orders", None),
         (DEFAULT, "CA", "B.D.A.orders", None),
@@ -214,8 +214,8 @@ IDENTITY_A = IdentityReplicationPolicy("A")
         (IDENTITY_A, "AB", "B.orders", Renaming("B.orders")),
         (IDENTITY_A, "AB", "heartbeats", None),
         (IDENTITY_A, "AB", "__consumer_offsets", None),
-        (SuffixPolicy(), "AB", "orders", Renaming("orders_from_A", remote_name=True)),
-        (SuffixPolicy(), "BA", "orders_from_A", Renaming("orders", reverse=True)),
+        (SuffixPolicy(), "AB", "orders", Renaming("orders_from_A", is_remote_topic=True)),
+        (SuffixPolicy(), "BA", "orders_from_A", Renaming("orders", failback=True)),
         (SuffixPolicy(), "CA", "t_from_A_from_B", None),
     ],
 )
@@ -234,10 +234,10 @@ def test_failback_undoes_replication_hop_by_hop(separator, topic, chain):
     for source, target in pairwise(chain):
         forward = target_topic(policy, source, target, name)
         assert forward is not None
-        assert forward.remote_name
-        assert not forward.reverse
+        assert forward.is_remote_topic
+        assert not forward.failback
         back = target_topic(policy, target, source, forward.topic)
-        assert back == Renaming(name, reverse=True)
+        assert back == Renaming(name, failback=True)
         name = forward.topic
 
 

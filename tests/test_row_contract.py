@@ -39,7 +39,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.rule.decide import Remembered
+from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Message, Verb
 
 EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "300"))
@@ -245,15 +245,17 @@ class Case:
 
     estate: Estate
     settings: FlowSettings = field(default_factory=flow)
-    rivals: Sequence[FlowSettings] = ()
-    remembered: Remembered | None = None
+    competing_flows: Sequence[FlowSettings] = ()
+    last_commits: LastCommit | None = None
     partition: int | None = None
 
     def row(self, *, commit: bool = True) -> Row:
         last = {}
-        if self.remembered is not None:
-            last = {("g", TopicPartition("orders", 0)): self.remembered}
-        rows = self.estate.sync(self.settings, commit=commit, rivals=self.rivals, remembered=last)
+        if self.last_commits is not None:
+            last = {("g", TopicPartition("orders", 0)): self.last_commits}
+        rows = self.estate.sync(
+            self.settings, commit=commit, competing_flows=self.competing_flows, last_commits=last
+        )
         for row in rows:
             check(row, commits=commit)
         return row_of(rows, "g", partition=self.partition)
@@ -384,7 +386,7 @@ REASONS: dict[Reason, Callable[[], Case]] = {
     Reason.NOT_MIRRORED: not_mirrored,
     Reason.NO_PROOF: no_proof,
     Reason.TARGET_PAST_LOG_END: lambda: Case(at(40, there=111)),
-    Reason.SOURCE_REWOUND: lambda: Case(at(40, there=70), remembered=Remembered(60, 70)),
+    Reason.SOURCE_REWOUND: lambda: Case(at(40, there=70), last_commits=LastCommit(60, 70)),
     Reason.TARGET_AHEAD: lambda: Case(at(40, there=70)),
     Reason.GROUP_ACTIVE: lambda: Case(at(40, active=True)),
 }
@@ -486,7 +488,7 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.NOT_MIRRORED, Reason.NO_PROOF): lambda: no_proof(older=True),
     (Reason.NO_PROOF, Reason.TARGET_PAST_LOG_END): lambda: no_proof(there=101),
     (Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND): (
-        lambda: Case(at(40, there=111), remembered=Remembered(60, 111))
+        lambda: Case(at(40, there=111), last_commits=LastCommit(60, 111))
     ),
     (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD): REASONS[Reason.SOURCE_REWOUND],
     (Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE): lambda: Case(at(40, there=70, active=True)),
@@ -496,7 +498,7 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.EXPIRED, Reason.NOT_MIRRORED): lambda: _expired(not_mirrored()),
     (Reason.NO_PROOF, Reason.GROUP_ACTIVE): lambda: no_proof(active=True),
     (Reason.SOURCE_REWOUND, Reason.GROUP_ACTIVE): (
-        lambda: Case(at(40, there=70, active=True), remembered=Remembered(60, 70))
+        lambda: Case(at(40, there=70, active=True), last_commits=LastCommit(60, 70))
     ),
 }
 

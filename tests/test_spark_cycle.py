@@ -42,7 +42,7 @@ from tsoffset.model import (
 )
 from tsoffset.spark import dataflow
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowMemory
+from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.session import spark_session
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
@@ -294,14 +294,14 @@ def test_broker_that_cannot_list_its_groups_is_a_row(world: World) -> None:
     source, target = mirrored()
     source.fail(Failed(FailureKind.TIMEOUT, "broker 0 is slow"), verb=Verb.GROUPS, broker=0)
     world.store(source, target)
-    memory = FlowMemory()
-    result = world.cycle(memory=memory)
+    carry_over = FlowCarryOver()
+    result = world.cycle(carry_over=carry_over)
     first, *others = result.rows
     assert (first.group, first.reason) == (None, FailureKind.TIMEOUT)
     assert others
     with shared.stored(world.folder, "A") as cluster:
         cluster.heal()
-    again = world.cycle(memory=memory)
+    again = world.cycle(carry_over=carry_over)
     assert {row.group for row in again.rows} == {f"g{number}" for number in range(4)}
 
 
@@ -467,7 +467,7 @@ def test_two_flows_that_write_the_same_leave_it_to_neither(shape: str, world: Wo
     assert outcomes(result)[OutcomeKind.COMMITTED] == 4 * PARTITIONS - 1
 
 
-def test_rival_whose_names_never_collide_is_not_asked(shape: str, world: World) -> None:
+def test_competing_flow_whose_names_never_collide_is_not_asked(shape: str, world: World) -> None:
     """With remote names two flows write different topics: the other source is left alone."""
     other = MemoryCluster("C")
     other.create_topic("orders", PARTITIONS)
@@ -481,25 +481,25 @@ def test_rival_whose_names_never_collide_is_not_asked(shape: str, world: World) 
 
 
 def test_group_that_went_back_on_the_source_is_named(shape: str, world: World) -> None:
-    """The driver's memory tells a rewound source from a target that is ahead on its own."""
+    """The driver's carry-over tells a rewound source from a target that is ahead on its own."""
     world.store(*mirrored())
-    memory = FlowMemory()
+    carry_over = FlowCarryOver()
     place = TopicPartition("orders", 0)
     with shared.stored(world.folder, "A") as source:
         source.group("g1").offsets[place] = CommittedOffset(30)
         source.group("g2").offsets[place] = CommittedOffset(30)
-    world.cycle(memory=memory)
+    world.cycle(carry_over=carry_over)
     with shared.stored(world.folder, "A") as source:
         source.group("g1").offsets[place] = CommittedOffset(10)
     with shared.stored(world.folder, "B") as target:
         target.group("g2").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(35)
     for _ in range(2):
-        rows = by_place(world.cycle(memory=memory))
+        rows = by_place(world.cycle(carry_over=carry_over))
         assert rows["g1", "orders", 0].reason is Reason.SOURCE_REWOUND
         assert rows["g2", "orders", 0].reason is Reason.TARGET_AHEAD
     assert world.offset("g1", 0) == 30
-    # All memory may be lost: the group stays where it is, only the reason is less precise.
-    rows = by_place(world.cycle(memory=FlowMemory()))
+    # All carry-over may be lost: the group stays where it is, only the reason is less precise.
+    rows = by_place(world.cycle(carry_over=FlowCarryOver()))
     assert rows["g1", "orders", 0].reason is Reason.TARGET_AHEAD
 
 
@@ -507,28 +507,28 @@ def test_groups_are_listed_once_per_refresh_interval(world: World) -> None:
     """The source is asked for its groups when the interval is over; the target's groups, whose
     state decides, every time."""
     world.store(*mirrored())
-    memory = FlowMemory()
+    carry_over = FlowCarryOver()
     for _ in range(2):
-        world.cycle(memory=memory)
+        world.cycle(carry_over=carry_over)
     assert len(shared.asked(world.folder, "A", "groups")) == 1
     assert len(shared.asked(world.folder, "B", "groups")) == 2
     with shared.stored(world.folder, "A") as source:
         source.group("new").offsets[TopicPartition("orders", 0)] = CommittedOffset(1)
-    memory.listed_at -= world.task().resolve()[0].refresh_groups_interval_seconds
-    assert "new" in {row.group for row in world.cycle(memory=memory).rows}
-    memory.listed_at -= 1_000_000
-    world.cycle(world.task(refresh_groups_enabled="false"), memory=memory)
+    carry_over.listed_at -= world.task().resolve()[0].refresh_groups_interval_seconds
+    assert "new" in {row.group for row in world.cycle(carry_over=carry_over).rows}
+    carry_over.listed_at -= 1_000_000
+    world.cycle(world.task(refresh_groups_enabled="false"), carry_over=carry_over)
     assert len(shared.asked(world.folder, "A", "groups")) == 2
 
 
 def test_group_that_became_active_is_noticed_between_refreshes(world: World) -> None:
     """The target's state is as of this cycle, whatever is remembered."""
     world.store(*mirrored())
-    memory = FlowMemory()
-    world.cycle(commit=False, memory=memory)
+    carry_over = FlowCarryOver()
+    world.cycle(commit=False, carry_over=carry_over)
     with shared.stored(world.folder, "B") as target:
         target.group("g1").state = "Stable"
-    rows = by_place(world.cycle(memory=memory))
+    rows = by_place(world.cycle(carry_over=carry_over))
     assert rows["g1", "orders", 0].reason is Reason.GROUP_ACTIVE
 
 

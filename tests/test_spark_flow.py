@@ -9,9 +9,9 @@ from tests.stored_clusters import configuration
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.spark.flow import FlowMemory, FlowTask, Rows
-from tsoffset.spark.schema import MEMORY
-from tsoffset.spark.values import remembered_of, rows_table
+from tsoffset.spark.flow import FlowCarryOver, FlowTask, Rows
+from tsoffset.spark.schema import CARRY_OVER
+from tsoffset.spark.values import last_commits_of, rows_table
 
 
 def row(
@@ -27,50 +27,55 @@ def row(
     )
 
 
-def learned(memory: FlowMemory) -> dict[tuple[str, int], tuple[int, int]]:
-    assert memory.commits is not None
+def learned(carry_over: FlowCarryOver) -> dict[tuple[str, int], tuple[int, int]]:
+    assert carry_over.commits is not None
     return {
         (group, place.partition): (last.source_offset, last.target_offset)
-        for (group, place), last in remembered_of(memory.commits).items()
+        for (group, place), last in last_commits_of(carry_over.commits).items()
     }
 
 
-def test_memory_is_what_was_committed_last() -> None:
+def test_carry_over_is_what_was_committed_last() -> None:
     """A commit is remembered with where it led; one that stayed with where it stands."""
-    memory = FlowMemory()
+    carry_over = FlowCarryOver()
     rows = [
         row("moved", OutcomeKind.COMMITTED, 10, target=20, current=5),
         row("stayed", OutcomeKind.UNCHANGED, 11, target=22, current=21),
         row("planned", OutcomeKind.WOULD_COMMIT, 12, target=24),
         row("left", OutcomeKind.SKIPPED, 13, target=26, current=30),
     ]
-    memory.learn(rows_table(rows), ["moved", "stayed", "planned", "left"], MEMORY.empty_table())
-    assert learned(memory) == {("moved", 0): (10, 20), ("stayed", 0): (11, 21)}
-    assert memory.rows == 4
+    carry_over.learn(
+        rows_table(rows), ["moved", "stayed", "planned", "left"], CARRY_OVER.empty_table()
+    )
+    assert learned(carry_over) == {("moved", 0): (10, 20), ("stayed", 0): (11, 21)}
+    assert carry_over.rows == 4
 
 
-def test_memory_outlives_cycles_in_which_nothing_was_committed() -> None:
+def test_carry_over_outlives_cycles_in_which_nothing_was_committed() -> None:
     """What a cycle skips or fails is remembered as before; a group that is gone is forgotten."""
-    memory = FlowMemory()
+    carry_over = FlowCarryOver()
     first = [
         row(group, OutcomeKind.COMMITTED, 10, target=20, partition=partition)
         for group in ("a", "b", "c")
         for partition in (0, 1)
     ]
-    memory.learn(rows_table(first), ["a", "b", "c"], MEMORY.empty_table())
+    carry_over.learn(rows_table(first), ["a", "b", "c"], CARRY_OVER.empty_table())
     second = [
         row("a", OutcomeKind.COMMITTED, 11, target=21),
         row("a", OutcomeKind.SKIPPED, 1, target=2, current=20, partition=1),
         row("b", OutcomeKind.FAILED, 10),
     ]
-    memory.learn(rows_table(second), ["a", "b"], MEMORY.empty_table())
-    assert learned(memory) == {
+    carry_over.learn(rows_table(second), ["a", "b"], CARRY_OVER.empty_table())
+    assert learned(carry_over) == {
         ("a", 0): (11, 21),
         ("a", 1): (10, 20),
         ("b", 0): (10, 20),
         ("b", 1): (10, 20),
     }
-    assert learned(FlowMemory(commits=memory.of_groups(["b"]))).keys() == {("b", 0), ("b", 1)}
+    assert learned(FlowCarryOver(commits=carry_over.of_groups(["b"]))).keys() == {
+        ("b", 0),
+        ("b", 1),
+    }
 
 
 def test_rows_are_a_sequence() -> None:
@@ -87,18 +92,18 @@ def test_rows_are_a_sequence() -> None:
         found[5]
 
 
-def test_rivals_are_the_other_flows_into_the_same_cluster(tmp_path: Path) -> None:
+def test_competing_flows_are_the_other_flows_into_the_same_cluster(tmp_path: Path) -> None:
     """Enabled flows that commit on the target, under its own name or another alias of it."""
     task = FlowTask(configuration(tmp_path, "A->B", "C->B", "B->A", "D->E"), "A->B")
-    assert [rival.name for rival in task.resolve()[1]] == ["C->B"]
+    assert [competing.name for competing in task.resolve()[1]] == ["C->B"]
     lines = task.configuration.path
     text = Path(lines).read_text().replace("e:9092", "b:9092").replace("C->B.enabled = true", "")
     Path(lines).write_text(text)
     task = FlowTask(type(task.configuration).read(lines), "A->B")
-    assert [rival.name for rival in task.resolve()[1]] == ["D->E"]
+    assert [competing.name for competing in task.resolve()[1]] == ["D->E"]
 
 
-def test_flow_that_only_plans_is_no_rival(tmp_path: Path) -> None:
+def test_flow_that_only_plans_is_no_competing_flow(tmp_path: Path) -> None:
     """A flow whose syncing is turned off writes nothing, so nothing can collide with it."""
     settings = configuration(
         tmp_path, "A->B", "C->B", **{"C->B_sync_group_offsets_enabled": "false"}

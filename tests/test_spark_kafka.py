@@ -13,7 +13,7 @@ from tests.test_kafka_answers import FETCH, Line
 from tsoffset.config.loading import Configuration
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowMemory, FlowTask
+from tsoffset.spark.flow import FlowCarryOver, FlowTask
 from tsoffset.spark.session import spark_session
 from tsoffset.testing.embedded import EmbeddedBroker
 from tsoffset.testing.embedded.ports import free_port
@@ -73,8 +73,8 @@ def test_groups_resume_on_the_target_where_they_were(
     for group, offsets in commits.items():
         source.commit_offsets(group, offsets)
     task = FlowTask(configuration(tmp_path, source.bootstrap, target.bootstrap, prefix), "A->B")
-    memory = FlowMemory()
-    result = run_cycle(session, task, commit=True, memory=memory)
+    carry_over = FlowCarryOver()
+    result = run_cycle(session, task, commit=True, carry_over=carry_over)
     assert {row.outcome for row in result.rows} == {OutcomeKind.COMMITTED}
     assert {row.precision for row in result.rows} == {Precision.EXACT}
     assert result.groups == GROUPS
@@ -83,7 +83,7 @@ def test_groups_resume_on_the_target_where_they_were(
             (f"A.{topic}", partition): (offset - NOT_COPIED, metadata)
             for (_, partition), (offset, metadata) in offsets.items()
         }
-    again = run_cycle(session, task, commit=True, memory=memory)
+    again = run_cycle(session, task, commit=True, carry_over=carry_over)
     assert {row.outcome for row in again.rows} == {OutcomeKind.UNCHANGED}
 
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
-from tsoffset.spark.flow import CycleResult, FlowMemory
-from tsoffset.spark.memories import memories_of
+from tsoffset.spark.carry_over import carry_overs_of
+from tsoffset.spark.flow import CycleResult, FlowCarryOver
 from tsoffset.spark.session import spark_session
 from tsoffset.spark.state import StateFile
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
@@ -52,11 +52,11 @@ def looked(world: World) -> int:
     )
 
 
-def remembered_offsets(memory: FlowMemory) -> set[tuple[int, int]]:
-    assert memory.partitions is not None
+def remembered_offsets(carry_over: FlowCarryOver) -> set[tuple[int, int]]:
+    assert carry_over.partitions is not None
     return {
         (one.source.partition, offset)
-        for one in memories_of(memory.partitions).values()
+        for one in carry_overs_of(carry_over.partitions).values()
         for offset in one.positions
     }
 
@@ -65,11 +65,11 @@ def committed_offsets(result: CycleResult) -> set[tuple[int | None, int | None]]
     return {(row.partition, row.source_offset) for row in result.rows}
 
 
-def test_second_cycle_is_answered_from_memory(shape: str, world: World) -> None:
+def test_second_cycle_is_answered_from_carry_over(shape: str, world: World) -> None:
     """The driver's table goes to the tasks that translate its partitions: nothing is fetched or
-    looked up, the rows say what they say without memory, and the cost says so."""
-    memory = FlowMemory()
-    first = world.cycle(memory=memory)
+    looked up, the rows say what they say without carry-over, and the cost says so."""
+    carry_over = FlowCarryOver()
+    first = world.cycle(carry_over=carry_over)
     assert first.cost.recalled == 0
     assert first.cost.positions == first.positions
     assert first.cost.source_fetches == len(world.asked("A", "read"))
@@ -77,9 +77,9 @@ def test_second_cycle_is_answered_from_memory(shape: str, world: World) -> None:
     lookups = [len(world.asked(alias, "first_at_times")) for alias in "AB"]
     assert first.cost.lookups == sum(lookups) > 0
     assert first.cost.bytes_read > 0
-    assert remembered_offsets(memory) == committed_offsets(first)
+    assert remembered_offsets(carry_over) == committed_offsets(first)
     before = looked(world)
-    second = world.cycle(memory=memory)
+    second = world.cycle(carry_over=carry_over)
     assert looked(world) == before
     assert second.cost == replace(
         first.cost,
@@ -94,19 +94,19 @@ def test_second_cycle_is_answered_from_memory(shape: str, world: World) -> None:
     )
     assert 0 < second.cost.rounds < first.cost.rounds
     assert by_place(second) == by_place(world.cycle())
-    assert remembered_offsets(memory) == committed_offsets(second)
+    assert remembered_offsets(carry_over) == committed_offsets(second)
 
 
-def test_memory_is_one_batch_of_questions(shape: str, world: World) -> None:
-    """With memory each task asks each side once for its topics and once for its log ranges."""
-    memory = FlowMemory()
-    world.cycle(memory=memory)
+def test_carry_over_is_one_batch_of_questions(shape: str, world: World) -> None:
+    """With carry-over each task asks each side once for its topics and once for its log ranges."""
+    carry_over = FlowCarryOver()
+    world.cycle(carry_over=carry_over)
     before = {
         (alias, verb): len(shared.asked(world.folder, alias, verb))
         for alias in "AB"
         for verb in ("log_ranges", "topics")
     }
-    world.cycle(memory=memory)
+    world.cycle(carry_over=carry_over)
     tasks = 1 if shape == "one task" else 2
     for (alias, verb), calls in before.items():
         asked = len(shared.asked(world.folder, alias, verb)) - calls
@@ -115,30 +115,30 @@ def test_memory_is_one_batch_of_questions(shape: str, world: World) -> None:
 
 
 def test_only_positions_that_still_occur_stay(shape: str, world: World) -> None:
-    """A group that moved takes its old position out of memory, a partition that nobody reads any
-    more goes as a whole."""
-    memory = FlowMemory()
-    world.cycle(memory=memory)
+    """A group that moved takes its old position out of the carry-over, a partition that nobody
+    reads any more goes as a whole."""
+    carry_over = FlowCarryOver()
+    world.cycle(carry_over=carry_over)
     with shared.stored(world.folder, "A") as source:
         for number in range(GROUPS):
             source.group(f"g{number}").offsets = {
                 TopicPartition("orders", 0): CommittedOffset(11 + number % 2)
             }
-    world.cycle(memory=memory)
-    assert remembered_offsets(memory) == {(0, 11), (0, 12)}
+    world.cycle(carry_over=carry_over)
+    assert remembered_offsets(carry_over) == {(0, 11), (0, 12)}
 
 
 def test_topic_made_anew_is_looked_at_anew(shape: str, world: World) -> None:
     """The target topic is deleted and mirrored anew with other offsets: the old translations are
     not committed again, and groups stand where their records are now."""
-    memory = FlowMemory()
-    world.cycle(memory=memory)
+    carry_over = FlowCarryOver()
+    world.cycle(carry_over=carry_over)
     with shared.stored(world.folder, "B") as target:
         target.delete_topic("A.orders")
         target.create_topic("A.orders", PARTITIONS, first_offset=1)
         with shared.stored(world.folder, "A", change=False) as source:
             mirror(source, target, {"orders": "A.orders"})
-    result = world.cycle(memory=memory)
+    result = world.cycle(carry_over=carry_over)
     assert outcomes(result) == {OutcomeKind.COMMITTED: GROUPS * PARTITIONS}
     for row in result.rows:
         assert row.source_offset is not None
@@ -151,14 +151,14 @@ def test_state_file_saves_the_next_process_the_work(
     """What one process put into the folder answers in the next; a group that was rewound between
     the two is recognised as such."""
     file = StateFile(tmp_path / "state", "A->B")
-    memory, warning = file.load()
+    carry_over, warning = file.load()
     assert warning is None
-    world.cycle(memory=memory)
-    assert file.save(memory) is None
+    world.cycle(carry_over=carry_over)
+    assert file.save(carry_over) is None
     before = looked(world)
     after, warning = file.load()
     assert warning is None
-    result = world.cycle(memory=after)
+    result = world.cycle(carry_over=after)
     assert looked(world) == before
     assert result.cost.recalled == result.positions
     assert result.warnings == ()
@@ -167,7 +167,7 @@ def test_state_file_saves_the_next_process_the_work(
     with shared.stored(world.folder, "A") as source:
         source.group("g3").offsets[TopicPartition("orders", 0)] = CommittedOffset(moved - 5)
     again, _ = file.load()
-    rewound = by_place(world.cycle(memory=again))["g3", "orders", 0]
+    rewound = by_place(world.cycle(carry_over=again))["g3", "orders", 0]
     assert rewound.reason is Reason.SOURCE_REWOUND
     ahead = by_place(world.cycle())["g3", "orders", 0]
     assert ahead.reason is Reason.TARGET_AHEAD
@@ -175,14 +175,14 @@ def test_state_file_saves_the_next_process_the_work(
 
 def test_state_of_other_settings_is_dropped_with_a_warning(world: World) -> None:
     """What was proven by other words is no proof by these; of the same it is, again."""
-    memory = FlowMemory()
-    world.cycle(memory=memory)
+    carry_over = FlowCarryOver()
+    world.cycle(carry_over=carry_over)
     before = looked(world)
-    result = world.cycle(world.task(translation_match="timestamp,value"), memory=memory)
+    result = world.cycle(world.task(translation_match="timestamp,value"), carry_over=carry_over)
     assert looked(world) > before
     [warning] = result.warnings
     assert "other clusters or settings" in warning
-    result = world.cycle(world.task(translation_match="value, timestamp"), memory=memory)
+    result = world.cycle(world.task(translation_match="value, timestamp"), carry_over=carry_over)
     assert result.warnings == ()
     assert result.cost.recalled == result.positions
 
@@ -190,15 +190,15 @@ def test_state_of_other_settings_is_dropped_with_a_warning(world: World) -> None
 def test_state_of_another_cluster_is_dropped_with_a_warning(world: World) -> None:
     """The addresses are the same, the cluster behind them is not: its id tells, and its groups
     are listed anew."""
-    memory = FlowMemory()
-    world.cycle(memory=memory)
+    carry_over = FlowCarryOver()
+    world.cycle(carry_over=carry_over)
     other = MemoryCluster("another")
     other.create_topic("orders", PARTITIONS)
     other.log("orders").append([Message(5_000 + n, b"x%d" % n, b"") for n in range(RECORDS)])
     other.group("newcomer").offsets[TopicPartition("orders", 0)] = CommittedOffset(7)
     shared.store(world.folder, other)
     (world.folder / "another.pickle").rename(world.folder / "A.pickle")
-    result = world.cycle(memory=memory)
+    result = world.cycle(carry_over=carry_over)
     [warning] = result.warnings
     assert "other clusters or settings" in warning
     assert {row.group for row in result.rows} == {"newcomer"}
@@ -206,14 +206,14 @@ def test_state_of_another_cluster_is_dropped_with_a_warning(world: World) -> Non
 
 def test_state_holds_nothing_of_what_records_hold(world: World, tmp_path: Path) -> None:
     """Neither keys nor values, nor commits' metadata, nor a setting: names, offsets, times."""
-    memory = FlowMemory()
+    carry_over = FlowCarryOver()
     source, target = mirrored(GROUPS)
     source.log("orders", 0).append([Message(9_000, b"canary-key", b"canary-value")])
     target.log("A.orders", 0).append([Message(9_000, b"canary-key", b"canary-value")])
     world.store(source, target)
-    world.cycle(memory=memory)
+    world.cycle(carry_over=carry_over)
     file = StateFile(tmp_path / "state", "A->B")
-    file.save(memory)
+    file.save(carry_over)
     content = file.path.read_bytes()
     assert b"orders" in content
     for secret in (b"canary", b"note ", str(world.folder).encode(), b":9092"):

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from tests.spark_functions import process
 from tests.stored_clusters import until
-from tsoffset.spark import rest
-from tsoffset.spark.rest import workers_kept
+from tsoffset.spark import keep_workers
+from tsoffset.spark.keep_workers import workers_kept
 from tsoffset.spark.session import spark_session
 
 pytestmark = pytest.mark.spark
@@ -37,7 +37,7 @@ def test_workers_get_something_to_do_while_they_are_kept(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One job after the other, and none any more once nobody wants the workers."""
-    monkeypatch.setattr(rest, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     before = jobs(session)
     with workers_kept(session) as keeping:
         until(lambda: jobs(session) >= before + 3)

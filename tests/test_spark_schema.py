@@ -21,7 +21,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.decide import Remembered, SourceCommit, TranslatedPosition
+from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition
 from tsoffset.rule.translate import Translation
 from tsoffset.spark import schema, values
 
@@ -35,13 +35,13 @@ NO = st.builds(Skipped, st.sampled_from(Reason), TEXT) | st.builds(
 )
 BOUND = st.none() | OFFSET
 TRANSLATED = st.builds(Translated, OFFSET, st.sampled_from(Precision), BOUND, OFFSET, OFFSET)
-REMEMBERED = st.builds(Remembered, OFFSET, OFFSET)
+LAST_COMMITS = st.builds(LastCommit, OFFSET, OFFSET)
 
 
 @st.composite
 def settlement(draw: st.DrawFn) -> Settlement:
     """A commit with a translation, or with a verdict and so without one."""
-    group, last = draw(TEXT), draw(st.none() | REMEMBERED)
+    group, last = draw(TEXT), draw(st.none() | LAST_COMMITS)
     if draw(FLAGS):
         return Settlement(SourceCommit(group, None, None, None, verdict=draw(NO)))
     source = draw(PARTITION)
@@ -65,8 +65,8 @@ def settlement(draw: st.DrawFn) -> Settlement:
 def through_arrow(settlement: Settlement) -> Settlement:
     commit, position = settlement.commit, settlement.position
     last = {}
-    if commit.partition is not None and settlement.remembered is not None:
-        last[commit.group, commit.partition] = settlement.remembered
+    if commit.partition is not None and settlement.last_commit is not None:
+        last[commit.group, commit.partition] = settlement.last_commit
     commits = values.commits_table(7, [commit], last)
     translations = values.translations_table([] if position is None else [position])
     translations = translations.take(pa.array([None if position is None else 0], pa.int32()))

@@ -19,7 +19,7 @@ from tests.stored_clusters import runs, until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
-from tsoffset.spark import rest
+from tsoffset.spark import keep_workers
 from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.jvm import pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
@@ -305,7 +305,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(
     """A session whose Java died in the middle of a cycle fails that cycle, says that it is dead
     and ends without an error, and what keeps its workers says nothing of it; the next session runs
     the cycle."""
-    monkeypatch.setattr(rest, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     with spark_session({"spark.master": "local[1]"}, keep_workers=True) as session:
         world = World(tmp_path, session)
         world.store(*mirrored())

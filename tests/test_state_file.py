@@ -1,4 +1,4 @@
-"""A flow's memory in a folder: what comes back of it, and what becomes of files that are none."""
+"""A flow's carry-over in a folder: what comes back of it, and what becomes of other files."""
 
 import os
 import stat
@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import TopicPartition
-from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionMemory
-from tsoffset.spark.flow import FlowMemory
-from tsoffset.spark.memories import PartitionRows, memories_of, memory_table, report, told
-from tsoffset.spark.schema import MEMORY, REMEMBERED, table
+from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.spark.carry_over import (
+    PartitionRows,
+    carry_over_table,
+    carry_overs_of,
+    merge_reports,
+    report,
+)
+from tsoffset.spark.flow import FlowCarryOver
+from tsoffset.spark.schema import CARRY_OVER, LAST_COMMITS, table
 from tsoffset.spark.state import StateFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -24,9 +30,9 @@ EPOCH = st.integers(0, 2**31 - 1)
 IDENTITY = st.builds(LogIdentity, TEXT, EPOCH)
 KNOWN = st.builds(KnownPosition, OFFSET, OFFSET, OFFSET, st.none() | OFFSET, st.booleans())
 PAIRS = st.lists(st.tuples(OFFSET, OFFSET), max_size=5).map(tuple)
-MEMORIES = st.lists(
+CARRY_OVERS = st.lists(
     st.builds(
-        PartitionMemory,
+        PartitionCarryOver,
         st.builds(TopicPartition, TEXT, EPOCH),
         st.booleans(),
         st.booleans(),
@@ -38,55 +44,57 @@ MEMORIES = st.lists(
         st.none() | st.tuples(OFFSET, OFFSET),
     ),
     max_size=4,
-    unique_by=lambda memory: memory.source,
+    unique_by=lambda carry_over: carry_over.source,
 )
 
 
-def memory(offset: int = 7, binding: str = "these clusters") -> FlowMemory:
+def carry_over(offset: int = 7, binding: str = "these clusters") -> FlowCarryOver:
     """Of one group and one partition."""
     same = LogIdentity("id", 3)
     known = KnownPosition(offset, offset, offset, None, True)
-    one = PartitionMemory(
+    one = PartitionCarryOver(
         TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), {offset: known}
     )
-    return FlowMemory(
-        commits=table(REMEMBERED, [("billing", "orders", 1, offset, offset)]),
-        partitions=memory_table([one]),
+    return FlowCarryOver(
+        commits=table(LAST_COMMITS, [("billing", "orders", 1, offset, offset)]),
+        partitions=carry_over_table([one]),
         rows=4711,
         binding=binding,
     )
 
 
-def contents(one: FlowMemory) -> tuple[object, ...]:
+def contents(one: FlowCarryOver) -> tuple[object, ...]:
     assert one.commits is not None
     assert one.partitions is not None
-    return one.commits.to_pylist(), memories_of(one.partitions), one.rows, one.binding
+    return one.commits.to_pylist(), carry_overs_of(one.partitions), one.rows, one.binding
 
 
 @settings(deadline=None)
-@given(MEMORIES)
-def test_memories_survive_the_way_between_driver_and_tasks(memories: list[PartitionMemory]) -> None:
+@given(CARRY_OVERS)
+def test_carry_overs_survive_the_way_between_driver_and_tasks(
+    carry_overs: list[PartitionCarryOver],
+) -> None:
     """What tasks report is what the next cycle's tasks are given, costs added up."""
-    reports = [report([one], Cost(1, 1, 2, 3, 4, 5)) for one in memories]
-    partitions, cost = told(reports)
-    assert memories_of(partitions) == {one.source: one for one in memories}
-    assert cost == Cost(*(len(memories) * each for each in (1, 1, 2, 3, 4, 5)))
+    reports = [report([one], Cost(1, 1, 2, 3, 4, 5)) for one in carry_overs]
+    partitions, cost = merge_reports(reports)
+    assert carry_overs_of(partitions) == {one.source: one for one in carry_overs}
+    assert cost == Cost(*(len(carry_overs) * each for each in (1, 1, 2, 3, 4, 5)))
     rows = PartitionRows(partitions)
-    for one in memories:
+    for one in carry_overs:
         found = rows.of([one.source, TopicPartition("nobody's", 0)])
-        assert memories_of(found) == {one.source: one}
+        assert carry_overs_of(found) == {one.source: one}
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(MEMORIES, st.none() | st.integers(0, 10**9), TEXT)
+@given(CARRY_OVERS, st.none() | st.integers(0, 10**9), TEXT)
 def test_what_is_saved_comes_back(
-    tmp_path: Path, memories: list[PartitionMemory], rows: int | None, flow: str
+    tmp_path: Path, carry_overs: list[PartitionCarryOver], rows: int | None, flow: str
 ) -> None:
     """Whatever names and offsets it holds."""
     file = StateFile(tmp_path, f"{flow}->B")
-    saved = FlowMemory(
-        commits=table(REMEMBERED, [(m.source.topic, *["t"], 1, 2, 3) for m in memories]),
-        partitions=memory_table(memories),
+    saved = FlowCarryOver(
+        commits=table(LAST_COMMITS, [(m.source.topic, *["t"], 1, 2, 3) for m in carry_overs]),
+        partitions=carry_over_table(carry_overs),
         rows=rows,
         binding="bound",
     )
@@ -107,16 +115,18 @@ def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path: Path) -> None:
         StateFile(folder, "A->B", Narrowing(topics="billing")),
     ]
     for number, file in enumerate(files):
-        assert file.save(memory(number)) is None
+        assert file.save(carry_over(number)) is None
     assert sorted(folder.iterdir()) == sorted({file.path for file in files})
     assert len(set(folder.iterdir())) == 4
-    assert [contents(file.load()[0]) for file in files] == [contents(memory(n)) for n in range(4)]
+    assert [contents(file.load()[0]) for file in files] == [
+        contents(carry_over(n)) for n in range(4)
+    ]
 
 
 def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:
     """The first cycle ever begins with nothing."""
     found, warning = StateFile(tmp_path / "nowhere", "A->B").load()
-    assert (found, warning) == (FlowMemory(), None)
+    assert (found, warning) == (FlowCarryOver(), None)
 
 
 @pytest.mark.parametrize(
@@ -136,15 +146,15 @@ def test_a_file_that_is_none_is_a_warning_and_nothing_else(
 ) -> None:
     """Cut off, foreign or of another version: named with its path, and replaced by the next."""
     file = StateFile(tmp_path, "A->B")
-    file.save(memory())
+    file.save(carry_over())
     file.path.write_bytes(spoil(file.path.read_bytes()))  # type: ignore[operator]
     found, warning = file.load()
-    assert found == FlowMemory()
+    assert found == FlowCarryOver()
     assert warning is not None
     assert why in warning
     assert str(file.path) in warning
-    assert file.save(memory(8)) is None
-    assert contents(file.load()[0]) == contents(memory(8))
+    assert file.save(carry_over(8)) is None
+    assert contents(file.load()[0]) == contents(carry_over(8))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -153,41 +163,41 @@ def test_no_flipped_bit_is_read_as_an_offset(tmp_path: Path, data: st.DataObject
     """A wrong offset would be taken for a proven one, so a file that differs from what was
     written in a single bit is not read at all."""
     file = StateFile(tmp_path, "A->B")
-    file.save(memory())
+    file.save(carry_over())
     whole = bytearray(file.path.read_bytes())
     at = data.draw(st.integers(0, 8 * len(whole) - 1))
     whole[at // 8] ^= 1 << at % 8
     file.path.write_bytes(whole)
     found, warning = file.load()
-    assert found == FlowMemory()
+    assert found == FlowCarryOver()
     assert warning is not None
 
 
 def test_tables_of_another_shape_are_not_used(tmp_path: Path) -> None:
     """A file whose digest is right, with a column that this version does not know."""
     file = StateFile(tmp_path, "A->B")
-    strange = memory()
+    strange = carry_over()
     assert strange.partitions is not None
     strange.partitions = strange.partitions.append_column("more", pa.array([1]))
     file.save(strange)
     found, warning = file.load()
-    assert found == FlowMemory()
+    assert found == FlowCarryOver()
     assert "not as expected" in str(warning)
 
 
 def test_a_file_without_the_frontier_is_still_read(tmp_path: Path) -> None:
     """The form before this one: all that it holds is used, and the frontier is found anew."""
     file = StateFile(tmp_path, "A->B")
-    before = memory()
+    before = carry_over()
     assert before.partitions is not None
     before.partitions = before.partitions.drop_columns(["frontier_source", "frontier_target"])
     file.save(before)
     found, warning = file.load()
     assert warning is None
-    assert contents(found) == contents(memory())
+    assert contents(found) == contents(carry_over())
     assert found.partitions is not None
-    assert found.partitions.schema == MEMORY
-    assert [one.frontier for one in memories_of(found.partitions).values()] == [None]
+    assert found.partitions.schema == CARRY_OVER
+    assert [one.frontier for one in carry_overs_of(found.partitions).values()] == [None]
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
@@ -195,12 +205,12 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     and neither half a file nor a file beside it."""
     blocked = tmp_path / "blocked"
     blocked.write_text("a file")
-    warning = StateFile(blocked / "state", "A->B").save(memory())
+    warning = StateFile(blocked / "state", "A->B").save(carry_over())
     assert warning is not None
     assert "write state" in warning
     file = StateFile(tmp_path / "state", "A->B")
     file.path.mkdir(parents=True)
-    assert "Is a directory" in str(file.save(memory()))
+    assert "Is a directory" in str(file.save(carry_over()))
     assert list(file.folder.iterdir()) == [file.path]
     assert "Is a directory" in str(file.load()[1])
 
@@ -215,12 +225,12 @@ def test_two_processes_of_one_number_do_not_meet(
 
     def other_writes(_: int) -> None:
         monkeypatch.undo()
-        others.append(file.save(memory(8)))
+        others.append(file.save(carry_over(8)))
 
     monkeypatch.setattr(os, "fsync", other_writes)
-    assert file.save(memory(7)) is None
+    assert file.save(carry_over(7)) is None
     assert others == [None]
-    assert contents(file.load()[0]) == contents(memory(7))
+    assert contents(file.load()[0]) == contents(carry_over(7))
     assert list(tmp_path.iterdir()) == [file.path]
 
 
@@ -238,7 +248,7 @@ def test_what_a_killed_process_left_is_swept(
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", killed)
             with pytest.raises(SystemExit):
-                one.save(memory())
+                one.save(carry_over())
         (half,) = set(tmp_path.iterdir()) - before
         return half
 
@@ -246,7 +256,7 @@ def test_what_a_killed_process_left_is_swept(
     old, young, others = left_by(file), left_by(file), left_by(other)
     for half in (old, others):
         os.utime(half, (0, 0))
-    assert file.save(memory()) is None
+    assert file.save(carry_over()) is None
     assert set(tmp_path.iterdir()) == {file.path, young, others}
 
 
@@ -255,7 +265,7 @@ def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         file = StateFile(tmp_path, "A->B")
-        file.save(memory())
+        file.save(carry_over())
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
@@ -263,19 +273,19 @@ def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
 
 def test_what_is_of_other_clusters_is_dropped_as_a_whole() -> None:
     """Another cluster id, another setting: nothing of it is used, and the caller is told."""
-    found = memory()
+    found = carry_over()
     assert found.bind("these clusters")
     assert found.partitions is not None
     assert not found.bind("others")
-    assert found == FlowMemory(binding="others")
+    assert found == FlowCarryOver(binding="others")
     assert found.bind("others")
 
 
-def test_an_empty_memory_is_a_table_too(tmp_path: Path) -> None:
+def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
     """A flow without groups saves and loads as any other."""
     file = StateFile(tmp_path, "A->B")
-    file.save(FlowMemory(binding="x"))
+    file.save(FlowCarryOver(binding="x"))
     found, warning = file.load()
     assert warning is None
     assert found.partitions is not None
-    assert found.partitions.schema == MEMORY
+    assert found.partitions.schema == CARRY_OVER

@@ -36,7 +36,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.rule.decide import Remembered
+from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Transaction, Verb
 
 COMMITTED = (OutcomeKind.COMMITTED, None)
@@ -217,8 +217,8 @@ def test_a_rewound_source_does_not_take_the_target_back():
     estate.commit("billing", "orders", 40)
     estate.sync()
     estate.commit("billing", "orders", 10)
-    last = {("billing", TopicPartition("orders", 0)): Remembered(40, 40)}
-    row = row_of(estate.sync(remembered=last), "billing")
+    last = {("billing", TopicPartition("orders", 0)): LastCommit(40, 40)}
+    row = row_of(estate.sync(last_commits=last), "billing")
     assert verdict(row) == skipped(Reason.SOURCE_REWOUND)
     assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_AHEAD)
     assert estate.standing("billing", "A.orders") == CommittedOffset(40)
@@ -788,43 +788,43 @@ def test_fan_in_under_identity_commits_nothing():
     flows, which name each other."""
     estate = fan_in()
     for one, other in ((A_TO_C, B_TO_C), (B_TO_C, A_TO_C)):
-        row = row_of(estate.sync(one, rivals=[other]), "billing")
+        row = row_of(estate.sync(one, competing_flows=[other]), "billing")
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
         assert other.name in (row.message or "")
     assert estate["C"].commits == []
 
 
-def test_a_rival_is_asked_once_for_all_groups():
+def test_a_competing_flow_is_asked_once_for_all_groups():
     """Its commits are one question, however many groups and partitions could meet."""
     estate = fan_in()
     for number in range(5):
         for alias in ("A", "B"):
             estate.commit(f"g{number}", "t", 40, on=alias)
-    rows = estate.sync(A_TO_C, rivals=[B_TO_C])
+    rows = estate.sync(A_TO_C, competing_flows=[B_TO_C])
     assert [verdict(row) for row in rows] == [skipped(Reason.SEVERAL_SOURCES)] * 6
     assert [request.verb for request in estate["B"].requests].count(Verb.COMMITTED) == 1
 
 
-def test_a_group_on_one_source_alone_has_no_rival():
+def test_a_group_on_one_source_alone_has_no_competing_flow():
     """Only groups that both flows would write are several sources."""
     estate = fan_in()
     del estate["B"].group("billing").offsets[TopicPartition("t", 0)]
-    assert verdict(row_of(estate.sync(A_TO_C, rivals=[B_TO_C]), "billing")) == COMMITTED
+    assert verdict(row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")) == COMMITTED
     estate.commit("billing", "t", 40, on="B", partition=1)
-    assert verdict(row_of(estate.sync(A_TO_C, rivals=[B_TO_C]), "billing")) == UNCHANGED
+    assert verdict(row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")) == UNCHANGED
 
 
-def test_a_rival_that_filters_the_group_or_topic_out_is_none():
+def test_a_competing_flow_that_filters_the_group_or_topic_out_is_none():
     """A flow that does not sync the group or the topic writes nothing."""
     estate = fan_in()
     for settings in (
         replace(B_TO_C, topic_filter=DefaultTopicFilter(exclude=("t",))),
         replace(B_TO_C, group_filter=type(B_TO_C.group_filter)(exclude=("billing",))),
     ):
-        assert row_of(estate.sync(A_TO_C, rivals=[settings]), "billing").reason is None
+        assert row_of(estate.sync(A_TO_C, competing_flows=[settings]), "billing").reason is None
 
 
-def test_names_that_differ_have_no_rival():
+def test_names_that_differ_have_no_competing_flow():
     """DefaultReplicationPolicy keeps sources apart; nothing is asked of the other source."""
     estate = Estate("A", "B", "C")
     for alias in ("A", "B"):
@@ -832,14 +832,14 @@ def test_names_that_differ_have_no_rival():
         estate.mirror("t", source=alias, target="C")
         estate.commit("billing", "t", 40, on=alias)
     asked = estate.asked("B", Verb.COMMITTED)
-    assert verdict(row_of(estate.sync(flow("A", "C"), rivals=[flow("B", "C")]), "billing")) == (
-        COMMITTED
-    )
+    assert verdict(
+        row_of(estate.sync(flow("A", "C"), competing_flows=[flow("B", "C")]), "billing")
+    ) == (COMMITTED)
     assert estate.asked("B", Verb.COMMITTED) == asked
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_rival_that_cannot_be_asked_may_be_one(whole):
+def test_a_competing_flow_that_cannot_be_asked_may_be_one(whole):
     """Its commits are not known, so nothing is committed where it may write; elsewhere it is."""
     estate = fan_in()
     estate.write("only_a", on="A")
@@ -850,18 +850,18 @@ def test_a_rival_that_cannot_be_asked_may_be_one(whole):
     else:
         estate["B"].fail(broken(), verb=Verb.COMMITTED, group="billing")
     without_b = replace(B_TO_C, topic_filter=DefaultTopicFilter(include=("t",)))
-    rows = estate.sync(A_TO_C, rivals=[without_b])
+    rows = estate.sync(A_TO_C, competing_flows=[without_b])
     shared, own = row_of(rows, "billing", "t"), row_of(rows, "billing", "only_a")
     assert verdict(shared) == skipped(Reason.SEVERAL_SOURCES)
     assert "cannot be asked" in (shared.message or "")
     assert verdict(own) == COMMITTED
 
 
-def test_a_partition_whose_commit_the_rival_cannot_read_is_claimed():
+def test_a_partition_whose_commit_the_competing_flow_cannot_read_is_claimed():
     """A failure of one partition there is no reason to take it as absent."""
     estate = fan_in()
     estate["B"].fail(broken(), verb=Verb.COMMITTED, partition=TopicPartition("t", 0))
-    row = row_of(estate.sync(A_TO_C, rivals=[B_TO_C]), "billing")
+    row = row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")
     assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
 
 
@@ -873,7 +873,7 @@ def test_two_flows_that_fail_back_into_one_topic_are_several_sources():
         estate.mirror("t", source="C", target=alias)
         estate.commit("billing", "C.t", offset, on=alias)
     for one, other in (("A", "B"), ("B", "A")):
-        row = row_of(estate.sync(flow(one, "C"), rivals=[flow(other, "C")]), "billing")
+        row = row_of(estate.sync(flow(one, "C"), competing_flows=[flow(other, "C")]), "billing")
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
     assert estate["C"].commits == []
 
@@ -887,10 +887,10 @@ def test_a_flow_that_fails_back_gives_way_to_the_one_that_copies():
     estate.mirror("A.t", source="C", target="B")
     estate.commit("billing", "t", 40)
     estate.commit("billing", "C.A.t", 60, on="B")
-    row = row_of(estate.sync(flow("B", "C"), rivals=[flow("A", "C")]), "billing")
+    row = row_of(estate.sync(flow("B", "C"), competing_flows=[flow("A", "C")]), "billing")
     assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
     estate["B"].unreachable = True
-    row = row_of(estate.sync(flow("A", "C"), rivals=[flow("B", "C")]), "billing")
+    row = row_of(estate.sync(flow("A", "C"), competing_flows=[flow("B", "C")]), "billing")
     assert verdict(row) == COMMITTED
 
 
@@ -904,7 +904,7 @@ def test_flows_with_different_policies_can_meet():
     estate.commit("billing", "A.t", 40, on="B")
     from_a, from_b = flow("A", "C"), identity_flow("B", "C")
     for one, other in ((from_a, from_b), (from_b, from_a)):
-        row = row_of(estate.sync(one, rivals=[other]), "billing")
+        row = row_of(estate.sync(one, competing_flows=[other]), "billing")
         assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
 
 
@@ -929,7 +929,7 @@ def test_flows_with_policies_of_ones_own_are_compared_by_what_they_write():
         estate.mirror(topic, "orders", source=alias, target="C")
         estate.commit("billing", topic, 40, on=alias)
     one, other = flow("A", "C", LoweringPolicy()), flow("B", "C", LoweringPolicy())
-    row = row_of(estate.sync(one, rivals=[other]), "billing")
+    row = row_of(estate.sync(one, competing_flows=[other]), "billing")
     assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
 
 

@@ -67,10 +67,10 @@ class Mirror:
         *,
         settings: TranslationSettings | None = None,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
-        remote_name: bool = True,
-        reverse: bool = False,
+        is_remote_topic: bool = True,
+        failback: bool = False,
     ) -> Translation:
-        work = PartitionWork(SOURCE, TARGET, (committed,), remote_name, reverse)
+        work = PartitionWork(SOURCE, TARGET, (committed,), is_remote_topic, failback)
         with_settings = replace(flow(isolation), translation=settings or TranslationSettings())
         [position] = translate_partitions(
             with_settings, self.source_cluster, self.target_cluster, [work]
@@ -78,9 +78,11 @@ class Mirror:
         return position.translation
 
     def outcome(
-        self, committed: int, *, remote_name: bool = True, reverse: bool = False
+        self, committed: int, *, is_remote_topic: bool = True, failback: bool = False
     ) -> Outcome:
-        return self.translation(committed, remote_name=remote_name, reverse=reverse).outcome
+        return self.translation(
+            committed, is_remote_topic=is_remote_topic, failback=failback
+        ).outcome
 
 
 def resumes(outcome: Outcome) -> tuple[int, Precision, int | None]:
@@ -324,30 +326,30 @@ def test_log_append_time_on_the_source_alone_is_harmless() -> None:
     assert resumes(mirrored.outcome(11))[0] == 11
 
 
-def test_in_a_reverse_flow_no_log_end_is_an_answer() -> None:
+def test_in_a_failback_flow_no_log_end_is_an_answer() -> None:
     """The target holds the original, with records that the replica never had."""
     mirrored = Mirror().write(range(20)).copy()
     mirrored.target.append([Message(NOW_MS + 99, b"new", b"on the original")])
-    assert resumes(mirrored.outcome(20, remote_name=False, reverse=True)) == (
+    assert resumes(mirrored.outcome(20, is_remote_topic=False, failback=True)) == (
         20,
         Precision.EXACT,
         0,
     )
 
 
-def test_a_reverse_flow_without_a_pair_has_no_proof() -> None:
+def test_a_failback_flow_without_a_pair_has_no_proof() -> None:
     """Caught up, but nothing there is known to be a copy: no log end is answered."""
     mirrored = Mirror().write(range(20))
     mirrored.target.append([Message(NOW_MS + 99, b"new", b"on the original")])
-    assert reason(mirrored.outcome(20, remote_name=False, reverse=True)) is Reason.NO_PROOF
+    assert reason(mirrored.outcome(20, is_remote_topic=False, failback=True)) is Reason.NO_PROOF
 
 
 def test_under_identity_a_log_end_needs_a_proven_mirror() -> None:
     """A topic of the same name that holds other records is no mirror."""
     mirrored = Mirror().write(range(20))
     mirrored.target.append([Message(NOW_MS + 99, b"other", b"other")])
-    assert reason(mirrored.outcome(20, remote_name=False)) is Reason.NO_PROOF
-    assert resumes(Mirror().write(range(20)).copy().outcome(20, remote_name=False))[0] == 20
+    assert reason(mirrored.outcome(20, is_remote_topic=False)) is Reason.NO_PROOF
+    assert resumes(Mirror().write(range(20)).copy().outcome(20, is_remote_topic=False))[0] == 20
 
 
 def test_failback_under_identity_does_not_pass_what_the_replica_never_had() -> None:
@@ -355,7 +357,7 @@ def test_failback_under_identity_does_not_pass_what_the_replica_never_had() -> N
     original, with records behind the last one that was copied."""
     replica = Mirror().write(range(8)).copy()
     replica.target.append([Message(NOW_MS + n, b"k%d" % n, b"v%d" % n) for n in (8, 9)])
-    assert resumes(replica.outcome(8, remote_name=False)) == (8, Precision.EXACT, 0)
+    assert resumes(replica.outcome(8, is_remote_topic=False)) == (8, Precision.EXACT, 0)
 
 
 def test_read_committed_flows_pass_over_aborted_records() -> None:

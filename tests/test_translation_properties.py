@@ -28,7 +28,7 @@ from tests.translating import (
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Stretch
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 
 # How many positions are judged: by `make test-fast`, `make test` and `make test-long`.
 POSITIONS_FAST = 6_000
@@ -249,7 +249,7 @@ def assert_same(world: World, committed: int, one: Translated, other: Translated
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-def test_memory_changes_no_answer() -> None:
+def test_carry_over_changes_no_answer() -> None:
     """A cycle that remembers the ones before, while the mirror goes on and cleaners run between,
     is as safe as one that does not, and says the same where both are exact."""
     recalled = Counter[str]()
@@ -257,7 +257,7 @@ def test_memory_changes_no_answer() -> None:
     @each_example(150)
     @given(kinds, seeds, ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
-        kept: list[PartitionMemory | None] = [None]
+        kept: list[PartitionCarryOver | None] = [None]
 
         def look(world: World) -> None:
             if not kind.failback:

@@ -11,7 +11,7 @@ import structlog
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.conversations import Observe
-from tsoffset.cycle.rounds import translate_partitions, translate_remembering
+from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
@@ -29,7 +29,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.testing.memory_cluster import Verb
 
@@ -126,12 +126,12 @@ def _flow(world: World, way: Way) -> FlowSettings:
 
 
 def _work(
-    world: World, offsets: Sequence[int], way: Way, memory: PartitionMemory | None = None
+    world: World, offsets: Sequence[int], way: Way, carry_over: PartitionCarryOver | None = None
 ) -> PartitionWork:
     replica = way.name == "replica"
     back = world.kind.failback
     return PartitionWork(
-        SOURCE, TARGET, tuple(offsets), replica and not back, replica and back, memory
+        SOURCE, TARGET, tuple(offsets), replica and not back, replica and back, carry_over
     )
 
 
@@ -178,19 +178,19 @@ def conversation(world: World, committed: int, way: Way) -> list[tuple[Question,
 
 
 def remembering(
-    world: World, offsets: Sequence[int], way: Way, memory: PartitionMemory | None
-) -> tuple[dict[int, Translated], PartitionMemory | None, int]:
+    world: World, offsets: Sequence[int], way: Way, carry_over: PartitionCarryOver | None
+) -> tuple[dict[int, Translated], PartitionCarryOver | None, int]:
     """The answers of a cycle that remembers the one before, what it leaves to the next, and how
     many positions it recalled."""
-    done = translate_remembering(
+    done = translate_with_carry_over(
         _flow(world, way),
         world.source_cluster,
         world.target_cluster,
-        [_work(world, offsets, way, memory)],
+        [_work(world, offsets, way, carry_over)],
     )
     found = {position.offset: position.translation.outcome for position in done.positions}
     answers = {offset: it for offset, it in found.items() if isinstance(it, Translated)}
-    return answers, next(iter(done.memories), None), done.cost.recalled
+    return answers, next(iter(done.carry_overs), None), done.cost.recalled
 
 
 class _Recut:

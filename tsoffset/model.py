@@ -310,8 +310,8 @@ class Translated:
     """A safe target offset.
 
     `reread_bound` is the most source records that can be read twice; 0 for exact, None for
-    unproven. From `same_from` to `same_to` no data record lies on the target but the one at
-    `same_to`, so any offset between resumes at the same record. `basis` is what it rests on, as
+    unproven. All offsets from `equivalent_from` to `equivalent_to` resume at the same record: no
+    data lies between, only the record at `equivalent_to`. `basis` is what the answer rests on, as
     `pairs` show: (source offset, target offset) of records that are copies. `frontier` is such a
     pair, too: the highest source record that was found on the target beyond doubt, and its last
     copy; None where the answer needed none, or none was found.
@@ -320,8 +320,8 @@ class Translated:
     target_offset: int
     precision: Precision
     reread_bound: int | None
-    same_from: int
-    same_to: int
+    equivalent_from: int
+    equivalent_to: int
     basis: Basis | None = field(default=None, compare=False)
     pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     frontier: tuple[int, int] | None = field(default=None, compare=False)

@@ -14,7 +14,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tests.producing import READ_SECONDS, Contents, Stored, Written
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.source_commits import Rival
+from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -131,10 +131,10 @@ class Estate:
         flow: FlowSettings,
         *,
         commit: bool = True,
-        rivals: Sequence[FlowSettings] = (),
+        competing_flows: Sequence[FlowSettings] = (),
     ) -> Rows:
         """As `one_cycle`."""
-        return one_cycle(flow, commit=commit, rivals=rivals)
+        return one_cycle(flow, commit=commit, competing_flows=competing_flows)
 
     def remote(self, flow: str, topic: str) -> str:
         """The name that the flow's policy gives a source topic on the target."""
@@ -156,7 +156,7 @@ class Estate:
 
 
 def one_cycle(
-    flow: FlowSettings, *, commit: bool = True, rivals: Sequence[FlowSettings] = ()
+    flow: FlowSettings, *, commit: bool = True, competing_flows: Sequence[FlowSettings] = ()
 ) -> Rows:
     """One cycle by clients that are made for it: nothing is remembered between cycles."""
     with ExitStack() as open_clusters:
@@ -165,10 +165,10 @@ def one_cycle(
             for cluster in (flow.source, flow.target)
         )
         others = [
-            Rival(rival, open_clusters.enter_context(KafkaCluster(rival.source)))
-            for rival in rivals
+            CompetingFlow(competing, open_clusters.enter_context(KafkaCluster(competing.source)))
+            for competing in competing_flows
         ]
-        return Rows(cycle(flow, source, target, commit=commit, rivals=others))
+        return Rows(cycle(flow, source, target, commit=commit, competing_flows=others))
 
 
 def read_on(contents: Contents, group: str, place: tuple[str, int]) -> list[Stored]:

@@ -92,7 +92,7 @@ def test_two_sources_of_one_topic_are_told_not_chosen(estate: Estate) -> None:
     for alias in "XW":
         estate.contents[alias].commit_offsets(group, {(FAN_IN, 0): 600})
     for name, other in (("X->Y", "W->Y"), ("W->Y", "X->Y")):
-        (row,) = estate.sync(flows[name], rivals=[flows[other]]).all
+        (row,) = estate.sync(flows[name], competing_flows=[flows[other]]).all
         assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.SEVERAL_SOURCES)
         assert row.message is not None
         assert other in row.message
@@ -104,7 +104,7 @@ def test_group_of_one_source_finds_its_records_among_those_of_another(estate: Es
     that source that it had not processed, and none that it had."""
     group = "of-one"
     estate.contents["X"].commit_offsets(group, {(FAN_IN, 0): 600})
-    rows = estate.sync(estate.flow("X->Y", group), rivals=[estate.flow("W->Y", group)])
+    rows = estate.sync(estate.flow("X->Y", group), competing_flows=[estate.flow("W->Y", group)])
     assert rows.of(group, FAN_IN).outcome is OutcomeKind.COMMITTED
     got = read_on(estate.contents["Y"], group, (FAN_IN, 0))
     own = estate.written("X", FAN_IN)

@@ -120,7 +120,7 @@ def test_every_position_of_a_log_is_exact(
         )
     )
     on_both = {value for _, value in source} & {value for _, value in target}
-    assert renaming.reverse or len(on_both) == len(source)
+    assert renaming.failback or len(on_both) == len(source)
     source, target = (
         [(offset, value) for offset, value in side if value in on_both] for side in (source, target)
     )
@@ -129,8 +129,8 @@ def test_every_position_of_a_log_is_exact(
         TopicPartition(topic, partition),
         TopicPartition(renaming.topic, partition),
         offsets,
-        remote_name=renaming.remote_name,
-        reverse=renaming.reverse,
+        is_remote_topic=renaming.is_remote_topic,
+        failback=renaming.failback,
     )
     with KafkaCluster(settings.source) as from_, KafkaCluster(settings.target) as to:
         positions = list(translate_partitions(settings, from_, to, [work]))

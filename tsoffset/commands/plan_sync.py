@@ -38,7 +38,7 @@ def run_once(
     """
     # Imported here, since no other command should wait for Spark to be loaded.
     from tsoffset.spark.dataflow import run_cycle
-    from tsoffset.spark.flow import FlowMemory, FlowTask
+    from tsoffset.spark.flow import FlowCarryOver, FlowTask
     from tsoffset.spark.session import spark_session
     from tsoffset.spark.state import StateFile
 
@@ -53,10 +53,10 @@ def run_once(
             if commit and not flow.commits:
                 notices.warning("flow_only_planned", only_planned(flow))
             task = FlowTask(selection.configuration, flow.name, selection.narrowing)
-            memory, file = FlowMemory(), None
+            carry_over, file = FlowCarryOver(), None
             if (folder := state or selection.state_folder) is not None:
                 file = StateFile(folder, flow.name, selection.narrowing)
-                memory, warning = file.load()
+                carry_over, warning = file.load()
                 if warning is not None:
                     notices.warning("state_not_read", warning)
             try:
@@ -65,14 +65,14 @@ def run_once(
                         session,
                         task,
                         commit=commit and flow.commits,
-                        memory=memory,
+                        carry_over=carry_over,
                         progress=report,
                     )
             except CycleFailed as error:
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)
                 continue
-            if file is not None and (warning := file.save(memory)) is not None:
+            if file is not None and (warning := file.save(carry_over)) is not None:
                 notices.warning("state_not_written", warning)
             for warning in result.warnings:
                 notices.warning("cycle_warning", warning)

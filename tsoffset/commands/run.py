@@ -20,7 +20,7 @@ from tsoffset.terminal.output import Tally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tsoffset.spark.flow import CycleResult, FlowMemory
+    from tsoffset.spark.flow import CycleResult, FlowCarryOver
     from tsoffset.spark.state import StateFile
 
 log = structlog.get_logger(__name__)
@@ -38,7 +38,7 @@ _TO_BE_REMEDIED = (
 
 
 class Backend(Protocol):
-    """What cycles run on. A session may die and be opened anew; the memories stay."""
+    """What cycles run on. A session may die and be opened anew; the carry-overs stay."""
 
     def open(self) -> None:
         """Make a session, in place of one that died."""
@@ -57,14 +57,14 @@ class Backend(Protocol):
 
 
 class SparkBackend:
-    """Cycles in one Spark session, with a memory of each flow, which `state.dir` keeps for the
+    """Cycles in one Spark session, with a carry-over of each flow, which `state.dir` keeps for the
     next process."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._stack = ExitStack()
         self._session: SparkSession | None = None
-        self._memories: dict[str, FlowMemory] = {}
+        self._carry_overs: dict[str, FlowCarryOver] = {}
         self._told: dict[tuple[str, str], str | None] = {}
 
     def open(self) -> None:
@@ -88,21 +88,21 @@ class SparkBackend:
 
         assert self._session is not None
         task = FlowTask(self._selection.configuration, flow, self._selection.narrowing)
-        memory = self._memory(flow)
-        result = run_cycle(self._session, task, commit=commit, memory=memory)
+        carry_over = self._carry_over(flow)
+        result = run_cycle(self._session, task, commit=commit, carry_over=carry_over)
         if (file := self._state_file(flow)) is not None:
-            self._warn("state_not_written", flow, file.save(memory))
+            self._warn("state_not_written", flow, file.save(carry_over))
         return result
 
-    def _memory(self, flow: str) -> "FlowMemory":
-        from tsoffset.spark.flow import FlowMemory
+    def _carry_over(self, flow: str) -> "FlowCarryOver":
+        from tsoffset.spark.flow import FlowCarryOver
 
-        if flow not in self._memories:
-            self._memories[flow] = FlowMemory()
+        if flow not in self._carry_overs:
+            self._carry_overs[flow] = FlowCarryOver()
             if (file := self._state_file(flow)) is not None:
-                self._memories[flow], warning = file.load()
+                self._carry_overs[flow], warning = file.load()
                 self._warn("state_not_read", flow, warning)
-        return self._memories[flow]
+        return self._carry_overs[flow]
 
     def _state_file(self, flow: str) -> "StateFile | None":
         from tsoffset.spark.state import StateFile

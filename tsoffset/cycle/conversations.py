@@ -10,8 +10,8 @@ from traceback import extract_tb
 
 import structlog
 
+from tsoffset.cycle.carry_over import Recall, learned, recall_positions
 from tsoffset.cycle.read_ahead import SideReads
-from tsoffset.cycle.recall import Recollection, learned, recollect
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
@@ -25,7 +25,7 @@ from tsoffset.model import (
     Skipped,
     Translated,
 )
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.inquiry import Answer, Question
@@ -41,7 +41,7 @@ Observe = Callable[[Position, Question, Answer], None]
 
 
 class Partition:
-    """One partition's positions, of which some may be recalled and the others are talked about.
+    """One partition's positions, of which some may be recalled and the others are translated.
 
     The highest and the lowest go first: the pairs that they find predict the others, which then
     need no time lookup. Their source batches are read meanwhile. They follow from the top down, as
@@ -52,7 +52,7 @@ class Partition:
         self,
         flow: FlowSettings,
         work: PartitionWork,
-        usable: PartitionMemory | None,
+        usable: PartitionCarryOver | None,
         observe: Observe | None,
     ) -> None:
         self.work = work
@@ -60,25 +60,25 @@ class Partition:
         self.recalled: Mapping[int, Translation] = {}
         self._usable = usable
         self._observe = observe
-        self._talks: dict[int, _Talk] = {}
+        self._conversations: dict[int, _Conversation] = {}
         self._open: list[_Open] = []
         self._held: Sequence[int] = ()
-        self._in_turn: list[_Talk] = []
+        self._in_turn: list[_Conversation] = []
         self._reads = {side: SideReads() for side in Side}
         self._evidence = Evidence(
             work.source,
             work.target,
             flow.translation,
             isolation=flow.isolation,
-            remote_name=work.remote_name,
-            reverse=work.reverse,
+            is_remote_topic=work.is_remote_topic,
+            failback=work.failback,
             predictions=() if usable is None else usable.pairs,
             remembered_frontier=None if usable is None else usable.frontier,
         )
         if usable is None:
-            self._talk_of_the_outermost(work.offsets)
+            self._converse_about_the_outermost(work.offsets)
         else:
-            self._open.append(_Recollecting(recollect(work, usable, self._evidence)))
+            self._open.append(_Recalling(recall_positions(work, usable, self._evidence)))
 
     def questions(self) -> set[Question]:
         """What is to be asked next; empty once nobody asks any more."""
@@ -86,7 +86,7 @@ class Partition:
         while not self._open and (self._in_turn or self._held):
             if self._in_turn:
                 again, self._in_turn = self._in_turn, []
-                self._open = [talk for talk in again if talk.begin_again()]
+                self._open = [conversation for conversation in again if conversation.begin_again()]
             else:
                 self._go_on_with_the_next()
             self._go_on_where_covered()
@@ -137,11 +137,11 @@ class Partition:
             asked = asked_as[id(one)]
             if asked not in answers or one.go_on(answers[asked]):
                 still_open.append(one)
-            elif isinstance(one, _Recollecting):
+            elif isinstance(one, _Recalling):
                 self.recalled = one.recalled
                 left = [offset for offset in self.work.offsets if offset not in self.recalled]
                 self._open = still_open
-                self._talk_of_the_outermost(left)
+                self._converse_about_the_outermost(left)
         self._open = still_open
 
     def _go_on_where_covered(self) -> None:
@@ -162,12 +162,12 @@ class Partition:
             return False
         return self._evidence.view(question.side).covered_to(what.offset) > what.offset
 
-    def _talk_of_the_outermost(self, offsets: Sequence[int]) -> None:
+    def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
-            self._talk_of(sorted({*offsets[:1], *offsets[-1:]}))
+            self._converse_about(sorted({*offsets[:1], *offsets[-1:]}))
             self._held = offsets[1:-1]
         else:
-            self._talk_of(offsets)
+            self._converse_about(offsets)
 
     def _next(self) -> Sequence[int]:
         """The highest of those that wait, as many as may have their batches held on both sides."""
@@ -192,21 +192,21 @@ class Partition:
             # What was read ahead for them stays.
             self._evidence.forget_records(following[-1])
         self._held = self._held[: len(self._held) - len(following)]
-        self._talk_of(following)
+        self._converse_about(following)
 
-    def _talk_of(self, offsets: Sequence[int]) -> None:
+    def _converse_about(self, offsets: Sequence[int]) -> None:
         for offset in offsets:
-            talk = _Talk(self.work, offset, self._evidence, self._observe)
-            self._talks[offset] = talk
-            self._in_turn.append(talk)
-            if talk.go_on(None):
-                self._open.append(talk)
+            conversation = _Conversation(self.work, offset, self._evidence, self._observe)
+            self._conversations[offset] = conversation
+            self._in_turn.append(conversation)
+            if conversation.go_on(None):
+                self._open.append(conversation)
 
     def _translations(self) -> dict[int, Translation]:
         found = dict(self.recalled)
-        for offset, talk in self._talks.items():
-            assert talk.translation is not None
-            found[offset] = talk.translation
+        for offset, conversation in self._conversations.items():
+            assert conversation.translation is not None
+            found[offset] = conversation.translation
         return found
 
     def positions(self) -> Iterator[TranslatedPosition]:
@@ -222,36 +222,36 @@ class Partition:
                 target.rewrites_timestamps,
             )
 
-    def left_to_the_next(self, blank: PartitionMemory | None) -> PartitionMemory | None:
+    def left_to_the_next(self, blank: PartitionCarryOver | None) -> PartitionCarryOver | None:
         """What is to be remembered. What could not be looked at is no less true than before."""
         if blank is None:
-            memory = self.work.memory
-            return None if memory is None else memory.only(self.work.offsets)
+            carry_over = self.work.carry_over
+            return None if carry_over is None else carry_over.only(self.work.offsets)
         return learned(
             self.work, blank, self._usable, self._evidence, self._translations(), self.recalled
         )
 
 
-class _Recollecting:
-    """A partition under way to what it recalls."""
+class _Recalling:
+    """The recall of a partition's carried-over translations, under way."""
 
-    def __init__(self, recollection: Recollection) -> None:
+    def __init__(self, recall: Recall) -> None:
         self.recalled: Mapping[int, Translation] = {}
-        self._recollection = recollection
-        self.question: Question | None = next(recollection)
+        self._recall = recall
+        self.question: Question | None = next(recall)
 
     def go_on(self, answer: Answer) -> bool:
         """Send the answer; False once it is over."""
         try:
-            self.question = self._recollection.send(answer)
+            self.question = self._recall.send(answer)
         except StopIteration as stop:
             self.recalled = stop.value
             return False
         return True
 
 
-class _Talk:
-    """One conversation under way."""
+class _Conversation:
+    """One position's conversation under way; it may make another attempt once more is known."""
 
     def __init__(
         self, work: PartitionWork, offset: int, evidence: Evidence, observe: Observe | None
@@ -261,7 +261,7 @@ class _Talk:
         self.evidence = evidence
         self.question: Question | None = None
         self.translation: Translation | None = None
-        self._talk: Conversation = translate(offset, evidence)
+        self._attempt: Conversation = translate(offset, evidence)
         self._observe = observe
         self._learned_then = 0
 
@@ -271,7 +271,7 @@ class _Talk:
             place = Position(self.work.source.topic, self.work.source.partition, self.offset)
             self._observe(place, self.question, answer)
         try:
-            self.question = self._talk.send(answer)
+            self.question = self._attempt.send(answer)
         except StopIteration as stop:
             self.translation = stop.value
             self._learned_then = self.evidence.learned
@@ -297,7 +297,8 @@ class _Talk:
         return self.translation is None
 
     def begin_again(self) -> bool:
-        """Begin anew where the answer may become better by what has been learned since."""
+        """Make another attempt where what has been learned since may improve the answer; True if a
+        question is open."""
         assert self.translation is not None
         match self.translation.outcome:
             case (
@@ -305,9 +306,9 @@ class _Talk:
                 | Skipped(reason=Reason.NO_PROOF)
             ) if self.evidence.learned > self._learned_then:
                 self.question, self.translation = None, None
-                self._talk = translate(self.offset, self.evidence)
+                self._attempt = translate(self.offset, self.evidence)
                 return self.go_on(None)
         return False
 
 
-_Open = _Talk | _Recollecting
+_Open = _Conversation | _Recalling

@@ -12,8 +12,8 @@ from itertools import islice
 import structlog
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.carry_over import Identities
 from tsoffset.cycle.conversations import Observe, Partition
-from tsoffset.cycle.recall import Identities
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -29,7 +29,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 
@@ -64,26 +64,26 @@ def translate_partitions(
         yield from positions[one.source]
 
 
-def translate_remembering(
+def translate_with_carry_over(
     flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
 ) -> TranslatedWork:
-    """The same with what the last cycle left of the partitions (`PartitionWork.memory`), and
-    what is to be left to the next.
+    """The translations of all positions, what is to be carried over to the next cycle, and what it
+    took. What the last cycle left (`PartitionWork.carry_over`) is used where it still holds.
 
-    Memory saves questions: what it answers is what the clusters would.
+    The carry-over saves questions: it answers what the clusters would answer.
     """
     identities = Identities.of(source, target, work)
     run = _Run(flow, source, target)
     blanks = {one.source: identities.blank(one) for one in work}
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
-    kept: dict[TopicPartition, PartitionMemory] = {}
+    kept: dict[TopicPartition, PartitionCarryOver] = {}
     parts = (Partition(flow, one, _usable(one, blanks[one.source]), None) for one in work)
     for part in run.converse(parts):
         place = part.work.source
         positions[place] = list(part.positions())
-        memory = part.left_to_the_next(blanks[place])
-        if memory is not None:
-            kept[place] = memory
+        carry_over = part.left_to_the_next(blanks[place])
+        if carry_over is not None:
+            kept[place] = carry_over
     return TranslatedWork(
         tuple(position for one in work for position in positions[one.source]),
         tuple(kept[one.source] for one in work if one.source in kept),
@@ -91,11 +91,11 @@ def translate_remembering(
     )
 
 
-def _usable(part: PartitionWork, blank: PartitionMemory | None) -> PartitionMemory | None:
-    memory = part.memory
-    if memory is None or blank is None or not memory.same_logs(blank):
+def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionCarryOver | None:
+    carry_over = part.carry_over
+    if carry_over is None or blank is None or not carry_over.same_logs(blank):
         return None
-    return memory
+    return carry_over
 
 
 class _Run:

@@ -52,7 +52,7 @@ class Preflight:
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class CompetingFlow:
     """Another enabled flow into the same target, and its source."""
 
     flow: FlowSettings
@@ -102,7 +102,10 @@ def preflight(
 
 
 def read_commits(
-    flow: FlowSettings, source: Cluster, groups: Sequence[GroupWork], rivals: Sequence[Rival] = ()
+    flow: FlowSettings,
+    source: Cluster,
+    groups: Sequence[GroupWork],
+    competing_flows: Sequence[CompetingFlow] = (),
 ) -> Iterator[SourceCommit]:
     """The source commits of `groups` that the flow syncs, with the target partition of each."""
     supported = [work for work in groups if work.type is not GroupType.SHARE]
@@ -110,7 +113,7 @@ def read_commits(
         if work.type is GroupType.SHARE:
             yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
     offsets = committed_offsets(source, [work.group for work in supported], require_stable=False)
-    claims = _Claims(rivals, [work.group for work in supported])
+    claims = _Claims(competing_flows, [work.group for work in supported])
     for work in supported:
         found = offsets[work.group]
         if isinstance(found, Failed):
@@ -138,8 +141,8 @@ def read_commits(
                 partition,
                 None if isinstance(committed, Failed) else committed,
                 target,
-                renaming.remote_name,
-                renaming.reverse,
+                renaming.is_remote_topic,
+                renaming.failback,
                 work.target_active,
                 verdict,
             )
@@ -178,70 +181,73 @@ def _sharing(
 class _Claims:
     """Which target partitions other flows write for the same group."""
 
-    def __init__(self, rivals: Sequence[Rival], groups: Sequence[str]) -> None:
-        self._rivals = rivals
+    def __init__(self, competing_flows: Sequence[CompetingFlow], groups: Sequence[str]) -> None:
+        self._competing_flows = competing_flows
         self._groups = groups
         self._offsets: dict[str, Mapping[str, GroupOffsets | Failed]] = {}
         self._claimed: dict[tuple[str, str], frozenset[TopicPartition]] = {}
         self._may_write: dict[tuple[str, Renaming], bool] = {}
 
     def on(self, group: str, target: TopicPartition, renaming: Renaming) -> Skipped | None:
-        """Why the larger of two flows' offsets would skip the other source's records here."""
-        for rival in self._rivals:
-            key = (rival.flow.name, renaming)
+        """The skip of a partition that another flow writes for the group, too: the larger of the
+        two offsets would skip records of the other source. None where no other flow does."""
+        for competing in self._competing_flows:
+            key = (competing.flow.name, renaming)
             if key not in self._may_write:
-                self._may_write[key] = _may_write(rival.flow, renaming)
+                self._may_write[key] = _may_write(competing.flow, renaming)
             if not self._may_write[key]:
                 continue
-            offsets = self._of(rival).get(group, {})
+            offsets = self._of(competing).get(group, {})
             if isinstance(offsets, Failed):
                 why = f"may write it too, and its source cannot be asked ({offsets.message})"
-            elif target in self._targets(rival, group, offsets):
+            elif target in self._targets(competing, group, offsets):
                 why = "writes it too"
             else:
                 continue
             return Skipped(
                 Reason.SEVERAL_SOURCES,
-                f"{target} of group {group}: flow {rival.flow.name} {why}; leave the topic or "
+                f"{target} of group {group}: flow {competing.flow.name} {why}; leave the topic or "
                 "the group to one flow, or give the flows names that differ",
             )
         return None
 
-    def _of(self, rival: Rival) -> Mapping[str, GroupOffsets | Failed]:
-        name = rival.flow.name
+    def _of(self, competing: CompetingFlow) -> Mapping[str, GroupOffsets | Failed]:
+        name = competing.flow.name
         if name not in self._offsets:
-            groups = [g for g in self._groups if rival.flow.group_filter.should_replicate_group(g)]
-            self._offsets[name] = committed_offsets(rival.source, groups, require_stable=False)
+            groups = [
+                g for g in self._groups if competing.flow.group_filter.should_replicate_group(g)
+            ]
+            self._offsets[name] = committed_offsets(competing.source, groups, require_stable=False)
         return self._offsets[name]
 
     def _targets(
-        self, rival: Rival, group: str, offsets: GroupOffsets
+        self, competing: CompetingFlow, group: str, offsets: GroupOffsets
     ) -> frozenset[TopicPartition]:
-        key = (rival.flow.name, group)
+        key = (competing.flow.name, group)
         if key not in self._claimed:
             self._claimed[key] = frozenset(
                 TopicPartition(renaming.topic, partition.partition)
-                for partition, renaming in _renamings(rival.flow, offsets).items()
+                for partition, renaming in _renamings(competing.flow, offsets).items()
             )
         return self._claimed[key]
 
 
-def _may_write(rival: FlowSettings, renaming: Renaming) -> bool:
-    """False where the rival leaves what is renamed so to the flow that asks.
+def _may_write(competing: FlowSettings, renaming: Renaming) -> bool:
+    """Whether the competing flow may write the topic that `renaming` names on the target too.
 
-    That is where no topic of the rival's source becomes it, which saves reading the commits
-    of flows that cannot meet; what a user's own policy makes of names cannot be told
-    backwards, so it may always. And where the rival could only fail back to a copy that the
-    flow makes: it gives way itself, and the flow does not hang on the rival's source.
+    False where no topic of its source becomes that topic: the commits of flows that cannot meet
+    need not be read. False, too, where it could only fail back to a copy that this flow makes:
+    then it gives way itself, and this flow does not depend on its source. Always True where it
+    has a policy of the user's own, whose names cannot be traced back.
     """
-    policy = rival.policy
+    policy = competing.policy
     if type(policy) not in (DefaultReplicationPolicy, IdentityReplicationPolicy):
         return True
-    alias, topic = rival.source.alias, renaming.topic
+    alias, topic = competing.source.alias, renaming.topic
     origins = [topic.removeprefix(policy.format_remote_topic(alias, ""))]
-    if renaming.reverse:
-        origins.append(policy.format_remote_topic(rival.target.alias, topic))
-    theirs = _renamings(rival, [TopicPartition(origin, 0) for origin in origins])
+    if renaming.failback:
+        origins.append(policy.format_remote_topic(competing.target.alias, topic))
+    theirs = _renamings(competing, [TopicPartition(origin, 0) for origin in origins])
     return any(one.topic == topic for one in theirs.values())
 
 

@@ -25,7 +25,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.rule.decide import (
-    Remembered,
+    LastCommit,
     SourceCommit,
     TranslatedPosition,
     active,
@@ -68,7 +68,7 @@ class Settlement:
 
     commit: SourceCommit
     position: TranslatedPosition | None = None
-    remembered: Remembered | None = None
+    last_commit: LastCommit | None = None
 
 
 class Turns:
@@ -318,7 +318,7 @@ def decided(
         settlement.commit,
         settlement.position,
         current,
-        remembered=settlement.remembered,
+        last_commit=settlement.last_commit,
         floor=flow.translation.floor,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from tsoffset.model import TopicPartition
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 
 
@@ -17,21 +17,21 @@ class PartitionWork:
     source: TopicPartition
     target: TopicPartition
     offsets: tuple[int, ...]
-    remote_name: bool = False
-    reverse: bool = False
-    memory: PartitionMemory | None = None
+    is_remote_topic: bool = False
+    failback: bool = False
+    carry_over: PartitionCarryOver | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What translating positions took.
 
-    `recalled` of the distinct `positions` were answered from memory. Fetches and time lookups
-    are counted as they were asked for; `bytes_read` is what the fetches of both sides brought,
-    `source_bytes_read` those of the source. `rounds` are the network waits one after the other.
-    `source_requests` is what was sent to the source for all this, where its client counts it.
-    `commit_gap_seconds` is not a cost but a risk: the longest time between asking what a target
-    group has and sending the commit that was decided on it.
+    `recalled` of the distinct `positions` were answered from the carry-over. Fetches and time
+    lookups are counted as they were asked for; `bytes_read` is what the fetches of both sides
+    brought, `source_bytes_read` those of the source. `rounds` are the network waits one after the
+    other. `source_requests` is what was sent to the source for all this, where its client counts
+    it. `commit_gap_seconds` is not a cost but a risk: the longest time between asking what a
+    target group has and sending the commit that was decided on it.
     """
 
     positions: int = 0
@@ -59,17 +59,17 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedWork:
-    """The translations of a batch of partitions, what is to be remembered of these, and what it
+    """The translations of a batch of partitions, what is to be carried over of these, and what it
     all took."""
 
     positions: tuple[TranslatedPosition, ...]
-    memories: tuple[PartitionMemory, ...]
+    carry_overs: tuple[PartitionCarryOver, ...]
     cost: Cost
 
 
 def partition_work(
     commits: Iterable[SourceCommit],
-    memories: Mapping[TopicPartition, PartitionMemory] | None = None,
+    carry_overs: Mapping[TopicPartition, PartitionCarryOver] | None = None,
 ) -> list[PartitionWork]:
     """The distinct positions of all commits that need a translation, by partition."""
     offsets: defaultdict[tuple[TopicPartition, TopicPartition, bool, bool], set[int]]
@@ -79,12 +79,12 @@ def partition_work(
             assert commit.partition is not None
             assert commit.target is not None
             assert commit.committed is not None
-            key = (commit.partition, commit.target, commit.remote_name, commit.reverse)
+            key = (commit.partition, commit.target, commit.is_remote_topic, commit.failback)
             offsets[key].add(commit.committed.offset)
-    memories = memories or {}
+    carry_overs = carry_overs or {}
     return [
         PartitionWork(
-            source, target, tuple(sorted(found)), remote_name, reverse, memories.get(source)
+            source, target, tuple(sorted(found)), is_remote_topic, reverse, carry_overs.get(source)
         )
-        for (source, target, remote_name, reverse), found in sorted(offsets.items())
+        for (source, target, is_remote_topic, reverse), found in sorted(offsets.items())
     ]

@@ -243,14 +243,14 @@ def _hops(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
 class Renaming:
     """What a source topic is called on the target.
 
-    `reverse`: the topic came from the target, which holds the original (failback): records
-    may be there that the source never had. `remote_name`: the name on the target is one that
-    only replication gives, so the topic there is known to be a replica.
+    `failback`: the topic came from the target, which holds the original; the original may have
+    records that the source never had. `is_remote_topic`: the name on the target is one that only
+    replication gives, so the topic there is known to be a replica.
     """
 
     topic: str
-    reverse: bool = False
-    remote_name: bool = False
+    failback: bool = False
+    is_remote_topic: bool = False
 
 
 def target_topic(
@@ -269,12 +269,12 @@ def target_topic(
         upstream = policy.upstream_topic(topic)
         if upstream is None or is_internal_topic(policy, upstream):
             return None
-        return Renaming(upstream, reverse=True)
+        return Renaming(upstream, failback=True)
     if any(policy.topic_source(name) == flow_target for name in _hops(policy, topic)):
         return None
     renamed = policy.format_remote_topic(flow_source, topic)
     told_apart = renamed != topic and policy.topic_source(renamed) == flow_source
-    return Renaming(renamed, remote_name=told_apart)
+    return Renaming(renamed, is_remote_topic=told_apart)
 
 
 # --- filters ----------------------------------------------------------------------------

@@ -150,7 +150,7 @@ class Settings:
                 )
         return chosen
 
-    def rivals_of(self, flow: FlowSettings) -> tuple[FlowSettings, ...]:
+    def competing_flows_of(self, flow: FlowSettings) -> tuple[FlowSettings, ...]:
         """The other flows that commit on the same target cluster.
 
         One cluster may have two aliases: a bootstrap address in common tells.

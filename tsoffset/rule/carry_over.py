@@ -1,10 +1,10 @@
-"""What is remembered of a partition from one cycle to the next, and when it still holds (pure).
+"""What one cycle carries over to the next of a partition, and when it still holds (pure).
 
 Everything here may be lost at any time: the clusters alone answer then, at a cost. An exact
 translation says that all copies of what follows C lie at p or behind it, and copies to come are
-written behind the log's end; so it holds for as long as the logs are the same ones. What tells
-is checked before it is used, in this order: topic ids and leader epochs of both sides, that no
-log has become shorter, and that C and p still lie within their logs.
+written behind the log's end; so it holds for as long as the logs are the same ones. Before it is
+used, this is checked in this order: topic ids and leader epochs of both sides, that no log has
+become shorter, and that C and p still lie within their logs.
 """
 
 import json
@@ -29,7 +29,7 @@ MOST_PAIRS = 64
 
 
 def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> str:
-    """A digest of what must be the same for a memory of the flow to be of use: both clusters,
+    """A digest of what must be the same for a carry-over of the flow to be of use: both clusters,
     what counts as a proof, what is read, and what topics are called."""
     translation, policy = flow.translation, type(flow.policy)
     bound = (
@@ -49,7 +49,7 @@ def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> s
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
-    """Which log it is that a partition has.
+    """Which log a partition has.
 
     A topic that was deleted and made anew has another `topic_id`. A log can lose its end only
     where its leader changes, and then `leader_epoch` does, too.
@@ -87,17 +87,17 @@ class KnownPosition:
     """
 
     target_offset: int
-    same_from: int
-    same_to: int
+    equivalent_from: int
+    equivalent_to: int
     source_timestamp_ms: int | None
     passed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionMemory:
+class PartitionCarryOver:
     """What one cycle leaves to the next of a source partition and its copy on the target.
 
-    `source_log` and `target_log` say whose log it is; `remote_name` and `reverse` are what the
+    `source_log` and `target_log` say whose log it is; `is_remote_topic` and `failback` are what the
     replication policy said of them. `positions` are exact translations by source offset;
     `pairs` are proven ones as (source offset, target offset), ascending, which predict and
     prove nothing any more. `frontier` is `Frontier.reached` in the same form, the highest by target
@@ -105,8 +105,8 @@ class PartitionMemory:
     """
 
     source: TopicPartition
-    remote_name: bool
-    reverse: bool
+    is_remote_topic: bool
+    failback: bool
     source_log: LogIdentity
     target_log: LogIdentity
     ends: LogEnds
@@ -114,16 +114,16 @@ class PartitionMemory:
     pairs: tuple[tuple[int, int], ...] = ()
     frontier: tuple[int, int] | None = None
 
-    def same_logs(self, other: "PartitionMemory") -> bool:
+    def same_logs(self, other: "PartitionCarryOver") -> bool:
         """True where `other` is of the same logs under the same policy."""
         return (
-            self.remote_name == other.remote_name
-            and self.reverse == other.reverse
+            self.is_remote_topic == other.is_remote_topic
+            and self.failback == other.failback
             and self.source_log == other.source_log
             and self.target_log == other.target_log
         )
 
-    def only(self, offsets: Collection[int]) -> "PartitionMemory":
+    def only(self, offsets: Collection[int]) -> "PartitionCarryOver":
         """Without the positions that do not occur any more."""
         kept = {offset: self.positions[offset] for offset in offsets if offset in self.positions}
         return replace(self, positions=kept)
@@ -149,8 +149,8 @@ class PartitionMemory:
                 Precision.EXACT,
                 0,
                 # A commit below the log start resumes nowhere: it is not the same.
-                max(known.same_from, target.start),
-                known.same_to,
+                max(known.equivalent_from, target.start),
+                known.equivalent_to,
                 Basis.REMEMBERED,
             ),
             known.source_timestamp_ms,
@@ -174,14 +174,14 @@ def log_identity(topic: object, partition: int) -> LogIdentity | None:
 def known_position(
     offset: int, translation: Translation, evidence: Evidence
 ) -> KnownPosition | None:
-    """What is worth remembering of a translation: None where it is not exact, or what it stands
-    at cannot be read."""
+    """What to carry over of a translation; None where it is not exact, or the record that it
+    resumes at cannot be read."""
     found = translation.outcome
     if not isinstance(found, Translated) or found.precision is not Precision.EXACT:
         return None
     try:
         following = evidence.source.next_known(offset)
-        there = evidence.target.at(found.same_to)
+        there = evidence.target.at(found.equivalent_to)
     except Unanswered:
         return None
     passed = (
@@ -190,14 +190,19 @@ def known_position(
         and evidence.source.identity(following) == evidence.target.identity(there)
     )
     return KnownPosition(
-        found.target_offset, found.same_from, found.same_to, translation.source_timestamp_ms, passed
+        found.target_offset,
+        found.equivalent_from,
+        found.equivalent_to,
+        translation.source_timestamp_ms,
+        passed,
     )
 
 
 def passed_by(
     positions: Mapping[int, KnownPosition], pairs: Mapping[int, int]
 ) -> dict[int, KnownPosition]:
-    """The positions, `passed` where a pair of a record at C or later lies at p or behind it."""
+    """The positions by source offset, `passed` where a pair (o, q) shows it: o is the position or
+    later, and q its translation or behind."""
     highest: dict[int, KnownPosition] = {}
     behind = -1
     remaining = sorted(pairs.items())

@@ -28,15 +28,16 @@ class SourceCommit:
     """What a group committed on the source for one partition that is synced.
 
     `verdict` is set where it is already known that nothing can be committed. A group that
-    failed before its partitions were known has one, with `position` and `target` None.
+    failed before its partitions were known has one, with `partition` and `target` None.
+    `is_remote_topic` and `failback` are what the replication policy says of the topic.
     """
 
     group: str
     partition: TopicPartition | None
     committed: CommittedOffset | None
     target: TopicPartition | None
-    remote_name: bool = False
-    reverse: bool = False
+    is_remote_topic: bool = False
+    failback: bool = False
     target_active: bool = False
     verdict: Skipped | Failed | None = None
 
@@ -56,8 +57,9 @@ class TranslatedPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What was committed last for a group and partition."""
+class LastCommit:
+    """The last commit known of a group and partition: its offset on the source, and the one on the
+    target that it became."""
 
     source_offset: int
     target_offset: int
@@ -69,13 +71,13 @@ def decide(
     position: TranslatedPosition | None,
     current: CommittedOffset | Failed | None,
     *,
-    remembered: Remembered | None = None,
+    last_commit: LastCommit | None = None,
     floor: str = "none",
 ) -> Row:
     """The row of one commit; WOULD_COMMIT where `row.target_offset` is to be committed.
 
-    `current` is what the target group has now (None: nothing). `floor` is
-    `translation.floor`.
+    `current` is what the target group has now (None: nothing), `last_commit` what an earlier
+    cycle knew (None: nothing). `floor` is `translation.floor`.
     """
     partition, committed = commit.partition, commit.committed
     outcome: Outcome | None = None
@@ -88,7 +90,7 @@ def decide(
         outcome = _at_least_floor(
             position.translation.outcome, committed, position.target_range, current, floor
         )
-        verdict = _verdict(commit, outcome, position.target_range, current, remembered)
+        verdict = _verdict(commit, outcome, position.target_range, current, last_commit)
     found = outcome if isinstance(outcome, Translated) else None
     # Made once: to make it step by step, with `replace`, was half the time of deciding.
     row = Row(
@@ -117,7 +119,7 @@ def _verdict(
     outcome: Outcome,
     target_range: LogRange | None,
     current: CommittedOffset | Failed | None,
-    remembered: Remembered | None,
+    last_commit: LastCommit | None,
 ) -> OutcomeKind | Skipped | Failed:
     """What becomes of the translation of a commit."""
     if not isinstance(outcome, Translated):
@@ -126,10 +128,10 @@ def _verdict(
         return current
     # A commit below the target's log start is below every translation, too.
     if current is not None:
-        if outcome.same_from <= current.offset <= outcome.same_to:
+        if outcome.equivalent_from <= current.offset <= outcome.equivalent_to:
             return OutcomeKind.UNCHANGED
         if current.offset > outcome.target_offset:
-            return _ahead(commit, current, target_range, remembered)
+            return _ahead(commit, current, target_range, last_commit)
     if commit.target_active:
         return active(commit.group)
     return OutcomeKind.WOULD_COMMIT
@@ -202,7 +204,7 @@ def _ahead(
     commit: SourceCommit,
     current: CommittedOffset,
     target_range: LogRange | None,
-    remembered: Remembered | None,
+    last_commit: LastCommit | None,
 ) -> Skipped:
     """Why the target group is past the translation: it never moves backwards."""
     assert commit.committed is not None
@@ -214,13 +216,13 @@ def _ahead(
             "be reset; delete that commit on the target and the next cycle sets it",
         )
     if (
-        remembered is not None
-        and commit.committed.offset < remembered.source_offset
-        and current.offset == remembered.target_offset
+        last_commit is not None
+        and commit.committed.offset < last_commit.source_offset
+        and current.offset == last_commit.target_offset
     ):
         return Skipped(
             Reason.SOURCE_REWOUND,
-            f"the source group went back from {remembered.source_offset} to "
+            f"the source group went back from {last_commit.source_offset} to "
             f"{commit.committed.offset}; if the target group is to follow, delete its commit "
             "on the target and the next cycle sets it",
         )

@@ -101,8 +101,8 @@ class Frontier:
 class Evidence:
     """All that a cycle knows of one source partition and its target partition.
 
-    `isolation` is what the replicator reads the source with. `remote_name` is true where
-    the target's name can only come from the replication policy; `reverse` where the target
+    `isolation` is what the replicator reads the source with. `is_remote_topic` is true where
+    the target's name can only come from the replication policy; `failback` where the target
     holds the original and the source the replica. `predictions` are pairs that an earlier
     cycle proved, as (source offset, target offset): they say where to look, no more.
     `remembered_frontier` is `Frontier.reached` of an earlier cycle over these same logs, as such
@@ -119,15 +119,15 @@ class Evidence:
         settings: TranslationSettings,
         *,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
-        remote_name: bool = True,
-        reverse: bool = False,
+        is_remote_topic: bool = True,
+        failback: bool = False,
         predictions: Sequence[tuple[int, int]] = (),
         remembered_frontier: tuple[int, int] | None = None,
     ) -> None:
         self.settings = settings
         self.isolation = isolation
-        self.remote_name = remote_name
-        self.reverse = reverse
+        self.is_remote_topic = is_remote_topic
+        self.failback = failback
         self.predictions = predictions
         self.pairs = KnownPairs()
         self.remembered_frontier = remembered_frontier

@@ -375,7 +375,7 @@ def _unmistakable(
         return True
     # The target may be the original, and have an equal record behind what was never copied.
     lowest: Record | Edge = copy
-    if not evidence.remote_name:
+    if not evidence.is_remote_topic:
         lowest = yield from inquiry.locate(TARGET, record, evidence.copies, record.timestamp_ms)
     if lowest != copy:
         return False

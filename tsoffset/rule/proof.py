@@ -57,7 +57,7 @@ def prove(
 def before_frontier(inquiry: Inquiry, copy: Record, source_offset: int | None = None) -> Proof:
     """True where all that follows on the source what this is a copy of lies behind it; in failback
     what follows `source_offset`, or the first record that it equals."""
-    if inquiry.evidence.reverse:
+    if inquiry.evidence.failback:
         return (yield from passed_in_failback(inquiry, copy, source_offset))
     remembered = inquiry.evidence.remembered_frontier
     if remembered is not None and copy.offset <= remembered[1]:
@@ -81,7 +81,7 @@ def no_later_twin(
     highest = record.offset if among is None else among[-1]
     if evidence.names(copy, record):
         return True
-    if evidence.reverse and len(evidence.copies(record)) == 1:
+    if evidence.failback and len(evidence.copies(record)) == 1:
         return True  # of the one original all that equal it on the replica are copies
     if not equals or equals[-1] > highest or record.timestamp_ms is None:
         return False
@@ -181,7 +181,7 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
         return True
     if not (yield from _follows_earlier_records(inquiry, record, copy)):
         return False
-    return not evidence.reverse or (yield from _among_what_was_copied(inquiry, record, copy))
+    return not evidence.failback or (yield from _among_what_was_copied(inquiry, record, copy))
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Proof:

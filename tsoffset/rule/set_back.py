@@ -32,7 +32,7 @@ def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
     will be. None where as many offsets lie before the pair on the target as on the source."""
     evidence = inquiry.evidence
     source, target = evidence.source, evidence.target
-    if evidence.reverse or (
+    if evidence.failback or (
         target.start == 0 and pair.target_offset >= pair.source_offset - source.start
     ):
         return 0

@@ -143,12 +143,12 @@ class _Position:
         if isinstance(last, Record):
             self.timestamp_ms = last.timestamp_ms
         target = self.evidence.target
-        if self.evidence.reverse:
+        if self.evidence.failback:
             return (yield from self._behind_last()) or (yield from self._no_answer())
         frontier = yield from find_frontier(self.inquiry)
         # A name that is the same on both sides does not tell which is the mirror: records may
         # lie at the target's end that the source never had (failback under Identity).
-        if not (self.evidence.remote_name or frontier.complete or target.start == target.end):
+        if not (self.evidence.is_remote_topic or frontier.complete or target.start == target.end):
             answer = yield from self._behind_frontier(frontier)
             answer = answer or (yield from self._behind_last())
             return answer or self._best or (yield from self._no_answer())
@@ -181,7 +181,7 @@ class _Position:
     def _past_the_mirror(self) -> Attempt:
         """C > F: nothing of what follows C is on the target, and what comes is written behind its
         end as it was read."""
-        if self.evidence.reverse:
+        if self.evidence.failback:
             return None
         remembered = self.evidence.remembered_frontier
         if remembered is not None and remembered[0] >= self.offset:
@@ -193,7 +193,7 @@ class _Position:
         passed = frontier.top is not None and frontier.top < self.offset
         if passed and frontier.top == -1 and target.end == 0:
             return None  # nothing was ever mirrored
-        if passed and (self.evidence.remote_name or target.start == target.end):
+        if passed and (self.evidence.is_remote_topic or target.start == target.end):
             return (yield from self._at_mirror_end(frontier, Basis.MIRROR_END))
         return (yield from self._behind_frontier(frontier))
 
@@ -222,7 +222,7 @@ class _Position:
         """No copy of a record before C is on the target: its first data record that the source
         has is of one from C on. Retention and compaction leave such logs."""
         target = self.evidence.target
-        if self.evidence.reverse or target.start == target.end:
+        if self.evidence.failback or target.start == target.end:
             return None
         copy = yield from first_copy(self.inquiry)
         if not isinstance(copy, Record):
@@ -244,7 +244,7 @@ class _Position:
         """No pair of a record before C, but one from C on, not far from the target's log start:
         what the group has read was copied between the two."""
         target, pair = self.evidence.target, None
-        if self.evidence.reverse:
+        if self.evidence.failback:
             return None
         first = None
         if self.timestamp_ms is not None:
@@ -333,7 +333,7 @@ class _Position:
         """(R, q): everything from R on lies at q or after."""
         bound = pair.source_offset - pair.earliest_equal
         bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
-        # Offsets without data before the copy resume at the same record (`same_from`).
+        # Offsets without data before the copy resume at the same record (`equivalent_from`).
         yield from self.inquiry.previous_data(TARGET, pair.target_offset)
         return self._consider(self._translated(pair.target_offset, bound, Basis.NEXT_RECORD, pair))
 
@@ -352,7 +352,7 @@ class _Position:
             return self._translated(at, 0, Basis.BETWEEN, *pairs)
         reread_bound = self.evidence.most_data_between(reached.source_offset + 1, self.offset)
         end = self.evidence.target.end
-        if reached.log_end and at <= end and not self.evidence.reverse:
+        if reached.log_end and at <= end and not self.evidence.failback:
             # Nothing lies between there and the end, so the end is as safe.
             precision = Precision.FRONTIER
             return self._translated(

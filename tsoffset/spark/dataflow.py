@@ -28,10 +28,10 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, GroupListings, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
 from tsoffset.spark import schema, values
+from tsoffset.spark.carry_over import PartitionRows, merge_reports
 from tsoffset.spark.clients import CLIENTS
-from tsoffset.spark.flow import CycleResult, FlowMemory, FlowTask, Rows
+from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, Rows
 from tsoffset.spark.jobs import Jobs, Progress
-from tsoffset.spark.memories import PartitionRows, told
 from tsoffset.spark.packing import group_tasks, in_one_task, partition_tasks
 from tsoffset.spark.tasks import Assignment, Batches, Stages
 from tsoffset.spark.worker_logs import worker_logs
@@ -44,18 +44,18 @@ def run_cycle(
     task: FlowTask,
     *,
     commit: bool,
-    memory: FlowMemory | None = None,
+    carry_over: FlowCarryOver | None = None,
     progress: Progress | None = None,
 ) -> CycleResult:
     """Run one cycle of a flow; with `commit` (and unless the flow's syncing is turned off)
     target groups are moved.
 
-    `memory` is brought up to date. `progress` is told the stage, and how many of how many
+    `carry_over` is brought up to date. `progress` is told the stage, and how many of how many
     tasks are done. Raises ConfigurationError and UsageError for what cannot be run at all, and
     CycleFailed where Spark gave up; a cluster that cannot be reached is a failed row.
     """
     started = time.perf_counter()
-    memory = FlowMemory() if memory is None else memory
+    carry_over = FlowCarryOver() if carry_over is None else carry_over
     flow, _ = task.resolve()
     notify = progress or _silent
     notify("list groups", 0, 1)
@@ -64,7 +64,7 @@ def run_cycle(
             CLIENTS.lease(task.connect, flow.source) as source,
             CLIENTS.lease(task.connect, flow.target) as target,
         ):
-            start = _preflight(flow, source, target, memory)
+            start = _preflight(flow, source, target, carry_over)
     except ClusterUnreachable as error:
         return _unreachable(flow, error, time.perf_counter() - started)
     notify("list groups", 1, 1)
@@ -78,12 +78,12 @@ def run_cycle(
     if start.groups:
         jobs = Jobs(session, flow.name, progress)
         cycle = _Cycle(session, jobs, task, flow, commit=commit and flow.commits)
-        results = jobs.run(lambda: cycle.results(start.groups, memory))
+        results = jobs.run(lambda: cycle.results(start.groups, carry_over))
     reports = results["report"]
-    partitions, cost = told(reports.drop_null().to_pylist())
+    partitions, cost = merge_reports(reports.drop_null().to_pylist())
     found = results.filter(reports.is_null()).select(schema.ROWS.names)
     found = found.sort_by([(name, "ascending") for name in ("group", *_PARTITION)])
-    memory.learn(found, [work.group for work in start.groups], partitions)
+    carry_over.learn(found, [work.group for work in start.groups], partitions)
     failures = values.rows_table(failed_row(flow.name, failure) for failure in start.failures)
     return CycleResult(
         flow=flow.name,
@@ -138,22 +138,22 @@ def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:
 
 
 def _preflight(
-    flow: FlowSettings, source: Cluster, target: Cluster, memory: FlowMemory
+    flow: FlowSettings, source: Cluster, target: Cluster, carry_over: FlowCarryOver
 ) -> Preflight:
     """The groups to sync; the source is asked for its groups once per refresh interval, the
     target for the state of its own every time."""
-    listing = _remembered_listing(flow, memory)
+    listing = _remembered_listing(flow, carry_over)
     if listing is None:
         now = time.monotonic()
         listing = source.groups()
         # A broker that could not be asked is asked again in the next cycle.
-        memory.listing = None if listing.failed_brokers else listing
-        memory.listed_at = now
+        carry_over.listing = None if listing.failed_brokers else listing
+        carry_over.listed_at = now
     start = preflight(
         flow, source, target, known_groups=[(g.group, g.type) for g in listing.groups.values()]
     )
-    if not memory.bind(binding(flow, start.cluster_ids)):
-        start = _preflight(flow, source, target, memory)
+    if not carry_over.bind(binding(flow, start.cluster_ids)):
+        start = _preflight(flow, source, target, carry_over)
         warning = (
             f"flow {flow.name}: what was remembered is of other clusters or settings; it is "
             "dropped, and this cycle looks at every position anew"
@@ -162,17 +162,17 @@ def _preflight(
     return replace(start, failures=(*listing.failed_brokers.values(), *start.failures))
 
 
-def _remembered_listing(flow: FlowSettings, memory: FlowMemory) -> GroupListings | None:
-    age = time.monotonic() - memory.listed_at
+def _remembered_listing(flow: FlowSettings, carry_over: FlowCarryOver) -> GroupListings | None:
+    age = time.monotonic() - carry_over.listed_at
     if flow.refresh_groups_enabled and age >= flow.refresh_groups_interval_seconds:
         return None
-    return memory.listing
+    return carry_over.listing
 
 
-def _coordinators(memory: FlowMemory) -> Mapping[str, int | None]:
-    if memory.listing is None:
+def _coordinators(carry_over: FlowCarryOver) -> Mapping[str, int | None]:
+    if carry_over.listing is None:
         return {}
-    return {g.group: g.coordinator for g in memory.listing.groups.values()}
+    return {g.group: g.coordinator for g in carry_over.listing.groups.values()}
 
 
 def _map(
@@ -182,7 +182,9 @@ def _map(
 
 
 def _work(
-    tasks: Sequence[Sequence[GroupWork]], memory: FlowMemory, partitions: pa.Table | None = None
+    tasks: Sequence[Sequence[GroupWork]],
+    carry_over: FlowCarryOver,
+    partitions: pa.Table | None = None,
 ) -> pa.Table:
     """WORK with a row for each task; with what is remembered of partitions where the task
     translates, too."""
@@ -192,7 +194,7 @@ def _work(
             (
                 number,
                 schema.to_bytes(values.groups_table(groups)),
-                schema.to_bytes(memory.of_groups([work.group for work in groups])),
+                schema.to_bytes(carry_over.of_groups([work.group for work in groups])),
                 None if partitions is None else schema.to_bytes(partitions),
             )
             for number, groups in enumerate(tasks)
@@ -222,13 +224,13 @@ class _Cycle:
         if flow.tasks_max is not None:
             self._limit = min(self._limit, flow.tasks_max)
 
-    def results(self, groups: tuple[GroupWork, ...], memory: FlowMemory) -> pa.Table:
+    def results(self, groups: tuple[GroupWork, ...], carry_over: FlowCarryOver) -> pa.Table:
         """The rows of all groups and the reports of the tasks, as RESULTS."""
-        if in_one_task(len(groups), self._limit, memory.rows):
-            return self._collect("sync groups", lambda: self._whole(groups, memory))
-        tasks = group_tasks(groups, _coordinators(memory), self._limit)
+        if in_one_task(len(groups), self._limit, carry_over.rows):
+            return self._collect("sync groups", lambda: self._whole(groups, carry_over))
+        tasks = group_tasks(groups, _coordinators(carry_over), self._limit)
         stages = self._stages(settle_tasks=len(tasks))
-        work = self._session.createDataFrame(_work(tasks, memory))
+        work = self._session.createDataFrame(_work(tasks, carry_over))
         commits = _map(work, stages.read, schema.COMMITS).persist()
         try:
             distinct = commits.where("distinct_offsets IS NOT NULL")
@@ -241,8 +243,8 @@ class _Cycle:
                 Assignment(partitions).assign,
                 schema.TASKED_COMMITS,
             )
-            if memory.partitions is not None and memory.partitions.num_rows:
-                translated = translated.union(self._memory(partitions, memory.partitions))
+            if carry_over.partitions is not None and carry_over.partitions.num_rows:
+                translated = translated.union(self._carry_over(partitions, carry_over.partitions))
             translated = translated.repartitionById(max(1, len(partitions)), "translate_task")
             positions = sum(counts["distinct_offsets"].to_pylist())
             stages = replace(
@@ -257,13 +259,13 @@ class _Cycle:
         finally:
             commits.unpersist()
 
-    def _whole(self, groups: Sequence[GroupWork], memory: FlowMemory) -> pa.Table:
+    def _whole(self, groups: Sequence[GroupWork], carry_over: FlowCarryOver) -> pa.Table:
         """The cycle in one task.
 
         Measured: a job over tables of this width takes twice the processor time of one that is
         handed bytes, before and after the work itself.
         """
-        work = schema.to_bytes(_work([groups], memory, memory.partitions))
+        work = schema.to_bytes(_work([groups], carry_over, carry_over.partitions))
         stages = replace(self._stages(settle_tasks=1), commit_until=_commit_until())
         task = self._session.sparkContext.parallelize([work], 1).mapPartitions(stages.all_in_one)
         return pa.concat_tables(
@@ -274,7 +276,9 @@ class _Cycle:
         format, level = worker_logs()
         return Stages(self._task, self._id, self._commit, settle_tasks, format, level)
 
-    def _memory(self, tasks: Sequence[Sequence[TopicPartition]], partitions: pa.Table) -> DataFrame:
+    def _carry_over(
+        self, tasks: Sequence[Sequence[TopicPartition]], partitions: pa.Table
+    ) -> DataFrame:
         """For each task that translates a row with what is remembered of its partitions."""
         rows = PartitionRows(partitions)
         blank = (None,) * len(schema.COMMITS)

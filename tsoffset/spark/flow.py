@@ -14,7 +14,7 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import GroupListings, OutcomeKind, Row
 from tsoffset.spark.clients import Connect
-from tsoffset.spark.schema import REMEMBERED
+from tsoffset.spark.schema import LAST_COMMITS
 from tsoffset.spark.values import rows_of
 
 _ROWS_AT_ONCE = 10_000
@@ -41,21 +41,21 @@ class FlowTask:
     connect: Connect = kafka_cluster
 
     def resolve(self) -> tuple[FlowSettings, tuple[FlowSettings, ...]]:
-        """The flow's settings in this process, and those of its rivals.
+        """The flow's settings in this process, and those of its competing flows.
 
         Raises ConfigurationError and UsageError.
         """
         settings = self.configuration.resolve()
         flow = settings.flow(self.flow)
-        return self.narrowing.apply(flow), settings.rivals_of(flow)
+        return self.narrowing.apply(flow), settings.competing_flows_of(flow)
 
 
 @dataclass(slots=True)
-class FlowMemory:
+class FlowCarryOver:
     """What the driver keeps of a flow between cycles; all of it may be lost at any time.
 
     `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock);
-    `commits` a table like REMEMBERED; `partitions` one like MEMORY; `rows` how many rows the
+    `commits` a table like LAST_COMMITS; `partitions` one like CARRY_OVER; `rows` how many rows the
     last cycle came to. `binding` says of which clusters and settings all this is.
     """
 
@@ -76,9 +76,9 @@ class FlowMemory:
         return kept
 
     def of_groups(self, groups: Sequence[str]) -> pa.Table:
-        """What is remembered of these groups, as REMEMBERED."""
+        """What is remembered of these groups, as LAST_COMMITS."""
         if self.commits is None:
-            return REMEMBERED.empty_table()
+            return LAST_COMMITS.empty_table()
         there = pa.array(groups, pa.string())
         return self.commits.filter(pc.is_in(self.commits["group"], value_set=there))
 
@@ -96,11 +96,11 @@ class FlowMemory:
         stayed = pc.equal(rows["outcome"], OutcomeKind.UNCHANGED)
         at = pc.if_else(moved, known["target_offset"], known["current_target_offset"])
         fresh = pa.Table.from_arrays(
-            [*(known[name] for name in _KEY), known["source_offset"], at], schema=REMEMBERED
+            [*(known[name] for name in _KEY), known["source_offset"], at], schema=LAST_COMMITS
         ).filter(pc.or_(moved, stayed))
         if self.commits is not None:
             kept = self.of_groups(groups).join(fresh.select(_KEY), keys=_KEY, join_type="left anti")
-            fresh = pa.concat_tables([fresh, kept.select(REMEMBERED.names)])
+            fresh = pa.concat_tables([fresh, kept.select(LAST_COMMITS.names)])
         self.commits = fresh
 
 

@@ -1,7 +1,7 @@
 """The tables that travel between a cycle's stages.
 
 Each is an Arrow schema with flat columns; `tsoffset.spark.values` says what they are in the
-domain's words. Absent is null, an enum is its word. A table of partitions' memories has lists,
+domain's words. Absent is null, an enum is its word. A table of partitions' carry-overs has lists,
 and so travels as a stream in one cell.
 """
 
@@ -42,7 +42,7 @@ GROUPS = pa.schema(
 )
 """`GroupWork`: what a task over groups begins with."""
 
-REMEMBERED = pa.schema(
+LAST_COMMITS = pa.schema(
     [
         ("group", _TEXT),
         ("source_topic", _TEXT),
@@ -51,11 +51,12 @@ REMEMBERED = pa.schema(
         ("remembered_target_offset", _INT64),
     ]
 )
-"""`Remembered` by group and source partition: the driver's memory between cycles."""
+"""`LastCommit` by group and source partition: what the driver keeps between cycles. Its columns are
+named as state files have them."""
 
 _OFFSETS = pa.list_(_INT64)
 
-MEMORY = pa.schema(
+CARRY_OVER = pa.schema(
     [
         ("source_topic", _TEXT),
         ("partition", _INT32),
@@ -82,18 +83,20 @@ MEMORY = pa.schema(
         ("frontier_target", _INT64),
     ]
 )
-"""`PartitionMemory`: the driver's memory of translations between cycles, a row a partition."""
+"""`PartitionCarryOver`: what the driver keeps of translations between cycles, a row a partition.
+Its columns are named as state files have them: `remote_name` is `is_remote_topic`, `reverse` is
+`failback`, `same_from` and `same_to` are `equivalent_from` and `equivalent_to`."""
 
 WORK = pa.schema(
     [
         ("settle_task", _INT32),
         ("groups", pa.binary()),
-        ("remembered", pa.binary()),
-        ("memory", pa.binary()),
+        ("last_commits", pa.binary()),
+        ("carry_over", pa.binary()),
     ]
 )
-"""One row for each task over groups; the tables within (GROUPS, REMEMBERED, and where the task
-does it all, MEMORY) are Arrow streams."""
+"""One row for each task over groups; the tables within (GROUPS, LAST_COMMITS, and where the task
+does it all, CARRY_OVER) are Arrow streams."""
 
 COMMITS = pa.schema(
     [
@@ -109,23 +112,23 @@ COMMITS = pa.schema(
         ("leader_epoch", _INT32),
         ("target_topic", _TEXT),
         ("target_partition", _INT32),
-        ("remote_name", _BOOL),
-        ("reverse", _BOOL),
+        ("is_remote_topic", _BOOL),
+        ("failback", _BOOL),
         ("target_active", _BOOL),
         *_no("verdict"),
         ("remembered_source_offset", _INT64),
         ("remembered_target_offset", _INT64),
     ]
 )
-"""`SourceCommit` with its `Remembered`."""
+"""`SourceCommit` with its `LastCommit`."""
 
 TRANSLATIONS = pa.schema(
     [
         ("target_offset", _INT64),
         ("precision", _TEXT),
         ("reread_bound", _INT64),
-        ("same_from", _INT64),
-        ("same_to", _INT64),
+        ("equivalent_from", _INT64),
+        ("equivalent_to", _INT64),
         *_no("outcome"),
         ("source_timestamp_ms", _INT64),
         ("target_start", _INT64),
@@ -148,8 +151,8 @@ SETTLEMENTS = pa.schema(
 """`Settlement`: a commit with the translation of its position, where it needs one."""
 
 TASKED_COMMITS = COMMITS.append(pa.field("translate_task", _INT32)).append(
-    # Not null: no commit but the MEMORY of this task's partitions, as a stream.
-    pa.field("memory", pa.binary())
+    # Not null: no commit but the CARRY_OVER of this task's partitions, as a stream.
+    pa.field("carry_over", pa.binary())
 )
 """`COMMITS` with the task that translates the row's partition."""
 

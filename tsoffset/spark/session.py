@@ -26,7 +26,7 @@ from tsoffset.java import find_java
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.jobs import cause
 from tsoffset.spark.jvm import Jvm
-from tsoffset.spark.rest import workers_kept
+from tsoffset.spark.keep_workers import workers_kept
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ def spark_session(
     """A session of Spark, on this machine's cores unless `spark.master` says otherwise.
 
     `spark_settings` are the user's `spark.*` keys. With `keep_workers` worker processes on this
-    machine outlive rests of more than a minute between two cycles. The session, its Java
+    machine stay alive between two cycles, however far apart. The session, its Java
     process and the clients that this process keeps for its cycles end with the block. Raises
     JavaMissing and JavaTooOld, and CycleFailed where Spark does not start.
     """

@@ -1,4 +1,4 @@
-"""A flow's memory in a folder, so that what one process learned the next one knows.
+"""A flow's carry-over in a folder, so that what one process learned the next one knows.
 
 One file a flow: a line with the version and a digest of the rest, then an Arrow stream. A file
 that is not whole, of another version or of something else is as good as none, since the
@@ -17,14 +17,14 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.spark.flow import FlowMemory
-from tsoffset.spark.schema import MEMORY, REMEMBERED, from_bytes, table, to_bytes, tuples
+from tsoffset.spark.flow import FlowCarryOver
+from tsoffset.spark.schema import CARRY_OVER, LAST_COMMITS, from_bytes, table, to_bytes, tuples
 
 VERSION = 1
 _MAGIC = b"tsoffset state"
 # The form before it, in which nothing was kept of the frontier.
 _WITHOUT_FRONTIER = pa.schema(
-    [column for column in MEMORY if not column.name.startswith("frontier_")]
+    [column for column in CARRY_OVER if not column.name.startswith("frontier_")]
 )
 _KEPT = pa.schema([("commits", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
@@ -54,23 +54,23 @@ class StateFile:
             name += f".{blake2b(narrowed, digest_size=6).hexdigest()}"
         return self.folder / f"{name}.state"
 
-    def load(self) -> tuple[FlowMemory, str | None]:
+    def load(self) -> tuple[FlowCarryOver, str | None]:
         """What the file holds, and a warning where it is there and cannot be used."""
         try:
-            return _memory(self.path.read_bytes()), None
+            return _carry_over(self.path.read_bytes()), None
         except FileNotFoundError:
-            return FlowMemory(), None
+            return FlowCarryOver(), None
         except OSError as error:
             why = f"{error.strerror}; make it readable to this user"
         except _Unusable as error:
             why = f"{error}; it will be replaced"
-        return FlowMemory(), (
+        return FlowCarryOver(), (
             f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
             "anew"
         )
 
-    def save(self, memory: FlowMemory) -> str | None:
-        """Put the memory in place of what the file held, in one step; a warning where that
+    def save(self, carry_over: FlowCarryOver) -> str | None:
+        """Put the carry-over in place of what the file held, in one step; a warning where that
         could not be done."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class StateFile:
                 dir=self.folder, prefix=f"{self.path.name}.", suffix=_HALF, delete=False
             ) as file:
                 try:
-                    file.write(_content(memory))
+                    file.write(_content(carry_over))
                     file.flush()
                     os.fsync(file.fileno())
                     Path(file.name).replace(self.path)
@@ -105,24 +105,29 @@ class StateFile:
 
 
 class _Unusable(ValueError):
-    """What the file holds is no memory; the text says why."""
+    """What the file holds is no carry-over; the text says why."""
 
 
-def _content(memory: FlowMemory) -> bytes:
-    commits, partitions = memory.commits, memory.partitions
+def _content(carry_over: FlowCarryOver) -> bytes:
+    commits, partitions = carry_over.commits, carry_over.partitions
     kept = pa.table(
         {
-            "commits": [to_bytes(REMEMBERED.empty_table() if commits is None else commits)],
-            "partitions": [to_bytes(MEMORY.empty_table() if partitions is None else partitions)],
+            "commits": [to_bytes(LAST_COMMITS.empty_table() if commits is None else commits)],
+            "partitions": [
+                to_bytes(CARRY_OVER.empty_table() if partitions is None else partitions)
+            ],
         },
         schema=_KEPT,
     )
-    facts = {_BINDING: memory.binding or "", _ROWS: "" if memory.rows is None else str(memory.rows)}
+    facts = {
+        _BINDING: carry_over.binding or "",
+        _ROWS: "" if carry_over.rows is None else str(carry_over.rows),
+    }
     stream = to_bytes(kept.replace_schema_metadata(facts))
     return b"%s %d %s\n" % (_MAGIC, VERSION, _digest(stream)) + stream
 
 
-def _memory(content: bytes) -> FlowMemory:
+def _carry_over(content: bytes) -> FlowCarryOver:
     line, _, stream = content.partition(b"\n")
     if not line.startswith(_MAGIC + b" "):
         raise _Unusable("this is no state of tsoffset")
@@ -138,10 +143,10 @@ def _memory(content: bytes) -> FlowMemory:
         commits, partitions = (from_bytes(kept[name][0].as_py()) for name in _KEPT.names)
         rows = facts[_ROWS]
         if partitions.schema == _WITHOUT_FRONTIER:
-            partitions = table(MEMORY, tuples(partitions, MEMORY))
-        if commits.schema != REMEMBERED or partitions.schema != MEMORY:
+            partitions = table(CARRY_OVER, tuples(partitions, CARRY_OVER))
+        if commits.schema != LAST_COMMITS or partitions.schema != CARRY_OVER:
             raise _Unusable("its tables are not as expected")
-        return FlowMemory(
+        return FlowCarryOver(
             commits=commits,
             partitions=partitions,
             rows=int(rows) if rows else None,

@@ -16,26 +16,26 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.settle import Settled, settle_groups, whole_topic
-from tsoffset.cycle.source_commits import GroupWork, Rival, read_commits
+from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, read_commits
 from tsoffset.cycle.turns import Settlement
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, TopicPartition
-from tsoffset.rule.carry_over import PartitionMemory
+from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import SourceCommit, TranslatedPosition, decide
 from tsoffset.rule.translate import Translation
 from tsoffset.spark import schema, values
+from tsoffset.spark.carry_over import carry_overs_of, report
 from tsoffset.spark.clients import CLIENTS, requests_sent
 from tsoffset.spark.flow import FlowTask
-from tsoffset.spark.memories import memories_of, report
 
 log = structlog.get_logger(__name__)
 
 Batches = Iterator[pa.RecordBatch]
-Memories = Mapping[TopicPartition, PartitionMemory]
+CarryOvers = Mapping[TopicPartition, PartitionCarryOver]
 
 _GROUPS_AT_ONCE = 500
 _ROWS_AT_ONCE = 10_000
@@ -68,16 +68,16 @@ class Stages:
             commits = (
                 batch.filter(batch["distinct_offsets"].is_null()) for batch in self.read(iter(work))
             )
-            for batch in self.settle(self._translate(commits, _memories(work))):
+            for batch in self.settle(self._translate(commits, _carry_overs(work))):
                 yield schema.to_bytes(pa.Table.from_batches([batch]))
 
     def read(self, batches: Batches) -> Batches:
         """WORK -> COMMITS: the source commits of the tasks' groups, and at the end how many
         distinct offsets each partition has among them."""
         for batch in batches:
-            for settle_task, groups, remembered, _ in schema.tuples(batch, schema.WORK):
+            for settle_task, groups, last_commits, _ in schema.tuples(batch, schema.WORK):
                 work = values.groups_of(schema.from_bytes(groups))
-                last = values.remembered_of(schema.from_bytes(remembered))
+                last = values.last_commits_of(schema.from_bytes(last_commits))
                 offsets: defaultdict[TopicPartition, set[int]] = defaultdict(set)
                 for start in range(0, len(work), _GROUPS_AT_ONCE):
                     commits = self._commits(work[start : start + _GROUPS_AT_ONCE])
@@ -93,21 +93,21 @@ class Stages:
         positions translated once; word of topics whose target rewrites timestamps; and a report
         to the driver."""
         tasked = list(batches)
-        commits = (batch.filter(batch["memory"].is_null()) for batch in tasked)
-        return self._translate(commits, _memories(tasked))
+        commits = (batch.filter(batch["carry_over"].is_null()) for batch in tasked)
+        return self._translate(commits, _carry_overs(tasked))
 
-    def _translate(self, batches: Batches, memories: Memories) -> Batches:
+    def _translate(self, batches: Batches, carry_overs: CarryOvers) -> Batches:
         commits = pa.Table.from_batches(
             [batch.select(schema.COMMITS.names) for batch in batches], schema.COMMITS
         )
-        keys, work = _distinct(commits, memories)
+        keys, work = _distinct(commits, carry_overs)
         translated = self._translated(work) if work else TranslatedWork((), (), Cost())
         positions = translated.positions
         numbers = {(p.partition, p.offset): number for number, p in enumerate(positions)}
         rewritten = {p.partition.topic for p in positions if p.target_rewrites_timestamps}
         yield from _batches(values.rewritten_topics_table(sorted(rewritten), self.settle_tasks))
         if work:
-            told = report(translated.memories, translated.cost)
+            told = report(translated.carry_overs, translated.cost)
             messenger = crc32(str(work[0].source).encode()) % self.settle_tasks
             yield from _batches(values.report_table(told, messenger))
         which = pa.array([None if key is None else numbers[key] for key in keys], pa.int32())
@@ -149,11 +149,13 @@ class Stages:
 
     def _commits(self, groups: Sequence[GroupWork]) -> list[SourceCommit]:
         try:
-            flow, rivals = self._resolve()
+            flow, competing_flows = self._resolve()
             with ExitStack() as leases:
                 source = self._client(leases, flow.source)
-                opponents = [Rival(one, self._client(leases, one.source)) for one in rivals]
-                return list(read_commits(flow, source, groups, opponents))
+                with_sources = [
+                    CompetingFlow(one, self._client(leases, one.source)) for one in competing_flows
+                ]
+                return list(read_commits(flow, source, groups, with_sources))
         except Exception as error:
             names = ", ".join(work.group for work in groups[:3])
             failed = self._broken("read_broke", f"read commits of {names}", error)
@@ -166,7 +168,7 @@ class Stages:
                 source = self._client(leases, flow.source.shared_by(self.translate_tasks))
                 target = self._client(leases, flow.target)
                 before = requests_sent(source)
-                translated = translate_remembering(flow, source, target, work)
+                translated = translate_with_carry_over(flow, source, target, work)
                 sent = requests_sent(source) - before
                 return replace(translated, cost=replace(translated.cost, source_requests=sent))
         except Exception as error:
@@ -178,7 +180,7 @@ class Stages:
                     for part in work
                     for offset in part.offsets
                 ),
-                tuple(part.memory for part in work if part.memory is not None),
+                tuple(part.carry_over for part in work if part.carry_over is not None),
                 Cost(positions=sum(len(part.offsets) for part in work)),
             )
 
@@ -243,7 +245,7 @@ class Assignment:
             # number modulo the number of tasks.
             tasks = [numbers.get(p, crc32(f"{p[0]}-{p[1]}".encode()) >> 1) for p in places]
             yield batch.append_column("translate_task", pa.array(tasks, pa.int32())).append_column(
-                "memory", pa.nulls(batch.num_rows, pa.binary())
+                "carry_over", pa.nulls(batch.num_rows, pa.binary())
             )
 
 
@@ -256,13 +258,13 @@ def _batches(table: pa.Table) -> Batches:
         yield from table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE)
 
 
-def _memories(batches: Sequence[pa.RecordBatch]) -> Memories:
-    """What lies in the cells for memory."""
+def _carry_overs(batches: Sequence[pa.RecordBatch]) -> CarryOvers:
+    """What lies in the cells for carry-over."""
     return {
-        partition: memory
+        partition: carry_over
         for batch in batches
-        for cell in batch["memory"].drop_null()
-        for partition, memory in memories_of(schema.from_bytes(cell.as_py())).items()
+        for cell in batch["carry_over"].drop_null()
+        for partition, carry_over in carry_overs_of(schema.from_bytes(cell.as_py())).items()
     }
 
 
@@ -278,7 +280,7 @@ def _results(columns: Mapping[str, pa.ChunkedArray], rows: int) -> pa.Table:
 
 
 def _distinct(
-    commits: pa.Table, memories: Memories
+    commits: pa.Table, carry_overs: CarryOvers
 ) -> tuple[list[tuple[TopicPartition, int] | None], list[PartitionWork]]:
     """The position of each commit (None: its verdict is known), and the work of all of them."""
     columns = [
@@ -289,8 +291,8 @@ def _distinct(
             "source_offset",
             "target_topic",
             "target_partition",
-            "remote_name",
-            "reverse",
+            "is_remote_topic",
+            "failback",
             "verdict_reason",
             "verdict_failure",
         )
@@ -299,7 +301,7 @@ def _distinct(
     places: dict[TopicPartition, tuple[TopicPartition, bool, bool]] = {}
     offsets: defaultdict[TopicPartition, set[int]] = defaultdict(set)
     partitions: dict[tuple[str, int], TopicPartition] = {}
-    for topic, number, offset, target, target_number, remote, reverse, reason, failure in zip(
+    for topic, number, offset, target, target_number, remote, failback, reason, failure in zip(
         *columns, strict=True
     ):
         if reason is not None or failure is not None:
@@ -308,7 +310,7 @@ def _distinct(
         partition = partitions.get((topic, number))
         if partition is None:
             partition = partitions[topic, number] = TopicPartition(topic, number)
-            places[partition] = (TopicPartition(target, target_number), remote, reverse)
+            places[partition] = (TopicPartition(target, target_number), remote, failback)
         offsets[partition].add(offset)
         keys.append((partition, offset))
     return keys, [
@@ -317,7 +319,7 @@ def _distinct(
             places[partition][0],
             tuple(sorted(found)),
             *places[partition][1:],
-            memories.get(partition),
+            carry_overs.get(partition),
         )
         for partition, found in sorted(offsets.items())
     ]

@@ -24,12 +24,12 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.decide import Remembered, SourceCommit, TranslatedPosition
+from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition
 from tsoffset.rule.translate import Translation
 from tsoffset.spark.schema import (
     COMMITS,
     GROUPS,
-    REMEMBERED,
+    LAST_COMMITS,
     ROWS,
     SETTLEMENTS,
     TRANSLATIONS,
@@ -53,11 +53,11 @@ def groups_of(rows: pa.Table) -> list[GroupWork]:
     ]
 
 
-def remembered_of(rows: pa.Table) -> dict[tuple[str, TopicPartition], Remembered]:
-    """What a table like REMEMBERED says of each group and source partition."""
+def last_commits_of(rows: pa.Table) -> dict[tuple[str, TopicPartition], LastCommit]:
+    """What a table like LAST_COMMITS says of each group and source partition."""
     return {
-        (group, TopicPartition(topic, partition)): Remembered(source, target)
-        for group, topic, partition, source, target in tuples(rows, REMEMBERED)
+        (group, TopicPartition(topic, partition)): LastCommit(source, target)
+        for group, topic, partition, source, target in tuples(rows, LAST_COMMITS)
     }
 
 
@@ -67,19 +67,19 @@ def remembered_of(rows: pa.Table) -> dict[tuple[str, TopicPartition], Remembered
 def commits_table(
     settle_task: int,
     commits: Iterable[SourceCommit],
-    remembered: Mapping[tuple[str, TopicPartition], Remembered],
+    last_commits: Mapping[tuple[str, TopicPartition], LastCommit],
 ) -> pa.Table:
     """Commits as COMMITS."""
-    return table(COMMITS, [_commit_tuple(settle_task, commit, remembered) for commit in commits])
+    return table(COMMITS, [_commit_tuple(settle_task, commit, last_commits) for commit in commits])
 
 
 def _commit_tuple(
     settle_task: int,
     commit: SourceCommit,
-    remembered: Mapping[tuple[str, TopicPartition], Remembered],
+    last_commits: Mapping[tuple[str, TopicPartition], LastCommit],
 ) -> tuple[Any, ...]:
     partition, target, committed = commit.partition, commit.target, commit.committed
-    last = None if partition is None else remembered.get((commit.group, partition))
+    last = None if partition is None else last_commits.get((commit.group, partition))
     return (
         settle_task,
         None,
@@ -91,8 +91,8 @@ def _commit_tuple(
             else (committed.offset, committed.metadata, committed.leader_epoch)
         ),
         *((None, None) if target is None else (target.topic, target.partition)),
-        commit.remote_name,
-        commit.reverse,
+        commit.is_remote_topic,
+        commit.failback,
         commit.target_active,
         *_no_tuple(commit.verdict),
         *((None, None) if last is None else (last.source_offset, last.target_offset)),
@@ -128,8 +128,8 @@ def _translation_tuple(position: TranslatedPosition) -> tuple[Any, ...]:
                 outcome.target_offset,
                 outcome.precision,
                 outcome.reread_bound,
-                outcome.same_from,
-                outcome.same_to,
+                outcome.equivalent_from,
+                outcome.equivalent_to,
                 *_no_tuple(None),
             )
             if isinstance(outcome, Translated)
@@ -167,8 +167,8 @@ def settlements_of(rows: pa.Table) -> Iterator[Settlement]:
             if row["source_offset"] is None
             else CommittedOffset(row["source_offset"], row["metadata"], row["leader_epoch"]),
             _partition(row["target_topic"], row["target_partition"]),
-            row["remote_name"],
-            row["reverse"],
+            row["is_remote_topic"],
+            row["failback"],
             row["target_active"],
             _no_of(row, "verdict"),
         )
@@ -176,7 +176,7 @@ def settlements_of(rows: pa.Table) -> Iterator[Settlement]:
         yield Settlement(
             commit,
             _position_of(commit, row),
-            None if last is None else Remembered(last, row["remembered_target_offset"]),
+            None if last is None else LastCommit(last, row["remembered_target_offset"]),
         )
 
 
@@ -187,8 +187,8 @@ def _position_of(commit: SourceCommit, row: Mapping[str, Any]) -> TranslatedPosi
             row["target_offset"],
             Precision(row["precision"]),
             row["reread_bound"],
-            row["same_from"],
-            row["same_to"],
+            row["equivalent_from"],
+            row["equivalent_to"],
         )
     if outcome is None:
         return None

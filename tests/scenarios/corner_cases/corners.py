@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tests.producing import Contents
 from tests.scenarios.estate import Rows, one_cycle, wait_until
-from tsoffset.cycle.rounds import translate_remembering
+from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
@@ -81,14 +81,14 @@ class Corners:
             TopicPartition(topic, 0),
             TopicPartition(self.remote(flow, topic), 0),
             tuple(sorted(offsets)),
-            remote_name=True,
+            is_remote_topic=True,
         )
         with ExitStack() as opened:
             source, target = (
                 opened.enter_context(KafkaCluster(one))
                 for one in (settings.source, settings.target)
             )
-            done = translate_remembering(settings, source, target, [work])
+            done = translate_with_carry_over(settings, source, target, [work])
             return Translations(
                 done.positions,
                 source.requests.get("fetch", 0),

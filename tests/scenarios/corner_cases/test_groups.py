@@ -16,8 +16,8 @@ from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Reason, Row, TopicPartition
-from tsoffset.rule.carry_over import PartitionMemory
-from tsoffset.rule.decide import Remembered
+from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = pytest.mark.integration
@@ -173,35 +173,35 @@ def test_source_group_that_was_rewound(corners: Corners) -> None:
     source, target = corners.sides(PLAIN)
     remote = corners.remote(PLAIN, ORDINARY)
     flow = corners.flow(PLAIN, group)
-    memories: dict[TopicPartition, PartitionMemory] = {}
+    carry_overs: dict[TopicPartition, PartitionCarryOver] = {}
     source.commit_offsets(group, {(ORDINARY, 0): 900})
-    first = remembering(flow, memories)
+    first = remembering(flow, carry_overs)
     assert (first.outcome, first.target_offset) == (OutcomeKind.COMMITTED, 900 - TRIMMED)
     place = (group, TopicPartition(ORDINARY, 0))
-    remembered = {place: Remembered(900, 900 - TRIMMED)}
+    last_commits = {place: LastCommit(900, 900 - TRIMMED)}
     source.commit_offsets(group, {(ORDINARY, 0): 500})
-    row = remembering(flow, memories, remembered)
+    row = remembering(flow, carry_overs, last_commits)
     assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.SOURCE_REWOUND)
     assert (row.target_offset, row.precision) == (500 - TRIMMED, Precision.EXACT)
     assert target.committed_offsets(group) == {(remote, 0): (900 - TRIMMED, "")}
     forget(target, group, remote)
-    row = remembering(flow, memories, remembered)
+    row = remembering(flow, carry_overs, last_commits)
     assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 500 - TRIMMED)
     # It moves on from there, up to the end that both had before.
     source.commit_offsets(group, {(ORDINARY, 0): TRIMMED + RECORDS})
-    assert remembering(flow, memories, remembered).outcome is OutcomeKind.COMMITTED
+    assert remembering(flow, carry_overs, last_commits).outcome is OutcomeKind.COMMITTED
     assert target.committed_offsets(group) == {(remote, 0): (RECORDS, "")}
 
 
 def remembering(
     flow: FlowSettings,
-    memories: dict[TopicPartition, PartitionMemory],
-    remembered: dict[tuple[str, TopicPartition], Remembered] | None = None,
+    carry_overs: dict[TopicPartition, PartitionCarryOver],
+    last_commits: dict[tuple[str, TopicPartition], LastCommit] | None = None,
 ) -> Row:
     """The one row of a cycle that remembers earlier ones."""
     with ExitStack() as opened:
         source, target = (
             opened.enter_context(KafkaCluster(one)) for one in (flow.source, flow.target)
         )
-        (row,) = cycle(flow, source, target, memories=memories, remembered=remembered)
+        (row,) = cycle(flow, source, target, carry_overs=carry_overs, last_commits=last_commits)
     return row

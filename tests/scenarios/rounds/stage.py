@@ -22,8 +22,8 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.model import TopicPartition as Place
-from tsoffset.rule.carry_over import PartitionMemory
-from tsoffset.rule.decide import Remembered
+from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.embedded import MirrorMaker
 
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
@@ -225,19 +225,19 @@ class Syncing:
     def _cycles(self) -> None:
         flow = self.stage.flow(self.plan)
         source, target = self.stage.clusters(flow)
-        memories: dict[Place, PartitionMemory] = {}
-        remembered: dict[tuple[str, Place], Remembered] = {}
+        carry_overs: dict[Place, PartitionCarryOver] = {}
+        last_commits: dict[tuple[str, Place], LastCommit] = {}
         while not self._stop.is_set():
             committed, mirrored = self.committed(), self.stage.ends(self.plan)
             if not self.plan.remembers:
-                memories.clear()
-                remembered.clear()
-            rows = cycle(flow, source, target, remembered=remembered, memories=memories)
-            _remember(remembered, rows)
+                carry_overs.clear()
+                last_commits.clear()
+            rows = cycle(flow, source, target, last_commits=last_commits, carry_overs=carry_overs)
+            _remember(last_commits, rows)
             self.done.append(Synced(committed, mirrored, tuple(rows)))
 
 
-def _remember(remembered: MutableMapping[tuple[str, Place], Remembered], rows: list[Row]) -> None:
+def _remember(last_commits: MutableMapping[tuple[str, Place], LastCommit], rows: list[Row]) -> None:
     """Take what the rows say, as the driver does between the cycles of `run`."""
     for row in rows:
         if row.outcome is OutcomeKind.COMMITTED:
@@ -252,4 +252,4 @@ def _remember(remembered: MutableMapping[tuple[str, Place], Remembered], rows: l
         assert row.source_offset is not None
         assert at is not None
         place = Place(row.source_topic, row.partition)
-        remembered[row.group, place] = Remembered(row.source_offset, at)
+        last_commits[row.group, place] = LastCommit(row.source_offset, at)

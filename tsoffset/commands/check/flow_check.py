@@ -124,7 +124,7 @@ class _FlowCheck:
         yield from topics.source_topics(flow, survey, synced)
         if target is not None:
             yield from self._target(survey, synced)
-            yield from self._rivals(target, synced)
+            yield from self._competing_flows(target, synced)
 
     def _connected(
         self, settings: ClusterSettings
@@ -163,29 +163,29 @@ class _FlowCheck:
             return
         yield from copies.sampled_copies(flow, samples, there.stamps, len(mirrored))
 
-    def _rivals(
+    def _competing_flows(
         self, target: ClusterDescription, synced: Sequence[SyncedTopic]
     ) -> Iterator[Finding]:
-        for rival in self._all_flows:
-            if rival.name == self.flow.name or not (rival.enabled and rival.commits):
+        for competing in self._all_flows:
+            if competing.name == self.flow.name or not (competing.enabled and competing.commits):
                 continue
-            if not self._writes_to(rival, target):
+            if not self._writes_to(competing, target):
                 continue
-            answer = self._reach.description(rival.source)
+            answer = self._reach.description(competing.source)
             if isinstance(answer, ClusterUnreachable):
-                yield groups.unknown_rival(self.flow, rival, str(answer))
+                yield groups.unknown_competing_flow(self.flow, competing, str(answer))
                 continue
             try:
-                theirs = self._reach.cluster(rival.source).topics()
+                theirs = self._reach.cluster(competing.source).topics()
             except ClusterUnreachable as error:
-                yield groups.unknown_rival(self.flow, rival, str(error))
+                yield groups.unknown_competing_flow(self.flow, competing, str(error))
                 continue
-            yield from groups.rivals(self.flow, synced, rival, theirs)
+            yield from groups.competing_flows(self.flow, synced, competing, theirs)
 
-    def _writes_to(self, rival: FlowSettings, target: ClusterDescription) -> bool:
-        if rival.target.alias == self.flow.target.alias:
+    def _writes_to(self, competing: FlowSettings, target: ClusterDescription) -> bool:
+        if competing.target.alias == self.flow.target.alias:
             return True
-        answer = self._reach.description(rival.target)
+        answer = self._reach.description(competing.target)
         return (
             isinstance(answer, ClusterDescription)
             and answer.cluster_id is not None

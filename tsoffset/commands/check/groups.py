@@ -83,42 +83,42 @@ def target_groups(
         )
 
 
-def rivals(
+def competing_flows(
     flow: FlowSettings,
     synced: Sequence[SyncedTopic],
-    rival: FlowSettings,
-    rival_topics: Iterable[str],
+    competing: FlowSettings,
+    competing_topics: Iterable[str],
 ) -> Iterator[Finding]:
     """Topics that another flow writes under the same name on the same target."""
-    theirs = {renamed(rival, topic) for topic in rival_topics}
+    theirs = {renamed(competing, topic) for topic in competing_topics}
     shared = sorted(
         topic.target
         for topic in synced
         if topic.target in theirs
-        and any(rival.group_filter.should_replicate_group(group) for group in topic.groups)
+        and any(competing.group_filter.should_replicate_group(group) for group in topic.groups)
     )
     if shared:
         yield Finding(
             Severity.WARNING,
             flow.name,
             flow.target.alias,
-            f"flow {rival.name}",
+            f"flow {competing.name}",
             f"writes {counted(len(shared), 'topic')} ({names(shared)}) too: a group with commits "
             "on both sources is skipped (SEVERAL_SOURCES)",
             "leave each topic or group to one flow, or give the flows names that differ",
         )
 
 
-def unknown_rival(flow: FlowSettings, rival: FlowSettings, message: str) -> Finding:
+def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message: str) -> Finding:
     """Another flow into the same target whose source cannot be asked."""
     cause, _ = cause_and_step(message)
     return Finding(
         Severity.WARNING,
         flow.name,
-        rival.source.alias,
-        f"flow {rival.name}",
+        competing.source.alias,
+        f"flow {competing.name}",
         f"may write the same topics, and its source cannot be asked ({cause})",
-        f"make {rival.source.alias} reachable, or disable {rival.name}",
+        f"make {competing.source.alias} reachable, or disable {competing.name}",
     )
 
 

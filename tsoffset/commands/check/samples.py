@@ -270,8 +270,8 @@ def _work(flow: FlowSettings, samples: Iterable[_Sample]) -> list[PartitionWork]
             place.source,
             place.target,
             tuple(sorted(found)),
-            place.renaming.remote_name,
-            place.renaming.reverse,
+            place.renaming.is_remote_topic,
+            place.renaming.failback,
         )
         for place, found in offsets.items()
     ]

@@ -21,7 +21,7 @@ from tsoffset.commands.compare.judgement import (
 from tsoffset.commands.compare.repeats import Span, come_again
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.settle import failed_row, whole_topic
-from tsoffset.cycle.source_commits import Rival, committed_offsets, preflight, read_commits
+from tsoffset.cycle.source_commits import CompetingFlow, committed_offsets, preflight, read_commits
 from tsoffset.cycle.work import partition_work
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import internal_topics, target_topic
@@ -71,12 +71,12 @@ def compare(
     settings: Settings,
     report: Report | None = None,
 ) -> Iterator[Compared]:
-    """Compare each of `flows`, one after the other; `settings` tell of their rivals."""
+    """Compare each of `flows`, one after the other; `settings` tell of their competing flows."""
     for done, flow in enumerate(flows):
         if report is not None:
             report(flow.name, done, len(flows))
         with ExitStack() as stack:
-            comparison = _Comparison(flow, stack, connect, settings.rivals_of(flow))
+            comparison = _Comparison(flow, stack, connect, settings.competing_flows_of(flow))
             try:
                 pairs = comparison.pairs()
             except ClusterUnreachable as error:
@@ -99,7 +99,7 @@ class _Comparison:
     flow: FlowSettings
     stack: ExitStack
     connect: Connect
-    rivals: Sequence[FlowSettings]
+    competing_flows: Sequence[FlowSettings]
     warnings: list[str] = field(default_factory=list)
 
     def pairs(self) -> list[ComparedPair]:
@@ -111,8 +111,11 @@ class _Comparison:
         names = [work.group for work in start.groups]
         current = committed_offsets(target, names, require_stable=True)
         theirs = self._checkpoints(target, current)
-        rivals = [Rival(rival, self._open(rival.source)) for rival in self.rivals]
-        commits = list(read_commits(flow, source, start.groups, rivals))
+        competing_flows = [
+            CompetingFlow(competing, self._open(competing.source))
+            for competing in self.competing_flows
+        ]
+        commits = list(read_commits(flow, source, start.groups, competing_flows))
         positions = {
             (one.partition, one.offset): one
             for one in translate_partitions(flow, source, target, partition_work(commits))

@@ -142,11 +142,11 @@ def _judged(
     if answer is None:
         return Verdict.UNJUDGED, None, row.message
     theirs = checkpoint.target_offset
-    if answer.same_from <= theirs <= answer.same_to:
+    if answer.equivalent_from <= theirs <= answer.equivalent_to:
         return Verdict.EQUAL, 0, None
-    if theirs < answer.same_from:
-        # What lies between same_from and same_to is no data, so it is not read again either.
-        return Verdict.REREAD, answer.same_from - theirs, None
+    if theirs < answer.equivalent_from:
+        # No data lies between equivalent_from and equivalent_to: nothing is read again there.
+        return Verdict.REREAD, answer.equivalent_from - theirs, None
     verdict = Verdict.UNSAFE if answer.precision is Precision.EXACT else Verdict.BEYOND
     if target_range is not None and theirs > target_range.end:
         return (
@@ -155,7 +155,7 @@ def _judged(
             f"theirs, {theirs}, lies past {target_range.end}, the end of what can be read on the "
             "target: a consumer there would be reset",
         )
-    return verdict, theirs - answer.same_to, _past(row, answer, checkpoint)
+    return verdict, theirs - answer.equivalent_to, _past(row, answer, checkpoint)
 
 
 def _past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
@@ -170,8 +170,8 @@ def _past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
     if answer.precision is Precision.EXACT:
         return (
             f"a consumer that resumed at {theirs} would not get what the target has from "
-            f"{answer.same_to} on, which the group has not read; no repeat of it was found behind "
-            "theirs"
+            f"{answer.equivalent_to} on, which the group has not read; no repeat of it was found "
+            "behind theirs"
         )
     return (
         f"ours, {row.target_offset}, is {row.precision}: the group may have read what lies before "
@@ -188,7 +188,7 @@ def _whose(
     if current is None:
         return None
     theirs = checkpoint is not None and checkpoint.target_offset == current
-    ours = answer is not None and answer.same_from <= current <= answer.same_to
+    ours = answer is not None and answer.equivalent_from <= current <= answer.equivalent_to
     if theirs:
         return Whose.BOTH if ours else Whose.THEIRS
     if ours:

@@ -50,11 +50,11 @@ _NAMED = (
     Column("OURS", right=True),
     Column("PRECISION"),
     Column("THEIRS", right=True),
-    Column("FOR", right=True),
+    Column("CHECKPOINT OF", right=True),
     Column("VERDICT"),
     Column("RECORDS", right=True),
-    Column("NOW", right=True),
-    Column("IS"),
+    Column("TARGET COMMIT", right=True),
+    Column("SET BY"),
 )
 
 

@@ -24,7 +24,7 @@ class Dialogue:
         assert commit.target is not None
         assert commit.committed is not None
         self.offset = commit.committed.offset
-        self.reverse = commit.reverse
+        self.failback = commit.failback
         self.settings = flow.translation
         self.source = LogView(commit.partition, flow.translation.match)
         self.target = LogView(commit.target, flow.translation.match)
@@ -41,7 +41,7 @@ class Dialogue:
             source_cluster=flow.source.alias,
             target_cluster=flow.target.alias,
             target_topic=commit.target.topic,
-            reverse=commit.reverse,
+            failback=commit.failback,
             isolation=flow.isolation,
             proof=flow.translation.proof,
             match=",".join(name for name in MATCHED if name in flow.translation.match),

@@ -12,8 +12,8 @@ from tsoffset.commands.explain.statements import Explanation
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.settle import failed_row, settle_groups, whole_topic
 from tsoffset.cycle.source_commits import (
+    CompetingFlow,
     Preflight,
-    Rival,
     committed_offsets,
     preflight,
     read_commits,
@@ -89,7 +89,7 @@ def explain(
     settings: Settings,
     report: Report | None = None,
 ) -> Explained:
-    """Explain the group in each of `flows` that has it; `settings` tell of their rivals.
+    """Explain the group in each of `flows` that has it; `settings` tell of their competing flows.
 
     Raises UsageError where none of them has anything of it: the group does not exist, is
     left out, or has no commit that is meant.
@@ -102,7 +102,9 @@ def explain(
         if report is not None:
             report(flow.name, done, len(flows))
         with ExitStack() as stack:
-            explaining = _FlowExplanation(flow, wanted, stack, connect, settings.rivals_of(flow))
+            explaining = _FlowExplanation(
+                flow, wanted, stack, connect, settings.competing_flows_of(flow)
+            )
             try:
                 explanations += explaining.explanations()
             except ClusterUnreachable as error:
@@ -129,7 +131,7 @@ class _FlowExplanation:
     wanted: Wanted
     stack: ExitStack
     connect: Connect
-    rivals: Sequence[FlowSettings]
+    competing_flows: Sequence[FlowSettings]
     warnings: list[str] = field(default_factory=list)
 
     def explanations(self) -> list[Explanation]:
@@ -138,8 +140,10 @@ class _FlowExplanation:
         source, target = self._open(flow.source), self._open(flow.target)
         listings = source.groups()
         start = self._preflight(source, target, listings)
-        rivals = [Rival(one, self._open(one.source)) for one in self.rivals]
-        found = list(read_commits(flow, source, start.groups, rivals))
+        competing_flows = [
+            CompetingFlow(one, self._open(one.source)) for one in self.competing_flows
+        ]
+        found = list(read_commits(flow, source, start.groups, competing_flows))
         if not found and listings.failed_brokers and self.wanted.group not in listings.groups:
             failed = next(iter(listings.failed_brokers.values()))
             return [Explanation(self._of_group(failed), flow.commits)]

@@ -36,8 +36,8 @@ def conclusion(
             target_offset=answer.target_offset,
             precision=answer.precision,
             reread_bound=answer.reread_bound,
-            same_from=answer.same_from,
-            same_to=answer.same_to,
+            equivalent_from=answer.equivalent_from,
+            equivalent_to=answer.equivalent_to,
             basis=answer.basis,
             why=why + outcome.message if isinstance(outcome, Skipped) else why,
         ),
@@ -80,7 +80,7 @@ def _why(seen: Dialogue, answer: Translated) -> str:
 def _passed(seen: Dialogue, answer: Translated, pair: Pair) -> str:
     """Why all that follows a pair's source record lies behind its copy."""
     at, copy = pair
-    if seen.reverse:
+    if seen.failback:
         return "; the target is the original, which has each record once, in order"
     if answer.frontier is None:
         return ""

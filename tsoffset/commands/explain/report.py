@@ -89,7 +89,7 @@ def _untold(row: Row) -> str:
 def _heading(opening: Opening, width: int | None) -> Iterator[Text]:
     partition = f"{opening.source_topic}-{opening.partition}"
     copy = f"{opening.target_topic}-{opening.partition}"
-    known_as = "the original" if opening.reverse else "the copy"
+    known_as = "the original" if opening.failback else "the copy"
     for line in wrapped(
         printable(
             f"group {opening.group}, {partition} on {opening.source_cluster}, committed "

@@ -69,7 +69,7 @@ class Opening(Statement):
     source_cluster: str
     target_cluster: str
     target_topic: str
-    reverse: bool
+    failback: bool
     isolation: str
     proof: str
     match: str
@@ -144,14 +144,14 @@ class EqualRecords(Statement):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion(Statement):
     """What the rule answers: a target offset with its `basis` and `why`, or a `reason` with its
-    `message`. Any offset from `same_from` to `same_to` resumes at the same record."""
+    `message`. Any offset from `equivalent_from` to `equivalent_to` resumes at the same record."""
 
     kind: str = "translation"
     target_offset: int | None = None
     precision: Precision | None = None
     reread_bound: int | None = None
-    same_from: int | None = None
-    same_to: int | None = None
+    equivalent_from: int | None = None
+    equivalent_to: int | None = None
     basis: Basis | None = None
     why: str | None = None
     reason: Reason | FailureKind | None = None

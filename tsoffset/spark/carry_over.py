@@ -1,4 +1,4 @@
-"""What is remembered of partitions, as the driver keeps it and as tasks take and give it.
+"""What is carried over of partitions, as the driver keeps it and as tasks take and give it.
 
 The driver holds one table, a row a partition, and looks at nothing but whose row it is; the
 positions within are a task's to read and write.
@@ -13,48 +13,48 @@ import pyarrow as pa
 
 from tsoffset.cycle.work import Cost
 from tsoffset.model import TopicPartition
-from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionMemory
-from tsoffset.spark.schema import MEMORY, from_bytes, table, to_bytes, tuples
+from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.spark.schema import CARRY_OVER, from_bytes, table, to_bytes, tuples
 
 _COST = b"cost"
 
 
-def memory_table(memories: Iterable[PartitionMemory]) -> pa.Table:
-    """Memories of partitions as MEMORY."""
-    return table(MEMORY, [_tuple(memory) for memory in memories])
+def carry_over_table(carry_overs: Iterable[PartitionCarryOver]) -> pa.Table:
+    """Carry-overs of partitions as CARRY_OVER."""
+    return table(CARRY_OVER, [_tuple(carry_over) for carry_over in carry_overs])
 
 
-def _tuple(memory: PartitionMemory) -> tuple[Any, ...]:
-    known = memory.positions.values()
+def _tuple(carry_over: PartitionCarryOver) -> tuple[Any, ...]:
+    known = carry_over.positions.values()
     return (
-        memory.source.topic,
-        memory.source.partition,
-        memory.remote_name,
-        memory.reverse,
-        memory.source_log.topic_id,
-        memory.source_log.leader_epoch,
-        memory.target_log.topic_id,
-        memory.target_log.leader_epoch,
-        memory.ends.source,
-        memory.ends.source_log,
-        memory.ends.target,
-        list(memory.positions),
+        carry_over.source.topic,
+        carry_over.source.partition,
+        carry_over.is_remote_topic,
+        carry_over.failback,
+        carry_over.source_log.topic_id,
+        carry_over.source_log.leader_epoch,
+        carry_over.target_log.topic_id,
+        carry_over.target_log.leader_epoch,
+        carry_over.ends.source,
+        carry_over.ends.source_log,
+        carry_over.ends.target,
+        list(carry_over.positions),
         [each.target_offset for each in known],
-        [each.same_from for each in known],
-        [each.same_to for each in known],
+        [each.equivalent_from for each in known],
+        [each.equivalent_to for each in known],
         [each.source_timestamp_ms for each in known],
         [each.passed for each in known],
-        [source for source, _ in memory.pairs],
-        [target for _, target in memory.pairs],
-        *(memory.frontier or (None, None)),
+        [source for source, _ in carry_over.pairs],
+        [target for _, target in carry_over.pairs],
+        *(carry_over.frontier or (None, None)),
     )
 
 
-def memories_of(rows: pa.Table) -> dict[TopicPartition, PartitionMemory]:
-    """The memories in a table like MEMORY, by source partition."""
+def carry_overs_of(rows: pa.Table) -> dict[TopicPartition, PartitionCarryOver]:
+    """The carry-overs in a table like CARRY_OVER, by source partition."""
     found = {}
-    for values in tuples(rows, MEMORY):
-        row = dict(zip(MEMORY.names, values, strict=True))
+    for values in tuples(rows, CARRY_OVER):
+        row = dict(zip(CARRY_OVER.names, values, strict=True))
         source = TopicPartition(row["source_topic"], row["partition"])
         known = zip(
             row["target_offsets"],
@@ -64,7 +64,7 @@ def memories_of(rows: pa.Table) -> dict[TopicPartition, PartitionMemory]:
             row["passed"],
             strict=True,
         )
-        found[source] = PartitionMemory(
+        found[source] = PartitionCarryOver(
             source,
             row["remote_name"],
             row["reverse"],
@@ -81,7 +81,7 @@ def memories_of(rows: pa.Table) -> dict[TopicPartition, PartitionMemory]:
 
 
 class PartitionRows:
-    """A table like MEMORY whose rows are taken by partition."""
+    """A table like CARRY_OVER whose rows are taken by partition."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows.combine_chunks()
@@ -97,15 +97,15 @@ class PartitionRows:
         return self._rows.take(pa.array(numbers, pa.int64()))
 
 
-def report(memories: Iterable[PartitionMemory], cost: Cost) -> bytes:
-    """What a task that translated tells the driver."""
-    told = memory_table(memories)
-    return to_bytes(told.replace_schema_metadata({_COST: json.dumps(asdict(cost))}))
+def report(carry_overs: Iterable[PartitionCarryOver], cost: Cost) -> bytes:
+    """What a task reports to the driver, as an Arrow stream: carry-overs and what it took."""
+    rows = carry_over_table(carry_overs)
+    return to_bytes(rows.replace_schema_metadata({_COST: json.dumps(asdict(cost))}))
 
 
-def told(reports: Iterable[bytes]) -> tuple[pa.Table, Cost]:
-    """All that tasks told: the memories as MEMORY, and what the cycle took."""
-    tables, cost = [MEMORY.empty_table()], Cost()
+def merge_reports(reports: Iterable[bytes]) -> tuple[pa.Table, Cost]:
+    """All that tasks reported: the carry-overs as CARRY_OVER, and what the cycle took."""
+    tables, cost = [CARRY_OVER.empty_table()], Cost()
     for each in reports:
         one = from_bytes(each)
         cost = cost.beside(Cost(**json.loads(one.schema.metadata[_COST])))

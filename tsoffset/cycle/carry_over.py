@@ -1,4 +1,4 @@
-"""What a batch of partitions takes from the last cycle's memory, and what it leaves to the next.
+"""What a batch of partitions takes over from the last cycle, and what it leaves to the next.
 
 The topics of both sides are described first, in one request each: the leader epochs that are
 remembered with an answer are then never newer than the logs that it was read from.
@@ -15,7 +15,7 @@ from tsoffset.rule.carry_over import (
     KnownPosition,
     LogEnds,
     LogIdentity,
-    PartitionMemory,
+    PartitionCarryOver,
     known_position,
     log_identity,
     passed_by,
@@ -26,7 +26,7 @@ from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
-Recollection = Generator[Question, Answer, dict[int, Translation]]
+Recall = Generator[Question, Answer, dict[int, Translation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class Identities:
             _identities(target, {part.target for part in work}),
         )
 
-    def blank(self, part: PartitionWork) -> PartitionMemory | None:
-        """A memory of the partition's logs that holds nothing yet; None where a log is not
-        known to be the same the next time."""
+    def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
+        """A carry-over of the partition's logs that holds nothing yet; None where a log could not
+        be recognised in the next cycle."""
         source, target = self.source.get(part.source), self.target.get(part.target)
         if source is None or target is None:
             return None
-        return PartitionMemory(
+        return PartitionCarryOver(
             part.source,
-            part.remote_name,
-            part.reverse,
+            part.is_remote_topic,
+            part.failback,
             source,
             target,
             LogEnds(0, 0, 0),
@@ -72,31 +72,34 @@ def _identities(
     return {one: identity for one, identity in found.items() if identity is not None}
 
 
-def recollect(part: PartitionWork, memory: PartitionMemory, evidence: Evidence) -> Recollection:
-    """The positions of the work that need no look, with their translations.
+def recall_positions(
+    part: PartitionWork, carry_over: PartitionCarryOver, evidence: Evidence
+) -> Recall:
+    """The translations that still hold, by source offset; none for positions that have to be
+    translated anew.
 
     Asks for both logs' ranges, in the order in which a translation does, and leaves them in the
-    evidence. Where one cannot be had nothing is recalled: the translations will say why. The
-    remembered frontier stays in the evidence only where the logs are seen to be as long as then,
-    and the target still to have its copy.
+    evidence. Where a range cannot be had nothing is recalled: the translations will say why. The
+    remembered frontier stays in the evidence only where no log has become shorter and the target
+    still has its copy.
     """
-    ask = Inquiry(evidence)
+    inquiry = Inquiry(evidence)
     frontier, evidence.remembered_frontier = evidence.remembered_frontier, None
     try:
-        target = yield from ask.log_range(Side.TARGET)
-        source = yield from ask.log_range(Side.SOURCE)
+        target = yield from inquiry.log_range(Side.TARGET)
+        source = yield from inquiry.log_range(Side.SOURCE)
         log_end = source.end
         if evidence.isolation is Isolation.READ_COMMITTED:
-            log_end = yield from ask.log_end(Side.SOURCE)
+            log_end = yield from inquiry.log_end(Side.SOURCE)
     except Unanswered:
         return {}
-    if LogEnds(source.end, log_end, target.end).behind(memory.ends):
+    if LogEnds(source.end, log_end, target.end).behind(carry_over.ends):
         return {}
     if frontier is not None and frontier[1] >= target.start:
         evidence.remembered_frontier = frontier
     recalled = {}
     for offset in part.offsets:
-        known = memory.recall(offset, source, log_end, target)
+        known = carry_over.recall(offset, source, log_end, target)
         if known is not None:
             recalled[offset] = known
     return recalled
@@ -104,12 +107,12 @@ def recollect(part: PartitionWork, memory: PartitionMemory, evidence: Evidence) 
 
 def learned(
     part: PartitionWork,
-    blank: PartitionMemory,
-    usable: PartitionMemory | None,
+    blank: PartitionCarryOver,
+    usable: PartitionCarryOver | None,
     evidence: Evidence,
     translations: Mapping[int, Translation],
     recalled: Mapping[int, Translation],
-) -> PartitionMemory | None:
+) -> PartitionCarryOver | None:
     """What the next cycle should know of the partition; None where that is nothing.
 
     `blank` has the identity of the logs, `usable` is what was remembered of these same logs.
@@ -145,7 +148,9 @@ def learned(
     )
 
 
-def _highest_frontier(usable: PartitionMemory | None, evidence: Evidence) -> tuple[int, int] | None:
+def _highest_frontier(
+    usable: PartitionCarryOver | None, evidence: Evidence
+) -> tuple[int, int] | None:
     """The remembered frontier or this cycle's, whichever lies higher on the target; None where
     there is none, or the target's log start has passed it."""
     known = [] if usable is None or usable.frontier is None else [usable.frontier]

@@ -1,4 +1,4 @@
-"""Workers that outlive the rest between two cycles.
+"""Keeping Spark's workers alive between two cycles.
 
 Spark ends Python workers once none had anything to do for a minute; no setting changes that
 (`PythonWorkerFactory.IDLE_WORKER_TIMEOUT_NS`). The next cycle would start them anew, import
@@ -14,19 +14,19 @@ from pyspark.sql import SparkSession
 
 from tsoffset.spark.jobs import SPARK_ERRORS
 
-# Spark looks every ten seconds whether the minute is over.
-REST_SECONDS = 45.0
+# Workers are idle for so long at most: Spark looks every ten seconds whether the minute is over.
+IDLE_SECONDS = 45.0
 
 
 @contextmanager
 def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
-    """Let no worker of the session rest for a minute while the block lasts; the thread that sees
-    to it ends soon after."""
+    """Keep the session's workers alive while the block lasts. Gives the thread that does so, which
+    ends soon after the block."""
     over = threading.Event()
     context = session.sparkContext
 
     def work() -> None:
-        while not over.wait(REST_SECONDS):
+        while not over.wait(IDLE_SECONDS):
             # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
             with suppress(*SPARK_ERRORS):
                 context.parallelize([None], 1).mapPartitions(_nothing).collect()
