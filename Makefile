@@ -16,7 +16,24 @@ version=$$("$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p'
 [ "$${version:-0}" -ge 17 ] || { echo "tsoffset needs Java 17 or later (Spark and the embedded Kafka run on it), and $$java is $${version:-missing}; set JAVA_HOME, or put a newer one on the PATH" >&2; exit 1; }
 endef
 
-.PHONY: help setup java demo test test-fast test-long bench bench-check lint lock
+PYTEST := $(BIN)/python -m pytest
+JAVA_FREE := not integration and not spark
+ON_JAVA := (integration or spark)
+# Of what, and how much it must be: pyproject.toml.
+COVERAGE := --cov
+
+# Two runs of pytest, of the tests without Java and of those with it, on a core each. The first
+# one's output is shown when the second has ended; both must pass. What ends this ends both.
+# The arguments: which tests, and options of the first run.
+define SIDE_BY_SIDE
+first=$$(mktemp) || exit 1; \
+$(PYTEST) $(2) -m "$(JAVA_FREE) and $(1)" >"$$first" 2>&1 & running=$$!; \
+trap 'kill $$running 2>/dev/null; rm -f "$$first"' EXIT; trap 'exit 130' INT TERM; \
+$(PYTEST) -m "$(ON_JAVA) and $(1)"; second=$$?; \
+wait $$running; status=$$?; echo; echo "and without Java:"; cat "$$first"; exit $$((status | second))
+endef
+
+.PHONY: help setup java demo test test-fast test-all test-long bench bench-check lint lock
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -37,14 +54,17 @@ java: ## say which Java is used, and whether it will do
 demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this machine
 	$(BIN)/tsoffset demo
 
-test: $(READY) ## all tests, on real brokers too (Java 17)
-	$(BIN)/python -m pytest -m "not long"
+test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
+	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE))
 
-test-fast: $(READY) ## the tests that need no Java
-	$(BIN)/python -m pytest -m "not integration and not spark and not thorough and not long"
+test-fast: $(READY) ## those of them that need no Java
+	$(PYTEST) $(COVERAGE) -m "$(JAVA_FREE) and not thorough and not long"
 
-test-long: $(READY) ## everything, the long ones and ten times the random positions too
-	TSOFFSET_PROPERTY_EXAMPLES=30000 $(BIN)/python -m pytest
+test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
+	@$(call SIDE_BY_SIDE,thorough and not long)
+
+test-long: $(READY) ## everything at once, the long ones and ten times the random positions too
+	TSOFFSET_PROPERTY_EXAMPLES=30000 $(PYTEST)
 
 bench: $(READY) ## all benchmarks on real brokers, into docs/performance.md (two hours)
 	$(BIN)/python -m benchmarks

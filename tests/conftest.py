@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -35,8 +36,29 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let coverage be that of the examples: random ones would hide what no example reaches, and
+    are slow to trace."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("no_cover")
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"random examples: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+@pytest.fixture(scope="session")
+def chosen(request: pytest.FixtureRequest) -> Callable[[str], list[Any]]:
+    """A function that says which values of a parameter the tests of this run have, so that
+    nothing is made ready for those that another run has."""
+
+    def values(name: str) -> list[Any]:
+        params = (getattr(item, "callspec", None) for item in request.session.items)
+        found = (one.params[name] for one in params if one is not None and name in one.params)
+        return list(dict.fromkeys(found))
+
+    return values
 
 
 _numbers = itertools.count(1)

@@ -285,13 +285,20 @@ class Contents:
             yield consumer
 
     def _leader(self, topic: str, partition: int) -> int:
-        (described,) = self.admin.describe_topics([topic])
-        (leader,) = [
-            found["leader_id"]
-            for found in described["partitions"]
-            if found["partition_index"] == partition
-        ]
-        return leader
+        leaders: list[int] = []
+
+        def named() -> bool:
+            # One of several brokers may not have heard of the topic yet.
+            (described,) = self.admin.describe_topics([topic])
+            leaders[:] = [
+                found["leader_id"]
+                for found in described["partitions"]
+                if found["partition_index"] == partition
+            ]
+            return bool(leaders)
+
+        _wait_until(named, f"{topic}-{partition} has a leader")
+        return leaders[0]
 
     async def _send(self, request: ProduceRequest, node_id: int) -> object:
         return await self.admin._manager.send(request, node_id=node_id)

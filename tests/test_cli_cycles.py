@@ -106,6 +106,7 @@ def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_
     assert err.splitlines() == [line for line in err.splitlines() if line.startswith("warning: ")]
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_is_away_costs_its_own_flow(mirrored: Mirrored, tmp_path: Path) -> None:
     """Two flows, one source without a reachable address: its row fails, the other flow is
     synced, exit 3, long before anything of 30 s would have run out."""
@@ -122,6 +123,7 @@ def test_a_cluster_that_is_away_costs_its_own_flow(mirrored: Mirrored, tmp_path:
     assert all(json.loads(line)["event"] for line in err.splitlines())
 
 
+@pytest.mark.thorough
 def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Path) -> None:
     """`sync --state` leaves what it learned to the next `sync`, which reads no record; a damaged
     file is a warning, and the cycle does without and puts it right; `run` takes it up by
@@ -171,6 +173,7 @@ def test_state_saves_the_next_process_the_work(mirrored: Mirrored, tmp_path: Pat
         assert {finished[name] for name in spent} == {0}
 
 
+@pytest.mark.thorough
 def test_a_flow_turned_off_is_planned_and_says_so(mirrored: Mirrored, tmp_path: Path) -> None:
     """`sync.group.offsets.enabled = false`: `sync` behaves as `plan`, exit 0. The reader of
     its rows may go away meanwhile."""
@@ -277,6 +280,7 @@ def test_run_goes_on_without_a_cluster_and_ends_on_sigterm(
     assert not [each for each in events if each["event"] == "cycle_failed"]
 
 
+@pytest.mark.thorough
 def test_sigterm_ends_a_cycle_that_hangs(mirrored: Mirrored, tmp_path: Path) -> None:
     """A cluster that accepts connections and never answers holds a cycle for ten minutes;
     the daemon leaves it behind, and its Java ends all the same."""
@@ -290,6 +294,7 @@ def test_sigterm_ends_a_cycle_that_hangs(mirrored: Mirrored, tmp_path: Path) -> 
             assert daemon.events()[-1]["ending"] == "abandoned"
 
 
+@pytest.mark.thorough
 def test_run_outlives_the_death_of_spark(mirrored: Mirrored, tmp_path: Path) -> None:
     """Spark's Java is killed: the next cycle runs in a new session."""
     file = mirrored.configuration(tmp_path, "sync.group.offsets.interval.seconds = 1\n")

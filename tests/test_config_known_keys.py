@@ -211,6 +211,7 @@ def test_no_key_is_listed_twice():
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("client", "class_name"),
     [

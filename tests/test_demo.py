@@ -410,6 +410,7 @@ def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C while the brokers are starting: exit status 130, and all is gone."""
     with demo(tmp_path) as process:

@@ -213,6 +213,7 @@ def test_mirror_of_mavens_own_settings_is_used(
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_clusters_start_at_once_without_meeting(tmp_path: Path) -> None:
     """Two clusters begun at the same moment take different ports and hold different data."""
     pair = [EmbeddedBroker(tmp_path / name, name=name) for name in ("one", "two")]
@@ -305,6 +306,7 @@ def test_stopped_broker_leaves_no_process_but_its_log() -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_exception_stops_the_broker_and_keeps_its_log(tmp_path: Path) -> None:
     """Whatever ends the block, the process ends; its log can be read, its data used again."""
     pids = []
@@ -349,6 +351,7 @@ def test_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_stopping_the_second_node_leaves_its_partitions_without_a_leader(tmp_path: Path) -> None:
     """What has its only replica there is away; everything else, groups too, goes on."""
     with EmbeddedCluster(tmp_path) as cluster:
@@ -400,7 +403,14 @@ def run_starter(tmp_path: Path, then: str) -> tuple[subprocess.Popen[str], int]:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGINT, marks=pytest.mark.thorough),
+    ],
+)
 def test_broker_ends_when_its_starter_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     """By a signal that can be caught or by one that cannot: nothing stays behind."""
     starter, pid = run_starter(tmp_path, "sys.stdin.read()")
@@ -411,6 +421,7 @@ def test_broker_ends_when_its_starter_is_ended(tmp_path: Path, number: signal.Si
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
     """No block and no stop: the interpreter's exit does it, without a word on the terminal."""
     starter, pid = run_starter(tmp_path, "")
@@ -420,6 +431,7 @@ def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_forked_copy_of_the_starter_stops_nothing(tmp_path: Path) -> None:
     """The broker belongs to the process that started it, not to what that forks."""
     then = """
@@ -441,6 +453,7 @@ sys.stdin.read()
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_mirror_maker_copies_without_offset_syncs(
     source: Contents,
     target: Contents,
@@ -484,6 +497,7 @@ def test_mirror_maker_goes_on_after_a_crash(
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_mirror_maker_runs_a_file_as_it_is(
     source: Contents, target: Contents, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
@@ -502,6 +516,7 @@ def test_mirror_maker_runs_a_file_as_it_is(
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(
     mirror: Callable[..., MirrorMaker],
 ) -> None:
@@ -511,6 +526,7 @@ def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_wait_for_what_never_comes_says_what_is_missing(
     source: Contents,
     target: Contents,
@@ -520,4 +536,4 @@ def test_wait_for_what_never_comes_says_what_is_missing(
     """The wait ends with its deadline and names the topic."""
     running = mirror(unique("no-such-topic"))
     with pytest.raises(StartFailed, match=r"topic A\.orders.*has 0 of 1 partitions"):
-        running.wait_for_topic(target.bootstrap, "A.orders", seconds=0.2)
+        running.wait_for_topic(target.bootstrap, "A.orders", seconds=1)

@@ -39,10 +39,10 @@ Connect = Callable[..., KafkaCluster]
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """Two nodes; the first one controls and holds the groups' offsets.
 
-    A silent one counts as gone after two seconds, and quotas look back no further.
+    A silent one counts as gone after four seconds, and quotas look back no further.
     """
     properties = {
-        "broker.session.timeout.ms": "2000",
+        "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "500",
         "quota.window.num": "2",
     }
@@ -165,7 +165,7 @@ def test_a_broker_that_dies_midway_takes_only_its_own_partitions(
     then the cluster knows that the partition has no leader; back again, it is asked again."""
     partitions = one_on_each(contents, unique)
     here, there = partitions
-    cluster = connect(admin_timeout_ms=1_000)
+    cluster = connect(admin_timeout_ms=3_000)
     assert both_answer(cluster, partitions)
 
     second.kill()
@@ -204,7 +204,7 @@ def test_a_broker_that_hangs_takes_only_its_own_partitions(
     """Its connection is open and silent: that ends with the request's time, in the deadline."""
     partitions = one_on_each(contents, unique)
     here, there = partitions
-    cluster = connect({"request.timeout.ms": "500"}, admin_timeout_ms=1_500)
+    cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
     assert both_answer(cluster, partitions)
     with frozen(second):
         ranges = cluster.log_ranges(partitions, UNCOMMITTED)
@@ -242,7 +242,7 @@ def test_a_broker_that_does_not_list_its_groups_is_named(
     """The groups of the others are listed."""
     group = unique("group")
     contents.commit_offsets(group, {(contents.create_topic(unique("topic")), 0): 0})
-    cluster = connect({"request.timeout.ms": "500"}, admin_timeout_ms=1_500)
+    cluster = connect({"request.timeout.ms": "2000"}, admin_timeout_ms=5_000)
     assert group in cluster.groups().groups
     with frozen(second):
         listings = cluster.groups()
@@ -279,7 +279,7 @@ def test_a_throttled_reader_is_patient(
     )
     answer = contents.admin._manager.run(contents._send, quota, None)
     assert [entry.error_code for entry in answer.entries] == [0]
-    cluster = connect({"client.id": client_id, "request.timeout.ms": "900"}, 1_000)
+    cluster = connect({"client.id": client_id, "request.timeout.ms": "1500"}, 2_000)
     tp = TopicPartition(topic, 0)
     asked = [ReadFrom(tp, offset) for offset in range(20)]
     answers = cluster.read(asked, UNCOMMITTED)

@@ -23,6 +23,7 @@ from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.thorough,
     pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc"),
 ]
 

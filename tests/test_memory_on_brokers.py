@@ -199,6 +199,7 @@ def test_expired_on_the_source(mirrored: Mirrored) -> None:
     assert row.reason == "EXPIRED"
 
 
+@pytest.mark.thorough
 def test_new_leader_epoch_is_looked_at_once(
     between: Callable[[str, str], Mirrored], tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_lost_worker_costs_an_attempt_and_not_the_cycle(given: str | None, maste
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_workers_give_large_buffers_back() -> None:
     """What is read in megabytes is mapped and unmapped, not kept in a heap full of holes; a
     user's own threshold holds."""
@@ -126,8 +127,12 @@ def test_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     ("given", "why"),
     [
         ({"spark.master": "nonsense"}, "Master must either be"),
-        ({"spark.driver.memory": "nonsense"}, "nonsense"),
-        ({"spark.master": "local[2]", "spark.driver.maxResultSize": "nonsense"}, "nonsense"),
+        pytest.param({"spark.driver.memory": "nonsense"}, "nonsense", marks=pytest.mark.thorough),
+        pytest.param(
+            {"spark.master": "local[2]", "spark.driver.maxResultSize": "nonsense"},
+            "nonsense",
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_setting_that_spark_refuses_is_named(
@@ -272,6 +277,7 @@ class Stop(Exception):
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
     """A signal in the middle of Spark's start ends what had been started."""
 
@@ -299,6 +305,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_dead_java_fails_its_cycle_and_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

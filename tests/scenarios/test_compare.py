@@ -17,7 +17,7 @@ from tsoffset.commands.compare.checkpoint import decode_key, decode_value
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 from tsoffset.testing.embedded.process import JavaProcess
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 # Aliases of their own, so that no other test's checkpoints lie in the same topic.
 SOURCE, TARGET = "east", "west"

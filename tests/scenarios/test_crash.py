@@ -14,7 +14,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 TOPIC = "crashed"
 REMOTE = f"P.{TOPIC}"

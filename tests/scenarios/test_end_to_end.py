@@ -10,16 +10,17 @@ the same then, their pace is not.
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 import javaproperties
 import pytest
 
 from tests.producing import Contents
 from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
-from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, chosen_seed, plan
+from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, chosen_seed, few, plan
 from tests.scenarios.rounds.playing import Played, play
 from tests.scenarios.rounds.stage import Stage
 from tsoffset.config.loading import Configuration
@@ -28,6 +29,7 @@ from tsoffset.testing.embedded import MirrorMaker, flow_properties
 pytestmark = pytest.mark.integration
 
 SEED = chosen_seed()
+FEW = few(SEED)
 
 
 @dataclass
@@ -71,7 +73,10 @@ def totals(request: pytest.FixtureRequest) -> Iterator[Totals]:
 
 @pytest.fixture(scope="module")
 def stage(
-    source: Contents, target: Contents, tmp_path_factory: pytest.TempPathFactory
+    source: Contents,
+    target: Contents,
+    chosen: Callable[[str], list[Any]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
     """The clusters, and a MirrorMaker 2 that starts with the first round."""
     wanted: dict[str, str] = {}
@@ -99,19 +104,23 @@ def stage(
     mirror = MirrorMaker(path, folder, name="rounds")
     settings = Configuration.read(path).resolve()
     try:
-        with closing(Stage(source, target, mirror, settings)) as stage:
+        with closing(Stage(source, target, mirror, settings, chosen("number"))) as stage:
             yield stage
     finally:
         # Nobody asks it for anything any more, and to stop in order takes it a while.
         mirror.kill()
 
 
+def when(number: int) -> Sequence[pytest.MarkDecorator]:
+    """A few rounds are played by `make test`, the rest of the first ones by `make test-all`."""
+    if number in FEW:
+        return []
+    return [pytest.mark.thorough if number < ROUNDS else pytest.mark.long]
+
+
 @pytest.mark.parametrize(
     "number",
-    [
-        pytest.param(number, marks=[pytest.mark.long] if number >= ROUNDS else [])
-        for number in range(LONG_ROUNDS)
-    ],
+    [pytest.param(number, marks=when(number)) for number in range(LONG_ROUNDS)],
     ids=lambda number: f"round-{number}",
 )
 def test_nothing_is_skipped(stage: Stage, totals: Totals, number: int) -> None:
@@ -132,10 +141,12 @@ def test_nothing_is_skipped(stage: Stage, totals: Totals, number: int) -> None:
     assert not rows, f"{repeat}: {len(rows)} of {rows[:10]}"
 
 
+@pytest.mark.thorough
 def test_rounds_were_worth_it(totals: Totals) -> None:
-    """Thirty rounds know each kind of re-read that at-least-once consumers have, and syncs that
-    found where groups stand: what the rounds judge has happened."""
-    if totals.rounds < ROUNDS:
+    """Thirty rounds, or those but the few of `make test`, know each kind of re-read that
+    at-least-once consumers have, and syncs that found where groups stand: what the rounds judge
+    has happened."""
+    if totals.rounds < ROUNDS - len(FEW):
         pytest.skip("not all rounds were chosen to run")
     assert totals.settled
     assert all(

@@ -21,7 +21,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 SOURCE, TARGET = "north", "south"
 MILLION = "a-million"

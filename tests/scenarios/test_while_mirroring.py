@@ -95,7 +95,7 @@ def test_syncs_in_the_middle_of_the_stream_skip_nothing(
 
 
 @pytest.mark.parametrize(
-    ("topic", "commit"), zip(UNDECIDED, (True, False), strict=True), ids=["committed", "aborted"]
+    ("topic", "commit"), [*zip(UNDECIDED, (True, False), strict=True)], ids=["committed", "aborted"]
 )
 def test_open_transaction_is_not_taken_for_the_end(
     estate: Estate, running: MirrorMaker, topic: str, commit: bool

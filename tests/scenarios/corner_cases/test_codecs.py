@@ -10,7 +10,7 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("codec", CODECS)

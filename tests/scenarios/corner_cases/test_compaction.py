@@ -19,7 +19,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, TopicPartition
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_target_whose_leading_segments_are_empty(corners: Corners) -> None:

@@ -6,7 +6,7 @@ from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_
 from tests.scenarios.corner_cases.corners import FILTERED, Corners
 from tests.scenarios.corner_cases.holdings import DROPPED, SIEVED
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_filter_that_drops_half_of_the_records(corners: Corners) -> None:

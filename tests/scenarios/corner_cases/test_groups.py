@@ -20,7 +20,7 @@ from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.embedded.process import JavaProcess
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def type_of(contents: Contents, group: str) -> str | None:

@@ -11,7 +11,7 @@ from tests.scenarios.corner_cases.holdings import (
     TRIMMED,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 DEPTHS = (0.0, 0.02, 0.3, 0.5, 0.77, 0.98, 0.99999, 1.0)
 # What a batch of ours or of MirrorMaker 2's takes at most, and what one wide read does.

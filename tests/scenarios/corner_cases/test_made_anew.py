@@ -15,7 +15,7 @@ from tests.scenarios.corner_cases.holdings import (
 from tests.scenarios.estate import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason, Translated
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_source_made_anew(corners: Corners) -> None:

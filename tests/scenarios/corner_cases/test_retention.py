@@ -16,7 +16,7 @@ from tests.scenarios.corner_cases.holdings import (
 from tests.scenarios.estate import wait_until
 from tsoffset.model import Precision, Reason, Skipped, Translated
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 END = TRIMMED + RECORDS
 

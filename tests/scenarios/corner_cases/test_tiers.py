@@ -10,7 +10,7 @@ from tests.scenarios.corner_cases.corners import DEEP, Corners
 from tests.scenarios.corner_cases.holdings import RECORDS, TIERED, TRIMMED
 from tests.scenarios.estate import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_log_whose_older_segments_are_in_another_tier(

@@ -6,7 +6,7 @@ from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_
 from tests.scenarios.corner_cases.corners import PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import FAR_FUTURE, ONE_TIME
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_record_a_century_ahead_at_the_start(corners: Corners) -> None:

@@ -14,7 +14,7 @@ from tests.scenarios.estate import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason
 from tsoffset.testing.embedded import EmbeddedBroker
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 # What both replicas have, and how far the one that is lost came.
 SHARED, LOST = TRIMMED + RECORDS, 200

@@ -6,7 +6,7 @@ from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_
 from tests.scenarios.corner_cases.corners import EXACTLY_ONCE, Corners
 from tests.scenarios.corner_cases.holdings import PAID
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_exactly_once_mirror_with_an_aborted_copy(corners: Corners) -> None:

@@ -1,8 +1,9 @@
 """Primary and backup with all topics mirrored; MirrorMaker 2 goes on running."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import javaproperties
 import pytest
@@ -29,17 +30,30 @@ from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properti
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
-@pytest.fixture(params=VARIANTS, ids=lambda variant: variant.name)
+@pytest.fixture(
+    params=[
+        pytest.param(variant, marks=pytest.mark.thorough if number else ())
+        for number, variant in enumerate(VARIANTS)
+    ],
+    ids=lambda variant: variant.name,
+)
 def variant(request: pytest.FixtureRequest) -> Variant:
-    """Each way to run a test."""
+    """Each way to run a test; the first one in `make test`, the others in `make test-all`."""
     chosen: Variant = request.param
     return chosen
+
+
+@pytest.fixture(scope="package")
+def variants(chosen: Callable[[str], list[Any]]) -> Sequence[Variant]:
+    """Those of this run: no other has topics."""
+    return chosen("variant")
 
 
 @pytest.fixture(scope="package")
 def mirror_maker(
     source_broker: EmbeddedBroker,
     target_broker: EmbeddedBroker,
+    variants: Sequence[Variant],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MirrorMaker]:
     """MirrorMaker 2 for all flows; not started. It writes no offset syncs."""
@@ -51,7 +65,7 @@ def mirror_maker(
         " primary.test-topic-.*, backup.test-topic-.*",
         "identity": "test-topic-identity.*, source6.test-topic-identity.*",
     }
-    for variant in VARIANTS:
+    for variant in variants:
         policy, _, _ = variant.name.partition("-")
         for flow, here, there, of_flow in (
             (variant.back, backup, primary, topics[policy]),
@@ -65,7 +79,7 @@ def mirror_maker(
         wanted[f"{variant.from_latest.partition('->')[0]}.consumer.auto.offset.reset"] = "latest"
         # With the names kept, records would go round and round.
         wanted[f"{variant.back}.enabled"] = str(not variant.keeps_names).lower()
-    flows = [flow for v in VARIANTS for flow in (v.forth, v.back, v.from_latest)]
+    flows = [flow for v in variants for flow in (v.forth, v.back, v.from_latest)]
     aliases = [alias for flow in flows for alias in flow.split("->")]
     wanted["clusters"] = ", ".join(dict.fromkeys(aliases))
     folder = tmp_path_factory.mktemp("as-mirror-maker")
@@ -78,20 +92,22 @@ def mirror_maker(
 
 
 @pytest.fixture(scope="package")
-def site(source: Contents, target: Contents, mirror_maker: MirrorMaker) -> Iterator[Site]:
+def site(
+    source: Contents, target: Contents, mirror_maker: MirrorMaker, variants: Sequence[Variant]
+) -> Iterator[Site]:
     """All topics filled and mirrored."""
     settings = Configuration.read(mirror_maker.properties_path).resolve()
     with closing(Site({"primary": source, "backup": target}, settings)) as site:
-        for variant in VARIANTS:
+        for variant in variants:
             fill(site, variant)
         mirror_maker.start()
-        for variant in VARIANTS:
+        for variant in variants:
             begin_from_latest(site, mirror_maker, variant)
-        for variant in VARIANTS:
+        for variant in variants:
             site.write(variant, variant.topic(BEHIND), rounds=BEHIND_ROUNDS - 1)
             site.contents["primary"].create_topic(variant.topic(LATER), PARTITIONS)
             site.write(variant, variant.topic(LATER), partitions=[0])
-        for variant in VARIANTS:
+        for variant in variants:
             site.wait_until_mirrored(mirror_maker, variant)
         yield site
 

@@ -5,7 +5,7 @@ testCheckpointRecordsMonotonicIfStoreRewinds and
 testCheckpointsTaskRestartUsesExistingCheckpoints of Apache Kafka's connect/mirror.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -18,7 +18,6 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     PARTITIONS,
     PER_PARTITION,
     RESTARTED,
-    VARIANTS,
     Mirror,
     Site,
     Variant,
@@ -45,30 +44,30 @@ class Stages:
 
 
 @pytest.fixture(scope="module")
-def stages(site: Site, mirror_maker: MirrorMaker) -> Stages:
+def stages(site: Site, mirror_maker: MirrorMaker, variants: Sequence[Variant]) -> Stages:
     """A cycle in each stage, for a group that reads all of a topic, one of which nothing is
     mirrored yet, and one that stays where it is."""
-    for variant in VARIANTS:
+    for variant in variants:
         primary, _ = site.sides(variant.forth)
         reader, nothing, old = map(variant.group, (READER, NOTHING, OLD))
         consume(primary, reader, variant.topic(RESTARTED), reset="earliest")
         both = variant.topic(NOTHING_YET), variant.topic(AUTO_SYNC)
         consume(primary, nothing, *both, reset="earliest")
         stand_at(site, variant, old, OLD_INDEX)
-    before = {variant.name: sync_all(site, variant) for variant in VARIANTS}
+    before = {variant.name: sync_all(site, variant) for variant in variants}
     mirror_maker.stop()
-    for variant in VARIANTS:
+    for variant in variants:
         primary, _ = site.sides(variant.forth)
         site.write(variant, variant.topic(RESTARTED))
         consume(primary, variant.group(READER), variant.topic(RESTARTED))
         site.write(variant, variant.topic(NOTHING_YET), partitions=[0])
         consume(primary, variant.group(NOTHING), variant.topic(NOTHING_YET))
         site.write(variant, variant.topic(BEHIND))
-    away = {variant.name: sync_all(site, variant) for variant in VARIANTS}
+    away = {variant.name: sync_all(site, variant) for variant in variants}
     mirror_maker.start()
-    for variant in VARIANTS:
+    for variant in variants:
         site.wait_until_mirrored(mirror_maker, variant)
-    after = {variant.name: sync_all(site, variant) for variant in VARIANTS}
+    after = {variant.name: sync_all(site, variant) for variant in variants}
     return Stages(before, away, after)
 
 

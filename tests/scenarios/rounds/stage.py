@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
@@ -15,7 +15,7 @@ from kafka.errors import UnknownTopicOrPartitionError
 
 from tests.producing import Contents, numbered
 from tests.scenarios.estate import wait_until
-from tests.scenarios.rounds.plans import LONG_ROUNDS, Plan, Shift, plan
+from tests.scenarios.rounds.plans import Plan, Shift, plan
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
@@ -67,12 +67,19 @@ class Stage:
     """The two clusters by their contents, and the flows of one MirrorMaker 2."""
 
     def __init__(
-        self, source: Contents, target: Contents, mirror: MirrorMaker, settings: Settings
+        self,
+        source: Contents,
+        target: Contents,
+        mirror: MirrorMaker,
+        settings: Settings,
+        rounds: Collection[int],
     ) -> None:
+        """`rounds` are the numbers of those to be played."""
         self.source = source
         self.target = target
         self.mirror = Mirror(mirror)
         self._settings = settings
+        self._rounds = rounds
         self._prepared: set[int] = set()
         self._open = ExitStack()
         # The syncs have a thread of their own, and so connections of their own.
@@ -88,7 +95,7 @@ class Stage:
         the topic of a late round is made when it begins, without waiting."""
         first = wanted.number - wanted.number % _TOGETHER
         neighbours = [
-            plan(wanted.seed, n) for n in range(first, min(first + _TOGETHER, LONG_ROUNDS))
+            plan(wanted.seed, n) for n in range(first, first + _TOGETHER) if n in self._rounds
         ]
         fresh = [
             one for one in neighbours if one.number not in self._prepared and not one.late_topic
