@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -14,7 +15,8 @@ import pytest
 from tests import stored_clusters as shared
 from tests.spark_functions import kill_java
 from tests.spark_worlds import World, mirrored
-from tests.stored_clusters import runs, until
+from tests.stored_clusters import runs
+from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.model import OutcomeKind
 from tsoffset.spark import rest
@@ -218,7 +220,7 @@ def test_java_does_not_outlive_a_killed_program() -> None:
         assert program.stdout is not None
         told = next(line for line in program.stdout if line.startswith(b"java"))
         program.kill()
-    until(lambda: not runs(int(told.split()[1])))
+    wait_until(lambda: not runs(int(told.split()[1])))
 
 
 class Stop(Exception):
@@ -237,7 +239,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
         return {pid for pid in shared.children(os.getpid()) if shared.is_java(pid)}
 
     def interrupt() -> None:
-        until(lambda: bool(javas() - before))
+        wait_until(lambda: bool(javas() - before))
         started.update(javas() - before)
         os.kill(os.getpid(), signal.SIGUSR1)
 
@@ -246,11 +248,11 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     with pytest.raises(Stop), spark_session({"spark.master": "local[1]"}):
-        until(lambda: False)
+        time.sleep(600)
     interrupting.join()
     signal.signal(signal.SIGUSR1, handler)
     assert started
-    until(lambda: not any(runs(pid) for pid in started))
+    wait_until(lambda: not any(runs(pid) for pid in started))
 
 
 @pytest.mark.spark
@@ -269,7 +271,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(
         hold.touch()
 
         def kill() -> None:
-            until(lambda: bool(shared.asked(tmp_path, "A", "held")))
+            wait_until(lambda: bool(shared.asked(tmp_path, "A", "held")))
             kill_java()
 
         killing = threading.Thread(target=kill)
