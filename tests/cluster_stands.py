@@ -20,6 +20,7 @@ from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents, Written
 from tests.producing import Transaction as OpenTransaction
+from tests.waiting import wait_until
 from tsoffset.cluster import Cluster
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -567,11 +568,3 @@ def written(messages: Sequence[Message]) -> list[Written]:
         )
         for message in messages
     ]
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Ask until it holds; fail after a minute of asking."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
-        time.sleep(0.05)

@@ -13,6 +13,8 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import OffsetAndMetadata
 
+from tests.waiting import wait_until
+
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 READ_SECONDS = 60
 
@@ -85,13 +87,13 @@ class Transaction:
         """Commit, wait for the markers, and let go of the producer."""
         with closing(self._producer):
             self._producer.commit_transaction()
-        _wait_until(self._ended, "the transaction's markers are written")
+        wait_until(self._ended, "the transaction's markers are written")
 
     def abort(self) -> None:
         """Abort, wait for the markers, and let go of the producer."""
         with closing(self._producer):
             self._producer.abort_transaction()
-        _wait_until(self._ended, "the transaction's markers are written")
+        wait_until(self._ended, "the transaction's markers are written")
 
 
 class Contents:
@@ -125,22 +127,23 @@ class Contents:
         self.admin.create_topics({topic: wanted}, wait_for_metadata=True)
         numbers = range(partitions) if replicas is None else replicas
         places = [TopicPartition(topic, number) for number in numbers]
-        deadline = time.monotonic() + READ_SECONDS
-        while True:
+
+        def known() -> bool:
             # Brokers name a leader before it has taken office; this asks until it answers.
             try:
                 self.admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
             except UnknownTopicOrPartitionError:
                 # One of several brokers has not heard of the topic yet.
-                assert time.monotonic() < deadline, f"{topic} does not become known"
-                time.sleep(0.05)
-            else:
-                return topic
+                return False
+            return True
+
+        wait_until(known, f"{topic} is known")
+        return topic
 
     def delete_topic(self, topic: str) -> None:
         """Delete `topic`, and wait until the cluster does not name it any more."""
         self.admin.delete_topics([topic])
-        _wait_until(lambda: topic not in self.admin.list_topics(), f"{topic} is gone")
+        wait_until(lambda: topic not in self.admin.list_topics(), f"{topic} is gone")
 
     def produce(
         self,
@@ -257,19 +260,15 @@ class Contents:
         with self._consumer(isolation) as consumer:
             consumer.assign([place])
             consumer.seek(place, first if start is None else start)
-            deadline = time.monotonic() + READ_SECONDS
-            while consumer.position(place) < end:
-                assert time.monotonic() < deadline, f"{place} is not readable up to {end}"
-                for record in consumer.poll(timeout_ms=200).get(place, ()):
-                    records.append(
-                        Stored(
-                            record.offset,
-                            record.timestamp,
-                            record.value,
-                            record.key,
-                            tuple(record.headers),
-                        )
-                    )
+
+            def complete() -> bool:
+                for r in consumer.poll(timeout_ms=200).get(place, ()):
+                    headers = tuple(r.headers)
+                    records.append(Stored(r.offset, r.timestamp, r.value, r.key, headers))
+                return bool(consumer.position(place) >= end)
+
+            if consumer.position(place) < end:
+                wait_until(complete, f"{place} is read to {end}")
         return records
 
     @contextmanager
@@ -297,18 +296,11 @@ class Contents:
             ]
             return bool(leaders)
 
-        _wait_until(named, f"{topic}-{partition} has a leader")
+        wait_until(named, f"{topic}-{partition} has a leader")
         return leaders[0]
 
     async def _send(self, request: ProduceRequest, node_id: int) -> object:
         return await self.admin._manager.send(request, node_id=node_id)
-
-
-def _wait_until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + READ_SECONDS
-    while not true():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
-        time.sleep(0.01)
 
 
 def _cut(records: list[Written], batch: int | Sequence[int]) -> Iterator[list[Written]]:

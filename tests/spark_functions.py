@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import SparkContext
 
-from tests.stored_clusters import until
+from tests.waiting import wait_until
 
 
 def say_who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -27,7 +27,7 @@ def process(_: object) -> int:
 def meet_and_hold_the_daemon(folder: str) -> tuple[int, int]:
     """The process that runs the task, once two are there, and the daemon of both, stopped."""
     (Path(folder) / str(os.getpid())).touch()
-    until(lambda: len(list(Path(folder).iterdir())) == 2)
+    wait_until(lambda: len(list(Path(folder).iterdir())) == 2)
     os.kill(os.getppid(), signal.SIGSTOP)
     return os.getpid(), os.getppid()
 

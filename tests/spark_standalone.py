@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.stored_clusters import until
+from tests.waiting import wait_until
 from tsoffset.java import find_java
 from tsoffset.testing.embedded.ports import HOST, free_port, is_free
 
@@ -54,7 +54,7 @@ def standalone(folder: Path, workers: int) -> Iterator[Standalone]:
         running.enter_context(
             _java(folder, "master", "master.Master", [*address, "--port", str(port)])
         )
-        until(lambda: not is_free(port))
+        wait_until(lambda: not is_free(port))
         for number in range(workers):
             size = ["--cores", "1", "--memory", "600m"]
             place = ["--work-dir", str(folder / f"work-{number}")]

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
@@ -91,7 +92,7 @@ class StoredCluster:
         hold = self._folder / f"{self._alias}.{HOLD}"
         if hold.exists():
             journal(self._folder, self._alias, "held", groups)
-            until(lambda: not hold.exists())
+            wait_until(lambda: not hold.exists(), seconds=600)
         with self._open("committed", groups) as cluster:
             return cluster.committed(groups, require_stable=require_stable)
 
@@ -141,13 +142,13 @@ class StoredCluster:
             os._exit(1)
         if self._ordered(KILL_EXECUTOR_AFTER_COMMIT):
             os.kill(parent(os.getppid()), signal.SIGKILL)
-            until(lambda: False)
+            time.sleep(600)
         if self._ordered(KILL_MACHINE_AFTER_COMMIT):
             executor = parent(os.getppid())
             # The worker first: it would start another executor.
             os.kill(parent(executor), signal.SIGKILL)
             os.kill(executor, signal.SIGKILL)
-            until(lambda: False)
+            time.sleep(600)
         if self._ordered(RAISE_AFTER_COMMIT):
             canary = CANARY
             raise BrokenOnPurpose(f"raised after a commit; password={canary}")
@@ -241,12 +242,6 @@ def processes(folder: Path, alias: str, verb: str) -> set[int]:
     """Which processes made such a call."""
     lines = (folder / f"{alias}.journal").read_text().splitlines()
     return {pid for name, pid, _ in map(json.loads, lines) if name == verb}
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Ask until it holds; the test's own time limit ends it otherwise."""
-    while not condition():
-        time.sleep(0.02)
 
 
 def runs(pid: int) -> bool:

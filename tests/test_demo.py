@@ -6,13 +6,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from tsoffset.demo.command import conclusion
 from tsoffset.demo.groups import GROUPS, Depth
 from tsoffset.demo.logs import Entry, Place
@@ -367,14 +367,6 @@ def left_of(folder: Path) -> tuple[list[str], list[str]]:
     )
     processes = [line for line in listed.stdout.splitlines() if str(folder) in line]
     return processes, [path.name for path in folder.glob("tsoffset-*")]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Ask until it is true; fail after a minute."""
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def rows_in(output: str) -> Mapping[str, list[str]]:

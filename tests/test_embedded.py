@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +14,7 @@ import pytest
 from kafka.errors import KafkaError
 
 from tests.producing import Contents, Stored, Written, numbered
+from tests.waiting import wait_until
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
 from tsoffset.testing.embedded import (
@@ -41,13 +41,6 @@ def alive(pid: int) -> bool:
         return not stat.parents[1].exists() or stat.read_text().rpartition(") ")[2][0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not true():
-        assert time.monotonic() < deadline, "not so within the time"
-        time.sleep(0.05)
 
 
 def unused_port() -> int:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster_stands import wait_until
 from tests.producing import Contents, Written, numbered
+from tests.waiting import wait_until
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka import client_settings, group_offsets, groups, log_offsets, topology

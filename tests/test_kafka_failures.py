@@ -9,8 +9,8 @@ import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from tests.cluster_stands import wait_until
 from tests.producing import Contents, Written, numbered
+from tests.waiting import wait_until
 from tsoffset.digests import content_digest
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings

@@ -26,7 +26,7 @@ from tests.spark_worlds import (
     outcomes,
     spread,
 )
-from tests.stored_clusters import until
+from tests.waiting import wait_until
 from tsoffset.cycle import in_process
 from tsoffset.cycle.turns import FRESH_SECONDS
 from tsoffset.errors import CycleFailed
@@ -223,7 +223,7 @@ def test_mistake_after_a_commit_is_a_failed_row(
         said += capfd.readouterr().err
         return "BrokenOnPurpose: raised after a commit" in said
 
-    until(is_told)
+    wait_until(is_told)
     assert "settling_broke" in said
     assert shared.CANARY not in said + str(failed)
     assert len(result.rows) == 4 * PARTITIONS
@@ -353,7 +353,7 @@ def test_interrupted_cycle_ends_its_tasks(world: World, stop_on_signal: Callable
     hold.touch()
 
     def interrupt() -> None:
-        shared.until(lambda: bool(shared.asked(world.folder, "A", "held")))
+        wait_until(lambda: bool(shared.asked(world.folder, "A", "held")))
         stop_on_signal()
 
     thread = threading.Thread(target=interrupt)
@@ -362,7 +362,7 @@ def test_interrupted_cycle_ends_its_tasks(world: World, stop_on_signal: Callable
         world.cycle()
     thread.join()
     held = shared.processes(world.folder, "A", "held")
-    shared.until(lambda: not any(shared.runs(pid) for pid in held))
+    wait_until(lambda: not any(shared.runs(pid) for pid in held))
     hold.unlink()
     assert world.asked("B", "commit") == []
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
@@ -382,7 +382,7 @@ def test_task_that_was_given_up_commits_nothing_when_it_goes_on(
     hold.touch()
 
     def go_on() -> None:
-        shared.until(lambda: bool(shared.asked(world.folder, "B", "held")))
+        wait_until(lambda: bool(shared.asked(world.folder, "B", "held")))
         time.sleep(seconds)
         hold.unlink()
 

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark_functions import process
-from tests.stored_clusters import until
+from tests.waiting import wait_until
 from tsoffset.spark import keep_workers
 from tsoffset.spark.keep_workers import workers_kept
 from tsoffset.spark.session import spark_session
@@ -40,8 +41,8 @@ def test_workers_get_something_to_do_while_they_are_kept(
     monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
     before = jobs(session)
     with workers_kept(session) as keeping:
-        until(lambda: jobs(session) >= before + 3)
-    until(lambda: not keeping.is_alive())
+        wait_until(lambda: jobs(session) >= before + 3)
+    wait_until(lambda: not keeping.is_alive())
 
 
 @pytest.mark.long
@@ -49,10 +50,6 @@ def test_workers_get_something_to_do_while_they_are_kept(
 def test_kept_workers_outlive_a_rest(session: SparkSession, kept: bool) -> None:
     """Spark ends those that rest for a minute; with one small task in between it does not."""
     first = worker(session)
-    rested = time.monotonic() + LONG_REST
-    if kept:
-        with workers_kept(session):
-            until(lambda: time.monotonic() > rested)
-    else:
-        until(lambda: time.monotonic() > rested)
+    with workers_kept(session) if kept else nullcontext():
+        time.sleep(LONG_REST)
     assert (worker(session) == first) is kept

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -15,7 +16,8 @@ from tests import stored_clusters as shared
 from tests.invoking import logging_kept
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
-from tests.stored_clusters import runs, until
+from tests.stored_clusters import runs
+from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
@@ -222,10 +224,10 @@ def test_a_worker_that_is_hung_up_on_ends_without_a_word(
         context = session.sparkContext
         folders = context.parallelize([str(tmp_path)] * 2, 2)
         (first, daemon), (second, _) = folders.map(meet_and_hold_the_daemon).collect()
-        until(lambda: runs(first) is not runs(second))
+        wait_until(lambda: runs(first) is not runs(second))
         os.kill(daemon, signal.SIGCONT)
         context.parallelize([0], 1).foreach(speak)
-        until(has_spoken)
+        wait_until(has_spoken)
     assert said == "said by a worker: password=[hidden]\n"
     assert capfd.readouterr().err == ""
 
@@ -269,7 +271,7 @@ def test_java_does_not_outlive_a_killed_program() -> None:
         assert program.stdout is not None
         told = next(line for line in program.stdout if line.startswith(b"java"))
         program.kill()
-    until(lambda: not runs(int(told.split()[1])))
+    wait_until(lambda: not runs(int(told.split()[1])))
 
 
 class Stop(Exception):
@@ -288,7 +290,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
         return {pid for pid in shared.children(os.getpid()) if shared.is_java(pid)}
 
     def interrupt() -> None:
-        until(lambda: bool(javas() - before))
+        wait_until(lambda: bool(javas() - before))
         started.update(javas() - before)
         os.kill(os.getpid(), signal.SIGUSR1)
 
@@ -297,11 +299,11 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     with pytest.raises(Stop), spark_session({"spark.master": "local[1]"}):
-        until(lambda: False)
+        time.sleep(600)
     interrupting.join()
     signal.signal(signal.SIGUSR1, handler)
     assert started
-    until(lambda: not any(runs(pid) for pid in started))
+    wait_until(lambda: not any(runs(pid) for pid in started))
 
 
 @pytest.mark.spark
@@ -320,7 +322,7 @@ def test_dead_java_fails_its_cycle_and_is_replaced(
         hold.touch()
 
         def kill() -> None:
-            until(lambda: bool(shared.asked(tmp_path, "A", "held")))
+            wait_until(lambda: bool(shared.asked(tmp_path, "A", "held")))
             kill_java()
 
         killing = threading.Thread(target=kill)

@@ -34,7 +34,7 @@ from tsoffset.rule.carry_over import PartitionCarryOver
 pytestmark = pytest.mark.no_cover
 
 # How many positions are judged: by `make test`, `make test-all` and `make test-long`.
-POSITIONS = 20_000
+POSITIONS = 10_000
 POSITIONS_MORE = 60_000
 POSITIONS_LONG = 1_000_000
 POSITIONS_PER_EXAMPLE = 25

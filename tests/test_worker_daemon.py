@@ -13,7 +13,8 @@ from typing import BinaryIO
 import pytest
 
 from tests.invoking import ROOT
-from tests.stored_clusters import runs, until
+from tests.stored_clusters import runs
+from tests.waiting import wait_until
 from tsoffset.spark.session import session_settings
 
 MODULE = session_settings({}, "test")["spark.python.daemon.module"]
@@ -56,7 +57,7 @@ def give_and_leave(path: str, task: bytes) -> None:
         with connection.makefile("rb") as stream:
             worker = number(stream)
         connection.sendall(task)
-    until(lambda: not runs(worker))
+    wait_until(lambda: not runs(worker))
 
 
 @pytest.mark.parametrize("task", [b"", b"\0\0"], ids=["at rest", "in a task"])

@@ -4,19 +4,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 
-import javaproperties
 import pytest
 
 from tests.producing import Contents
 from tests.scenarios.estate import CLUSTERS, Estate
+from tests.scenarios.flows import IDENTITY, prepare_mirror
 from tests.scenarios.holdings import TOPICS, fill, mirror
-from tsoffset.config.loading import Configuration
-from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import EmbeddedBroker, EmbeddedCluster, MirrorMaker
 
 Nodes = EmbeddedBroker | EmbeddedCluster
 
 _PROPERTIES = {"log.cleaner.backoff.ms": "100"}
-_IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _KEPT_NAMES = ("X->Y", "Y->X", "W->Y")
 
 
@@ -41,25 +39,17 @@ def mirror_maker(
     clusters: dict[str, Nodes], tmp_path_factory: pytest.TempPathFactory
 ) -> MirrorMaker:
     """MirrorMaker 2 for all flows; not started."""
-    wanted: dict[str, str] = {"heartbeats.replication.enabled": "false"}
-    for flow, topics in TOPICS.items():
-        source, _, target = flow.partition("->")
-        wanted |= flow_properties(
-            clusters[CLUSTERS[source]].bootstrap,
-            clusters[CLUSTERS[target]].bootstrap,
-            source=source,
-            target=target,
-            topics=", ".join(topic.replace(".", r"\.") for topic in topics),
-        )
-    for flow in _KEPT_NAMES:
-        wanted[f"{flow}.replication.policy.class"] = _IDENTITY
-    wanted["X->Y.source.consumer.isolation.level"] = "read_committed"
-    aliases = [alias for flow in TOPICS for alias in flow.split("->")]
-    wanted["clusters"] = ", ".join(dict.fromkeys(aliases))
-    folder = tmp_path_factory.mktemp("mirror")
-    path = folder / "mm2.properties"
-    path.write_text(javaproperties.dumps(wanted, timestamp=None))
-    return MirrorMaker(path, folder)
+    topics = {
+        flow: [topic.replace(".", r"\.") for topic in of_flow] for flow, of_flow in TOPICS.items()
+    }
+    overrides = {f"{flow}.replication.policy.class": IDENTITY for flow in _KEPT_NAMES}
+    overrides |= {
+        "X->Y.source.consumer.isolation.level": "read_committed",
+        # Two mirrors write one log there: in few large batches, however busy the machine is.
+        "Y.producer.linger.ms": "100",
+    }
+    by_alias = {alias: clusters[name] for alias, name in CLUSTERS.items()}
+    return prepare_mirror(tmp_path_factory.mktemp("mirror"), by_alias, topics, overrides)
 
 
 @pytest.fixture(scope="package")
@@ -73,8 +63,8 @@ def estate(clusters: dict[str, Nodes], mirror_maker: MirrorMaker) -> Iterator[Es
             name: open_contents.enter_context(closing(Contents(nodes.bootstrap)))
             for name, nodes in clusters.items()
         }
-        estate = Estate(contents, Configuration.read(mirror_maker.properties_path).resolve())
+        estate = Estate(contents, mirror_maker)
         fill(estate)
         with mirror_maker:
-            mirror(estate, mirror_maker)
+            mirror(estate)
         yield estate

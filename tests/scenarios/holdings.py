@@ -4,8 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 
 from tests.producing import Contents, Written, numbered
-from tests.scenarios.estate import Estate, wait_until
-from tsoffset.testing.embedded import MirrorMaker
+from tests.scenarios.estate import Estate
+from tests.waiting import wait_until
 
 # On A, mirrored to B as A.*.
 KIP = "kip-1292"
@@ -101,30 +101,32 @@ def fill(estate: Estate) -> None:
         d.create_topic(topic, replicas=replicas)
         _fill_trimmed(estate, "D", topic, partitions=len(replicas))
     d.create_topic(FAN_IN)
-    estate.produce("W", FAN_IN, numbered(RECORDS, first=RECORDS))
+    # At the same time as on A: how far a position is from its copy would be chance otherwise.
+    start_ms = a.read(FAN_IN)[0].timestamp_ms - TRIMMED
+    estate.produce("W", FAN_IN, numbered(RECORDS, first=RECORDS, start_ms=start_ms))
     a.create_topic(COMPACTED, configs=_COMPACTION)
     _fill_compacted(estate, first=0)
     _wait_until_compacted(a, COMPACTED, last_batch=_BATCH)
 
 
-def mirror(estate: Estate, running: MirrorMaker) -> None:
+def mirror(estate: Estate) -> None:
     """Wait until all is mirrored; what was compacted before goes on and is compacted again."""
     for flow, topics in TOPICS.items():
         here = [topic for topic in topics if topic not in (FAN_IN, COME_ROUND)]
-        estate.wait_until_mirrored(running, flow, *here)
+        estate.wait_until_mirrored(flow, *here)
     fan_in = estate.contents["Y"]
     wait_until(
         lambda: fan_in.log_range(FAN_IN)[1] == 2 * RECORDS - TRIMMED, "both sources have come in"
     )
     estate.contents["B"].delete_records(estate.remote("A->B", SHORTENED), TRIMMED_THERE)
     _fill_compacted(estate, first=RECORDS)
-    estate.wait_until_mirrored(running, "A->B", COMPACTED)
+    estate.wait_until_mirrored("A->B", COMPACTED)
     # Later than all before, on either side, so that all before is in closed segments.
     (_, end) = estate.contents["A"].log_range(COMPACTED)
     last = estate.contents["A"].read(COMPACTED, start=end - 1)[0].timestamp_ms
     closing = numbered(_BATCH, first=2 * RECORDS, start_ms=last + 10_000)
     estate.produce("A", COMPACTED, closing)
-    estate.wait_until_mirrored(running, "A->B", COMPACTED)
+    estate.wait_until_mirrored("A->B", COMPACTED)
     for alias, topic in (("A", COMPACTED), ("B", estate.remote("A->B", COMPACTED))):
         _wait_until_compacted(estate.contents[alias], topic, last_batch=_BATCH)
 

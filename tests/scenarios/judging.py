@@ -1,85 +1,179 @@
-"""What a consumer got on the target, judged by content against what was written to the source."""
+"""What groups get on the target, judged by content against what lies on the source.
+
+Values are distinct on the source, so a value tells which record a consumer gets.
+"""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from tests.scenarios.estate import Estate, read_on
-from tsoffset.model import Row
+from tests.producing import Stored
+from tests.scenarios.flows import Flows, Translations, read_on
+from tsoffset.flow.policy import target_topic
+from tsoffset.model import OutcomeKind, Precision, Reason, Row, Skipped, Translated
+
+DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Source offsets of what a group had not processed and did not get, and of what it got
-    though it had processed it.
-
-    A copy that the replicator made by repeating itself counts as `reread` only if the
-    consumer resumed before the first copy too.
-    """
+    """Source offsets of what a group has not processed and does not get, and of what it gets
+    though it has processed it."""
 
     skipped: tuple[int, ...]
     reread: tuple[int, ...]
 
 
-class Judge:
-    """All that was written to one source partition, and its mirror, complete by now."""
+def resumed(
+    written: Mapping[bytes, int],
+    first: Mapping[bytes, int],
+    last: Mapping[bytes, int],
+    source_offset: int,
+    target_offset: int,
+) -> Resumed:
+    """What a group at `source_offset` skips and reads again from `target_offset` on.
 
-    def __init__(self, estate: Estate, flow: str, topic: str) -> None:
-        settings = estate.settings.flow(flow)
-        self.topic = topic
-        self._target = estate.contents[settings.target.alias]
-        self._remote = estate.remote(flow, topic)
-        written = estate.written(settings.source.alias, topic)
-        readable = {
-            record.value
-            for record in estate.contents[settings.source.alias].read(
-                topic, isolation=settings.isolation
-            )
-        }
-        self.source: Mapping[bytes, int] = {
-            value: offset for value, offset in written.items() if value in readable
-        }
-        assert self.source.keys() == self.first_copies.keys()
+    The mappings have each value's source offset, and the offsets of its first and last copy.
+    What the target has not got at all, or only twice itself, does not count.
+    """
+    copied = [(value, offset) for value, offset in written.items() if value in first]
+    return Resumed(
+        tuple(at for value, at in copied if at >= source_offset and last[value] < target_offset),
+        tuple(at for value, at in copied if at < source_offset and first[value] >= target_offset),
+    )
 
-    @cached_property
-    def copies(self) -> Mapping[bytes, Sequence[int]]:
-        """The target offsets of all copies of each value, ascending."""
-        found: defaultdict[bytes, list[int]] = defaultdict(list)
-        for record in self._target.read(self._remote, isolation="read_committed"):
-            assert record.value is not None
-            found[record.value].append(record.offset)
-        return found
 
-    @cached_property
-    def first_copies(self) -> Mapping[bytes, int]:
-        """The target offset of the first copy of each value."""
-        return {value: offsets[0] for value, offsets in self.copies.items()}
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How positions fared: which got an answer that is not exact, which got none, and all of
+    them with what they cost."""
+
+    inexact: Mapping[int, Translated]
+    unproven: Sequence[int]
+    translations: Translations
 
     @property
-    def end(self) -> int:
-        """The target's log end."""
-        return self._target.log_range(self._remote)[1]
+    def exact(self) -> float:
+        """The share of positions that are exact."""
+        return 1 - (len(self.inexact) + len(self.unproven)) / len(self.translations.positions)
+
+
+class Logs:
+    """All that can be read now of a source partition, and of its mirror; neither is empty."""
+
+    def __init__(self, flows: Flows, flow: str, topic: str, partition: int = 0) -> None:
+        self._flows, self._flow = flows, flow
+        self._topic, self._partition = topic, partition
+        settings = flows.settings.flow(flow)
+        renaming = target_topic(settings.policy, *flow.split("->"), topic)
+        assert renaming is not None
+        source, target = flows.sides(flow)
+        self._remote = renaming.topic, partition
+        self.source = source.read(topic, partition, isolation=settings.isolation)
+        self.target = target.read(*self._remote, isolation="read_committed")
+        assert self.source
+        assert self.target
+        self.start, self.end = source.log_range(topic, partition)
+        self.target_range = target.log_range(*self._remote)
+        self.written = {_value(record): record.offset for record in self.source}
+        assert len(self.written) == len(self.source), "values come twice"
+        self.copies: defaultdict[bytes, list[int]] = defaultdict(list)
+        for record in self.target:
+            self.copies[_value(record)].append(record.offset)
+        self._first = {value: offsets[0] for value, offsets in self.copies.items()}
+        self._last = {value: offsets[-1] for value, offsets in self.copies.items()}
+
+    @property
+    def not_mirrored(self) -> set[bytes]:
+        """Values that the source has and the target has not."""
+        return self.written.keys() - self.copies.keys()
+
+    def unread(self, position: int) -> list[bytes]:
+        """What of the source from a position on the target has, in order."""
+        return [
+            _value(record)
+            for record in self.source
+            if record.offset >= position and record.value in self.copies
+        ]
+
+    def from_target(self, offset: int) -> list[bytes]:
+        """What a consumer reads on the target from an offset on."""
+        return [_value(record) for record in self.target if record.offset >= offset]
+
+    def every(self, step: int = 1) -> Sequence[int]:
+        """Every `step`-th position that a group may have committed, and the log's end."""
+        return (*range(self.start, self.end, step), self.end)
 
     def resumed(self, row: Row) -> Resumed:
-        """Let the row's group, committed by it, go on on the target."""
+        """Let the row's group, committed by it, go on on the target, and hold the row to its
+        word: nothing is skipped, and no more is read again than it says."""
         assert row.group is not None
         assert row.source_offset is not None
         assert row.target_offset is not None
-        place = (self._remote, 0)
-        assert self._target.committed_offsets(row.group)[place][0] == row.target_offset
-        got = {record.value for record in read_on(self._target, row.group, place)}
-        return Resumed(
-            tuple(
-                offset
-                for value, offset in self.source.items()
-                if offset >= row.source_offset and value not in got
-            ),
-            tuple(
-                offset
-                for value, offset in self.source.items()
-                if offset < row.source_offset
-                and value in got
-                and self.first_copies[value] >= row.target_offset
-            ),
-        )
+        assert row.reread_bound is not None
+        _, target = self._flows.sides(self._flow)
+        got = [record.value for record in read_on(target, row.group, self._remote)]
+        assert got == self.from_target(row.target_offset), row
+        found = self._resumed(row.source_offset, row.target_offset)
+        assert found.skipped == (), row
+        assert len(found.reread) <= row.reread_bound, row
+        return found
+
+    def judged(self, positions: Iterable[int], *, may_lack_proof: bool = False) -> Judged:
+        """Translate positions, and hold each to its word: nothing skipped, within the target's
+        log, and no more read twice than stated; none at all where it says `exact`.
+
+        Where a log is too large for the budget, some may have no answer, which commits nothing.
+        """
+        positions = sorted(positions)
+        translations = self._flows.translate(self._flow, self._topic, positions, self._partition)
+        assert [position.offset for position in translations.positions] == positions
+        start, end = self.target_range
+        inexact: dict[int, Translated] = {}
+        unproven: list[int] = []
+        for position in translations.positions:
+            found = position.translation.outcome
+            if may_lack_proof and isinstance(found, Skipped):
+                assert found.reason is Reason.NO_PROOF
+                unproven.append(position.offset)
+                continue
+            assert isinstance(found, Translated), (position.offset, found)
+            assert start <= found.target_offset <= end, position
+            resumed = self._resumed(position.offset, found.target_offset)
+            assert resumed.skipped == (), position
+            assert found.reread_bound is not None
+            assert len(resumed.reread) <= found.reread_bound, (position, resumed)
+            if found.precision is Precision.EXACT:
+                assert found.reread_bound == 0
+            else:
+                inexact[position.offset] = found
+        return Judged(inexact, unproven, translations)
+
+    def fail_over(self, positions: Iterable[int] | None = None) -> None:
+        """Groups at several depths are synced, each exactly, and their consumers really get on
+        the target what the groups had not processed, all of it and nothing else.
+
+        For mirrors that hold no record twice.
+        """
+        source, target = self._flows.sides(self._flow)
+        if positions is None:
+            length = self.end - self.start
+            positions = (self.start + round(depth * length) for depth in DEPTHS)
+        place = self._topic, self._partition
+        groups = {f"{self._topic}-{position}": position for position in positions}
+        for group, position in groups.items():
+            source.commit_offsets(group, {place: position})
+        rows = self._flows.sync(self._flow, *groups)
+        for group, position in groups.items():
+            row = rows.of(group, *place)
+            assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
+            got = read_on(target, group, self._remote)
+            assert [record.value for record in got] == self.unread(position), row
+
+    def _resumed(self, source_offset: int, target_offset: int) -> Resumed:
+        return resumed(self.written, self._first, self._last, source_offset, target_offset)
+
+
+def _value(record: Stored) -> bytes:
+    assert record.value is not None
+    return record.value

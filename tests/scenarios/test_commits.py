@@ -9,8 +9,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents
-from tests.scenarios.estate import Estate, Rows, member, wait_until
+from tests.scenarios.estate import Estate
+from tests.scenarios.flows import Rows, member
 from tests.scenarios.holdings import ORDERS, TRIMMED
+from tests.waiting import wait_until
 from tsoffset.cycle.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
@@ -89,7 +91,7 @@ def test_metadata_survives_and_leader_epoch_does_not(estate: Estate) -> None:
         wait_until(lambda: bool(consumer.poll(timeout_ms=100)), "records have come")
         consumer.commit({place: OffsetAndMetadata(450, metadata, 0)})
     assert raw_commit(source, group, ORDERS) == OffsetAndMetadata(450, metadata, 0)
-    assert estate.sync(estate.flow("A->B", group)).committed() == {group: 450 - TRIMMED}
+    assert estate.sync("A->B", group).committed() == {group: 450 - TRIMMED}
     commit = raw_commit(estate.contents["B"], group, REMOTE)
     assert commit == OffsetAndMetadata(450 - TRIMMED, metadata, -1)
 
@@ -101,12 +103,12 @@ def test_group_with_members_on_the_target_is_left_to_them(estate: Estate) -> Non
     target = estate.contents["B"]
     estate.contents["A"].commit_offsets(group, {(ORDERS, 0): 234})
     with member(target, group, REMOTE):
-        row = estate.sync(estate.flow("A->B", group)).of(group, ORDERS)
+        row = estate.sync("A->B", group).of(group, ORDERS)
         assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
         assert (row.target_offset, row.precision) == (234 - TRIMMED, Precision.EXACT)
         assert target.committed_offsets(group) == {}
     wait_for_state(target, group, "Empty")
-    assert estate.sync(estate.flow("A->B", group)).committed() == {group: 234 - TRIMMED}
+    assert estate.sync("A->B", group).committed() == {group: 234 - TRIMMED}
     assert target.committed_offsets(group) == {(REMOTE, 0): (234 - TRIMMED, "")}
 
 
@@ -171,7 +173,7 @@ def test_group_in_an_open_transaction_holds_no_other_up(estate: Estate) -> None:
         lambda: target.committed_offsets(waiting).get((REMOTE, 0), (0, ""))[0] == 100,
         "the transaction has ended",
     )
-    row = estate.sync(flow).of(waiting, ORDERS)
+    row = estate.sync("A->B", waiting).of(waiting, ORDERS)
     assert (row.outcome, row.current_target_offset) == (OutcomeKind.COMMITTED, 100)
 
 
@@ -181,7 +183,7 @@ def test_group_with_members_on_the_source_is_synced(estate: Estate) -> None:
     with member(estate.contents["A"], group, ORDERS) as consumer:
         consumer.commit({TopicPartition(ORDERS, 0): OffsetAndMetadata(567, "", -1)})
         assert listed(estate.contents["A"], group)["group_state"] == "Stable"
-        assert estate.sync(estate.flow("A->B", group)).committed() == {group: 567 - TRIMMED}
+        assert estate.sync("A->B", group).committed() == {group: 567 - TRIMMED}
 
 
 def test_new_protocol_group_of_the_source_is_synced(estate: Estate, tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_new_protocol_group_of_the_source_is_synced(estate: Estate, tmp_path: Pa
     assert listed(source, group)["group_type"] == "consumer"
     committed = {place: offset for place, (offset, _) in source.committed_offsets(group).items()}
     assert sum(offset - TRIMMED for offset in committed.values()) == 300
-    rows = estate.sync(estate.flow("A->B", group))
+    rows = estate.sync("A->B", group)
     for (topic, partition), offset in committed.items():
         row = rows.of(group, topic, partition)
         assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, offset - TRIMMED)
@@ -212,10 +214,10 @@ def test_new_protocol_group_of_the_target_is_committed_when_it_is_idle(
         target, group, REMOTE, tmp_path, "--command-property", "enable.auto.commit=false"
     ):
         wait_for_state(target, group, "Stable")
-        row = estate.sync(estate.flow("A->B", group)).of(group, ORDERS)
+        row = estate.sync("A->B", group).of(group, ORDERS)
         assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)
         assert target.committed_offsets(group) == {}
     wait_for_state(target, group, "Empty")
-    assert estate.sync(estate.flow("A->B", group)).committed() == {group: 432 - TRIMMED}
+    assert estate.sync("A->B", group).committed() == {group: 432 - TRIMMED}
     assert target.committed_offsets(group) == {(REMOTE, 0): (432 - TRIMMED, "")}
     assert listed(target, group)["group_type"] == "consumer"

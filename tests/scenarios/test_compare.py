@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import javaproperties
 import pytest
 
 from tests.invoking import invoke
 from tests.producing import Contents, numbered
-from tests.scenarios.estate import wait_until
+from tests.scenarios.flows import prepare_mirror
+from tests.waiting import wait_until
 from tsoffset.commands.compare.checkpoint import decode_key, decode_value
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -63,8 +62,6 @@ class Peers:
 
 @pytest.fixture(scope="module")
 def peers(
-    source_broker: EmbeddedBroker,
-    target_broker: EmbeddedBroker,
     source: Contents,
     target: Contents,
     unique: Callable[[str], str],
@@ -74,36 +71,24 @@ def peers(
     MirrorMaker 2 is stopped."""
     topic = unique("compared")
     folder = tmp_path_factory.mktemp("peers")
-    properties = folder / "mm2.properties"
-    properties.write_text(
-        javaproperties.dumps(
-            flow_properties(
-                source_broker.bootstrap,
-                target_broker.bootstrap,
-                source=SOURCE,
-                target=TARGET,
-                topics=topic,
-                overrides={
-                    f"{SOURCE}->{TARGET}.groups": f"{topic}-.*",
-                    "emit.offset-syncs.enabled": "true",
-                    "emit.checkpoints.enabled": "true",
-                    "emit.checkpoints.interval.seconds": "1",
-                    "sync.group.offsets.enabled": "true",
-                    "sync.group.offsets.interval.seconds": "1",
-                },
-            ),
-            timestamp=None,
-        )
-    )
+    overrides = {
+        f"{SOURCE}->{TARGET}.groups": f"{topic}-.*",
+        "emit.offset-syncs.enabled": "true",
+        "offset-syncs.topic.replication.factor": "1",
+        "emit.checkpoints.enabled": "true",
+        "emit.checkpoints.interval.seconds": "1",
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "1",
+    }
+    clusters = {SOURCE: source, TARGET: target}
+    mirror = prepare_mirror(folder, clusters, {f"{SOURCE}->{TARGET}": [topic]}, overrides)
     source.create_topic(topic, 2)
     for partition in range(2):
         source.produce(topic, numbered(RECORDS), partition=partition, batch=100)
         source.delete_records(topic, TRIMMED, partition=partition)
-    with MirrorMaker(properties, folder) as mirror:
+    with mirror:
         remote = f"{SOURCE}.{topic}"
-        mirror.wait_until_mirrored(
-            source_broker.bootstrap, target_broker.bootstrap, {topic: remote}
-        )
+        mirror.wait_until_mirrored(source.bootstrap, target.bootstrap, {topic: remote})
         for name, position in POSITIONS.items():
             source.commit_offsets(
                 f"{topic}-{name}", {(topic, partition): position for partition in range(2)}
@@ -115,7 +100,7 @@ def peers(
         wait_until(synced, "MirrorMaker 2 has synced all groups")
     # One goes on, and has a checkpoint that is older than its commit.
     source.commit_offsets(f"{topic}-half", {(topic, 1): MOVED})
-    return Peers(topic, properties, target)
+    return Peers(topic, mirror.properties_path, target)
 
 
 def checkpoints(contents: Contents) -> dict[Key, tuple[int, int]]:

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.producing import numbered
-from tests.scenarios.estate import Estate, read_on
+from tests.scenarios.estate import Estate
+from tests.scenarios.flows import read_on
 from tests.scenarios.holdings import (
     CHAINED,
     COME_ROUND,
@@ -36,7 +37,7 @@ def test_group_comes_back_to_the_original(
     half_way, all_read = f"{forth[0]}-came-back-half-way", f"{forth[0]}-came-back-at-the-end"
     for group in (half_way, all_read):
         home.commit_offsets(group, {(topic, 0): 300})
-    rows = estate.sync(estate.flow(forth, f"{forth[0]}-came-back-.*"))
+    rows = estate.sync(forth, f"{forth[0]}-came-back-.*")
     assert set(rows.committed().values()) == {300 - TRIMMED}
 
     (_, end) = away.log_range(remote)
@@ -44,7 +45,7 @@ def test_group_comes_back_to_the_original(
     away.commit_offsets(all_read, {(remote, 0): end})
     not_mirrored = numbered(50, first=2 * RECORDS)
     estate.produce(forth[0], topic, not_mirrored)
-    rows = estate.sync(estate.flow(back, f"{forth[0]}-came-back-.*"))
+    rows = estate.sync(back, f"{forth[0]}-came-back-.*")
 
     for group, offset in ((half_way, 500 + TRIMMED), (all_read, end + TRIMMED)):
         row = rows.of(group, remote)
@@ -62,10 +63,10 @@ def test_group_follows_its_topic_along_a_chain(estate: Estate) -> None:
     estate.contents["A"].commit_offsets(group, {(CHAINED, 0): 345})
     for outcome in (OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED):
         for flow, topic in (("A->B", CHAINED), ("B->C", f"A.{CHAINED}")):
-            (row,) = estate.sync(estate.flow(flow, group)).all
+            (row,) = estate.sync(flow, group).all
             assert (row.source_topic, row.outcome) == (topic, outcome)
             assert (row.target_offset, row.precision) == (345 - TRIMMED, Precision.EXACT)
-        assert estate.sync(estate.flow("C->A", group)).all == ()
+        assert estate.sync("C->A", group).all == ()
     got = read_on(estate.contents["C"], group, (COME_ROUND, 0))
     original = estate.contents["A"].read(CHAINED, start=345)
     assert [record.value for record in got] == [record.value for record in original]
@@ -77,10 +78,10 @@ def test_circle_ends_before_it_closes(estate: Estate) -> None:
     group = "round-the-circle"
     estate.contents["B"].commit_offsets(group, {(FROM_B, 0): 765})
     for flow, remote in (("B->C", f"B.{FROM_B}"), ("C->A", f"C.B.{FROM_B}")):
-        (row,) = estate.sync(estate.flow(flow, group)).all
+        (row,) = estate.sync(flow, group).all
         assert (row.target_topic, row.outcome) == (remote, OutcomeKind.COMMITTED)
         assert (row.target_offset, row.precision) == (765 - TRIMMED, Precision.EXACT)
-    assert estate.sync(estate.flow("A->B", group)).all == ()
+    assert estate.sync("A->B", group).all == ()
     assert estate.contents["B"].committed_offsets(group) == {(FROM_B, 0): (765, "")}
 
 
@@ -88,11 +89,10 @@ def test_two_sources_of_one_topic_are_told_not_chosen(estate: Estate) -> None:
     """Where two flows write one topic under one name, a group that reads it on both sources
     is committed by neither: either offset would skip records of the other."""
     group = "of-both"
-    flows = {name: estate.flow(name, group) for name in ("X->Y", "W->Y")}
     for alias in "XW":
         estate.contents[alias].commit_offsets(group, {(FAN_IN, 0): 600})
     for name, other in (("X->Y", "W->Y"), ("W->Y", "X->Y")):
-        (row,) = estate.sync(flows[name], competing_flows=[flows[other]]).all
+        (row,) = estate.sync(name, group, competing_flows=[estate.flow(other, group)]).all
         assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.SEVERAL_SOURCES)
         assert row.message is not None
         assert other in row.message
@@ -105,7 +105,7 @@ def test_group_of_one_source_finds_its_records_among_those_of_another(estate: Es
     the other mirror's batches lie so that some come again."""
     group = "of-one"
     estate.contents["X"].commit_offsets(group, {(FAN_IN, 0): 600})
-    rows = estate.sync(estate.flow("X->Y", group), competing_flows=[estate.flow("W->Y", group)])
+    rows = estate.sync("X->Y", group, competing_flows=[estate.flow("W->Y", group)])
     row = rows.of(group, FAN_IN)
     assert row.outcome is OutcomeKind.COMMITTED
     got = read_on(estate.contents["Y"], group, (FAN_IN, 0))

@@ -15,16 +15,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-import javaproperties
 import pytest
 
 from tests.producing import Contents
+from tests.scenarios.flows import IDENTITY, Flows, prepare_mirror
 from tests.scenarios.rounds.judging import Fate, fates, precisions, settled, wrong_rows
 from tests.scenarios.rounds.plans import LONG_ROUNDS, ROUNDS, SEED_VARIABLE, chosen_seed, few, plan
 from tests.scenarios.rounds.playing import Played, play
 from tests.scenarios.rounds.stage import Stage
-from tsoffset.config.loading import Configuration
-from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
 pytestmark = pytest.mark.integration
 
@@ -79,32 +77,21 @@ def stage(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
     """The clusters, and a MirrorMaker 2 that starts with the first round."""
-    wanted: dict[str, str] = {}
-    for one, other, topics in (("A", "B", "round-renamed-.*"), ("X", "Y", "round-kept-.*")):
-        wanted |= flow_properties(
-            source.bootstrap,
-            target.bootstrap,
-            source=one,
-            target=other,
-            topics=topics,
-            # What it copies in this time is repeated where it is killed.
-            overrides={f"{other}.offset.flush.interval.ms": "5000"},
-        )
-    wanted |= {
-        "clusters": "A, B, X, Y",
-        "heartbeats.replication.enabled": "false",
-        "X->Y.replication.policy.class": (
-            "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-        ),
+    clusters = {"A": source, "B": target, "X": source, "Y": target}
+    topics = {"A->B": ["round-renamed-.*"], "X->Y": ["round-kept-.*"]}
+    overrides = {
+        # What it copies in this time is repeated where it is killed.
+        "B.offset.flush.interval.ms": "5000",
+        "Y.offset.flush.interval.ms": "5000",
+        "X->Y.replication.policy.class": IDENTITY,
         "X->Y.source.consumer.isolation.level": "read_committed",
     }
     folder = tmp_path_factory.mktemp("rounds")
-    path = folder / "mm2.properties"
-    path.write_text(javaproperties.dumps(wanted, timestamp=None))
-    mirror = MirrorMaker(path, folder, name="rounds")
-    settings = Configuration.read(path).resolve()
+    mirror = prepare_mirror(folder, clusters, topics, overrides, name="rounds")
     try:
-        with closing(Stage(source, target, mirror, settings, chosen("number"))) as stage:
+        with closing(
+            Stage(source, target, Flows(clusters, mirror), chosen("chosen_round"))
+        ) as stage:
             yield stage
     finally:
         # Nobody asks it for anything any more, and to stop in order takes it a while.
@@ -119,15 +106,15 @@ def when(number: int) -> Sequence[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize(
-    "number",
+    "chosen_round",
     [pytest.param(number, marks=when(number)) for number in range(LONG_ROUNDS)],
     ids=lambda number: f"round-{number}",
 )
-def test_nothing_is_skipped(stage: Stage, totals: Totals, number: int) -> None:
+def test_nothing_is_skipped(stage: Stage, totals: Totals, chosen_round: int) -> None:
     """Every record was processed on the source and committed, or is read on the target; none
     is read again that was committed and mirrored before the last sync. And of every sync on
     the way each row was safe, and its bound held."""
-    planned = plan(SEED, number)
+    planned = plan(SEED, chosen_round)
     played = play(stage, planned)
     totals.add(played)
     repeat = f"{SEED_VARIABLE}={SEED}: {planned}"

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.scenarios.estate import Estate, read_on
+from tests.scenarios.estate import Estate
+from tests.scenarios.flows import read_on
 from tests.scenarios.holdings import (
     COMPACTED,
     EQUAL_TIMES,
@@ -15,11 +16,8 @@ from tests.scenarios.holdings import (
     SAME_TRANSACTIONS,
     TRANSACTIONS,
 )
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.work import PartitionWork
-from tsoffset.flow.policy import target_topic
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import OutcomeKind, Precision, TopicPartition, Translated
+from tests.scenarios.judging import Logs
+from tsoffset.model import OutcomeKind
 
 pytestmark = pytest.mark.integration
 
@@ -32,6 +30,8 @@ PLACES = (
     ("X->Y", SAME, 0),
     ("X->Y", SAME_TRANSACTIONS, 0),
 )
+# Flows that lead back to where topics came from.
+BACK = ("B->A", "Y->X")
 # Where groups stand between the log's start and its end.
 DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
 
@@ -51,7 +51,7 @@ def committed(estate: Estate) -> Mapping[tuple[str, str, str, int], int]:
                 found[flow, group, topic, partition] = offsets[topic, partition]
             estate.contents[flow[0]].commit_offsets(group, offsets)
     for flow in ("A->B", "X->Y"):
-        rows = estate.sync(estate.flow(flow, f"failover-{flow[0]}-.*"))
+        rows = estate.sync(flow, f"failover-{flow[0]}-.*")
         assert all(row.outcome is OutcomeKind.COMMITTED for row in rows.all), rows.all
     return found
 
@@ -110,45 +110,8 @@ def test_every_position_of_a_log_is_exact(
     How two mirrors' batches lie among each other in one log is chance. A few positions there may
     be further from a copy than the budget reaches: they read again what they say.
     """
-    settings = estate.flow(flow)
-    aliases = settings.source.alias, settings.target.alias
-    renaming = target_topic(settings.policy, *aliases, topic)
-    assert renaming is not None
-    contents, away = (estate.contents[alias] for alias in aliases)
-    start, end = contents.log_range(topic, partition)
-    source, target = (
-        [(record.offset, record.value) for record in records]
-        for records in (
-            contents.read(topic, partition, isolation=settings.isolation),
-            away.read(renaming.topic, partition, isolation="read_committed"),
-        )
-    )
-    on_both = {value for _, value in source} & {value for _, value in target}
-    assert renaming.failback or len(on_both) == len(source)
-    source, target = (
-        [(offset, value) for offset, value in side if value in on_both] for side in (source, target)
-    )
-    offsets = (*range(start, end, step), end)
-    work = PartitionWork(
-        TopicPartition(topic, partition),
-        TopicPartition(renaming.topic, partition),
-        offsets,
-        is_remote_topic=renaming.is_remote_topic,
-        failback=renaming.failback,
-    )
-    with KafkaCluster(settings.source) as from_, KafkaCluster(settings.target) as to:
-        positions = list(translate_partitions(settings, from_, to, [work]))
-    assert [position.offset for position in positions] == [*offsets]
-    inexact = []
-    for position in positions:
-        found = position.translation.outcome
-        assert isinstance(found, Translated), (position.offset, found)
-        left = [value for offset, value in target if offset >= found.target_offset]
-        expected = [value for offset, value in source if offset >= position.offset]
-        again = len(left) - len(expected)
-        assert left[max(again, 0) :] == expected, position
-        assert found.reread_bound is not None
-        assert again <= found.reread_bound, position
-        if found.precision is not Precision.EXACT:
-            inexact.append(position)
-    assert len(inexact) <= (len(offsets) // 10 if topic == FAN_IN else 0), inexact
+    logs = Logs(estate, flow, topic, partition)
+    assert flow in BACK or not logs.not_mirrored
+    positions = logs.every(step)
+    inexact = logs.judged(positions).inexact
+    assert len(inexact) <= (len(positions) // 10 if topic == FAN_IN else 0), inexact

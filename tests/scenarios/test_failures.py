@@ -9,8 +9,10 @@ import javaproperties
 import pytest
 from kafka.errors import KafkaError
 
-from tests.scenarios.estate import Estate, Rows, wait_until
+from tests.scenarios.estate import Estate
+from tests.scenarios.flows import Rows
 from tests.scenarios.holdings import ALL_AWAY, DAMAGED, HALF_AWAY, SOUND, TRIMMED
+from tests.waiting import wait_until
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 from tsoffset.testing.embedded import EmbeddedCluster
 
@@ -69,7 +71,7 @@ def crippled(estate: Estate, clusters: dict[str, EmbeddedCluster]) -> Estate:
 @pytest.fixture(scope="module")
 def rows(crippled: Estate) -> Rows:
     """A sync of all groups from what is left of D."""
-    return crippled.sync(crippled.flow("D->B", "in-process-.*"))
+    return crippled.sync("D->B", "in-process-.*")
 
 
 @pytest.mark.parametrize("group", GROUPS)

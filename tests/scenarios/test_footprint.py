@@ -31,7 +31,7 @@ def test_source_is_as_it_was(estate: Estate) -> None:
     for number, topic in enumerate((ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS)):
         estate.contents["A"].commit_offsets(f"footprint-{number}", {(topic, 0): 150})
     source, target = (log_ends(estate.contents[alias]) for alias in "AB")
-    rows = estate.sync(estate.flow("A->B", "footprint-.*"))
+    rows = estate.sync("A->B", "footprint-.*")
     assert [row.outcome for row in rows.all] == [OutcomeKind.COMMITTED] * 4
     assert log_ends(estate.contents["A"]) == source
     after = log_ends(estate.contents["B"])

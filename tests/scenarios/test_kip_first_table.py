@@ -4,26 +4,21 @@ checkpoints of the same groups on the same logs."""
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import javaproperties
 import pytest
-from kafka import KafkaConsumer, TopicPartition
 
-from tests.producing import READ_SECONDS, Contents, Written, numbered
-from tests.scenarios.estate import Rows, one_cycle, wait_until
+from tests.producing import Contents, Written, numbered
+from tests.scenarios.flows import Flows, Rows, prepare_mirror, read_on
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
-from tsoffset.config.loading import Configuration
-from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import FlowSettings
+from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 SOURCE, TARGET = "north", "south"
+FLOW = f"{SOURCE}->{TARGET}"
 MILLION = "a-million"
 # A million records were written; the source has lost the first of them before the mirror began.
 WRITTEN, SHIFT = 1_000_000, 100_000
@@ -60,52 +55,42 @@ class Mirrored:
 
     source: Contents
     target: Contents
-    flow: FlowSettings
-    mirror_maker: MirrorMaker
+    flows: Flows
     theirs: Mapping[str, int]
 
 
 @pytest.fixture(scope="module")
-def mirror_maker(
-    source_broker: EmbeddedBroker,
-    target_broker: EmbeddedBroker,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[MirrorMaker]:
+def flows(
+    source: Contents, target: Contents, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Flows]:
     """MirrorMaker 2 with offset syncs and checkpoints, each a second; not started."""
+    clusters = {SOURCE: source, TARGET: target}
+    overrides = {
+        "groups": "table-.*, figure-.*",
+        "emit.offset-syncs.enabled": "true",
+        "offset-syncs.topic.replication.factor": "1",
+        "emit.checkpoints.enabled": "true",
+        "emit.checkpoints.interval.seconds": "1",
+    }
     folder = tmp_path_factory.mktemp("first-table")
-    wanted = flow_properties(
-        source_broker.bootstrap,
-        target_broker.bootstrap,
-        source=SOURCE,
-        target=TARGET,
-        topics=f"{MILLION}, {FIGURE}",
-        overrides={
-            "groups": "table-.*, figure-.*",
-            "emit.offset-syncs.enabled": "true",
-            "emit.checkpoints.enabled": "true",
-            "emit.checkpoints.interval.seconds": "1",
-        },
-    )
-    path = folder / "mm2.properties"
-    path.write_text(javaproperties.dumps(wanted, timestamp=None))
-    mirror_maker = MirrorMaker(path, folder, name="first-table")
-    yield mirror_maker
+    topics = {FLOW: (MILLION, FIGURE)}
+    mirror_maker = prepare_mirror(folder, clusters, topics, overrides, name="first-table")
+    yield Flows(clusters, mirror_maker)
     mirror_maker.stop()
 
 
 @pytest.fixture(scope="module")
-def mirrored(source: Contents, target: Contents, mirror_maker: MirrorMaker) -> Mirrored:
+def mirrored(source: Contents, target: Contents, flows: Flows) -> Mirrored:
     """The two mirrors. The groups are there before the mirror begins, as a running estate has
     them, and go to their positions when all is mirrored, as consumers do that lag."""
-    (flow,) = Configuration.read(mirror_maker.properties_path).resolve().select()
     fill(source)
     groups = {f"table-{position}": position for position in (*POSITIONS, NOT_MIRRORED)}
     for group in (*groups, LATE):
         source.commit_offsets(group, {(MILLION, 0): SHIFT})
     source.commit_offsets(f"figure-{COMMITTED}", {(FIGURE, 0): COMMITTED})
-    with mirror_maker:
-        remote = remote_name(flow, MILLION)
-        mirror_maker.wait_for_topic(target.bootstrap, remote)
+    with flows.mirror_maker:
+        remote = flows.remote(FLOW, MILLION)
+        flows.mirror_maker.wait_for_topic(target.bootstrap, remote)
         wait_until(
             lambda: target.log_range(remote)[1] == MIRRORED,
             "the million is mirrored",
@@ -113,8 +98,8 @@ def mirrored(source: Contents, target: Contents, mirror_maker: MirrorMaker) -> M
         )
         for group, position in groups.items():
             source.commit_offsets(group, {(MILLION, 0): position})
-        theirs = settled_checkpoints(source, target, flow)
-    return Mirrored(source, target, flow, mirror_maker, theirs)
+        theirs = settled_checkpoints(source, target, remote)
+    return Mirrored(source, target, flows, theirs)
 
 
 def fill(source: Contents) -> None:
@@ -133,7 +118,7 @@ def fill(source: Contents) -> None:
     source.delete_records(FIGURE, FIGURE_SHIFT)
 
 
-def settled_checkpoints(source: Contents, target: Contents, flow: FlowSettings) -> dict[str, int]:
+def settled_checkpoints(source: Contents, target: Contents, remote: str) -> dict[str, int]:
     """What MirrorMaker 2 says when it has looked at all groups as they are now: it has noted
     the last record of each topic, and after that served one group twice."""
     syncs = f"mm2-offset-syncs.{TARGET}.internal"
@@ -143,7 +128,6 @@ def settled_checkpoints(source: Contents, target: Contents, flow: FlowSettings) 
             return offset_syncs(source, syncs, topic)[-1:] == [(last, last - SHIFTS[topic])]
 
         wait_until(noted, f"the last record of {topic} is noted")
-    remote = remote_name(flow, MILLION)
     for position in (WRITTEN - 1, WRITTEN):
         source.commit_offsets(LATE, {(MILLION, 0): position})
         there = position - SHIFT
@@ -156,47 +140,20 @@ def settled_checkpoints(source: Contents, target: Contents, flow: FlowSettings) 
     return {group: pair[1] for (group, _, _), pair in newest_checkpoints(target, SOURCE).items()}
 
 
-def for_groups(flow: FlowSettings, *groups: str) -> FlowSettings:
-    """The flow for some groups."""
-    return replace(flow, group_filter=DefaultGroupFilter(groups))
-
-
-def remote_name(flow: FlowSettings, topic: str) -> str:
-    """The topic's name on the target."""
-    return flow.policy.format_remote_topic(SOURCE, topic)
-
-
 def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes | None:
     """What a consumer of the group gets first; None if it stands at the log's end."""
-    there = TopicPartition(*place)
-    with closing(
-        KafkaConsumer(
-            bootstrap_servers=contents.bootstrap,
-            group_id=group,
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            max_poll_records=1,
-        )
-    ) as consumer:
-        consumer.assign([there])
-        if consumer.position(there) == consumer.end_offsets([there])[there]:
-            return None
-        deadline = time.monotonic() + READ_SECONDS
-        while time.monotonic() < deadline:
-            for record in consumer.poll(timeout_ms=200).get(there, ()):
-                value: bytes = record.value
-                return value
-    raise AssertionError(f"{group} gets nothing of {there}")
+    got = read_on(contents, group, place, most=1)
+    return got[0].value if got else None
 
 
 @pytest.fixture(scope="module")
 def table(mirrored: Mirrored) -> Rows:
     """Our sync of the groups whose records are all there to be mirrored."""
-    remote = remote_name(mirrored.flow, MILLION)
+    remote = mirrored.flows.remote(FLOW, MILLION)
     assert mirrored.source.log_range(MILLION) == (SHIFT, WRITTEN)
     assert mirrored.target.log_range(remote) == (0, MIRRORED)
     groups = [f"table-{position}" for position in POSITIONS]
-    return one_cycle(for_groups(mirrored.flow, *groups))
+    return mirrored.flows.sync(FLOW, *groups)
 
 
 @pytest.fixture(scope="module")
@@ -205,13 +162,13 @@ def ahead(mirrored: Mirrored, table: Rows) -> Rows:
     assert table.all
     mirrored.source.produce(MILLION, numbered(2 * (NOT_MIRRORED - WRITTEN), first=WRITTEN))
     mirrored.source.produce(FIGURE, numbered(COMMITTED - LAST_SYNC + 1, first=LAST_SYNC + 1))
-    return one_cycle(for_groups(mirrored.flow, *AHEAD))
+    return mirrored.flows.sync(FLOW, *AHEAD)
 
 
 def test_every_position_of_the_table_is_exact(mirrored: Mirrored, table: Rows) -> None:
     """However far a group lags, it resumes at its next record: what its consumer gets first
     on the target is what it would have got on the source."""
-    remote = remote_name(mirrored.flow, MILLION)
+    remote = mirrored.flows.remote(FLOW, MILLION)
     for position in POSITIONS:
         group = f"table-{position}"
         row = table.of(group, MILLION)
@@ -260,7 +217,7 @@ def test_group_ahead_of_the_mirror_waits_at_its_end(
     """Where the mirror has not come to a group's commit, nor the last offset sync, the group
     waits at the target's log end: what it has read of the records to come, and no more, is
     read again."""
-    remote = remote_name(mirrored.flow, topic)
+    remote = mirrored.flows.remote(FLOW, topic)
     assert mirrored.target.log_range(remote)[1] == end
     row = ahead.of(group, topic)
     assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, end)
@@ -273,19 +230,19 @@ def test_group_ahead_is_exact_when_the_mirror_has_caught_up(
 ) -> None:
     """When MirrorMaker 2 goes on, the groups that waited go on too, to their next record."""
     assert ahead.all
-    with mirrored.mirror_maker:
+    with mirrored.flows.mirror_maker:
         for topic in (MILLION, FIGURE):
             (_, end) = mirrored.source.log_range(topic)
-            remote = remote_name(mirrored.flow, topic)
+            remote = mirrored.flows.remote(FLOW, topic)
 
             def copied(remote: str = remote, end: int = end - SHIFTS[topic]) -> bool:
                 return mirrored.target.log_range(remote)[1] == end
 
             wait_until(copied, f"{topic} is mirrored")
-    rows = one_cycle(for_groups(mirrored.flow, *AHEAD))
+    rows = mirrored.flows.sync(FLOW, *AHEAD)
     for group, (topic, position) in AHEAD.items():
         row = rows.of(group, topic)
         assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT)
         assert row.target_offset == position - SHIFTS[topic]
-        place = (remote_name(mirrored.flow, topic), 0)
+        place = (mirrored.flows.remote(FLOW, topic), 0)
         assert next_value(mirrored.target, group, place) == b"value-%d" % position

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.producing import numbered
-from tests.scenarios.estate import Estate, Rows
+from tests.scenarios.estate import Estate
+from tests.scenarios.flows import Rows
 from tests.scenarios.holdings import KIP, KIP_MIRRORED, KIP_SHIFT
 from tsoffset.model import OutcomeKind, Precision
 
@@ -20,7 +21,7 @@ def table(estate: Estate) -> Rows:
     assert estate.contents["B"].log_range(f"A.{KIP}") == (0, KIP_MIRRORED + 1 - KIP_SHIFT)
     for position in POSITIONS:
         estate.contents["A"].commit_offsets(f"kip-{position}", {(KIP, 0): position})
-    return estate.sync(estate.flow("A->B", "kip-.*"))
+    return estate.sync("A->B", "kip-.*")
 
 
 @pytest.mark.parametrize("position", POSITIONS)
@@ -43,7 +44,7 @@ def test_record_that_is_not_mirrored_yet_is_waited_for_at_the_frontier(
     at, past = KIP_MIRRORED + 1, KIP_MIRRORED + 2
     for position in (at, past):
         estate.contents["A"].commit_offsets(f"kip-late-{position}", {(KIP, 0): position})
-    rows = estate.sync(estate.flow("A->B", f"kip-late-.*|kip-{at}"))
+    rows = estate.sync("A->B", f"kip-late-.*|kip-{at}")
     for position in (at, past):
         row = rows.of(f"kip-late-{position}", KIP)
         assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 601)

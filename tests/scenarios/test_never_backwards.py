@@ -36,7 +36,7 @@ def test_target_commit_decides(
     group = f"never-backwards-{target_offset}"
     estate.contents["A"].commit_offsets(group, {(ORDERS, 0): 400 + TRIMMED})
     estate.contents["B"].commit_offsets(group, {(REMOTE, 0): target_offset})
-    row = estate.sync(estate.flow("A->B", group)).of(group, ORDERS)
+    row = estate.sync("A->B", group).of(group, ORDERS)
     assert (row.outcome, row.reason) == (outcome, reason)
     assert (row.target_offset, row.precision) == (400, Precision.EXACT)
     assert row.current_target_offset == target_offset
@@ -49,10 +49,10 @@ def test_second_sync_commits_nothing(estate: Estate) -> None:
     for offset in (TRIMMED, 555, 1000):
         group = f"twice-{offset}"
         estate.contents["A"].commit_offsets(group, {(ORDERS, 0): offset, (ORDERS, 1): offset})
-    first = estate.sync(estate.flow("A->B", "twice-.*"))
+    first = estate.sync("A->B", "twice-.*")
     assert [row.outcome for row in first.all] == [OutcomeKind.COMMITTED] * 6
     before = commits_written(estate)
-    second = estate.sync(estate.flow("A->B", "twice-.*"))
+    second = estate.sync("A->B", "twice-.*")
     assert [row.outcome for row in second.all] == [OutcomeKind.UNCHANGED] * 6
     assert [row.target_offset for row in second.all] == [row.target_offset for row in first.all]
     assert commits_written(estate) == before
@@ -62,9 +62,9 @@ def test_group_that_went_back_on_the_source_stays_on_the_target(estate: Estate) 
     """A group that was reset to an earlier offset is not followed backwards."""
     group = "went-back"
     estate.contents["A"].commit_offsets(group, {(ORDERS, 0): 700})
-    assert estate.sync(estate.flow("A->B", group)).committed() == {group: 700 - TRIMMED}
+    assert estate.sync("A->B", group).committed() == {group: 700 - TRIMMED}
     estate.contents["A"].commit_offsets(group, {(ORDERS, 0): 300})
-    row = estate.sync(estate.flow("A->B", group)).of(group, ORDERS)
+    row = estate.sync("A->B", group).of(group, ORDERS)
     assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.TARGET_AHEAD)
     assert row.target_offset == 300 - TRIMMED
     assert estate.contents["B"].committed_offsets(group)[REMOTE, 0][0] == 700 - TRIMMED
@@ -75,7 +75,7 @@ def test_plan_commits_nothing(estate: Estate) -> None:
     group = "planned"
     estate.contents["A"].commit_offsets(group, {(ORDERS, 0): 321})
     before = commits_written(estate)
-    row = estate.sync(estate.flow("A->B", group), commit=False).of(group, ORDERS)
+    row = estate.sync("A->B", group, commit=False).of(group, ORDERS)
     assert (row.outcome, row.target_offset) == (OutcomeKind.WOULD_COMMIT, 321 - TRIMMED)
     assert commits_written(estate) == before
     assert estate.contents["B"].committed_offsets(group) == {}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.scenarios.estate import Estate, read_on
+from tests.scenarios.estate import Estate
+from tests.scenarios.flows import read_on
 from tests.scenarios.holdings import (
     RECORDS,
     SHORTENED,
@@ -22,7 +23,7 @@ def test_mirror_that_keeps_less_is_read_from_its_start(estate: Estate) -> None:
     positions = (TRIMMED, 250, 449, 450, 451, RECORDS - 1, RECORDS)
     for position in positions:
         estate.contents["A"].commit_offsets(f"shortened-{position}", {(SHORTENED, 0): position})
-    rows = estate.sync(estate.flow("A->B", "shortened-.*"))
+    rows = estate.sync("A->B", "shortened-.*")
     source = estate.contents["A"].read(SHORTENED)
     for position in positions:
         row = rows.of(f"shortened-{position}", SHORTENED)
@@ -39,7 +40,7 @@ def test_source_that_stamps_records_itself_is_no_obstacle(estate: Estate) -> Non
     default not the setting: with LogAppendTime on the source alone positions are exact."""
     for position in (TRIMMED, 333, RECORDS - 1, RECORDS):
         estate.contents["A"].commit_offsets(f"stamped-{position}", {(STAMPED_HERE, 0): position})
-    for row in estate.sync(estate.flow("A->B", "stamped-.*")).all:
+    for row in estate.sync("A->B", "stamped-.*").all:
         assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
         assert row.source_offset is not None
         assert row.target_offset == row.source_offset - TRIMMED
@@ -50,7 +51,7 @@ def test_target_that_stamps_records_itself_is_said(estate: Estate) -> None:
     topic says so, and nothing is committed."""
     for position in (TRIMMED, 333, RECORDS):
         estate.contents["A"].commit_offsets(f"restamped-{position}", {(STAMPED_THERE, 0): position})
-    rows = estate.sync(estate.flow("A->B", "restamped-.*"))
+    rows = estate.sync("A->B", "restamped-.*")
     assert len(rows.with_reason(Reason.TARGET_REWRITES_TIMESTAMPS)) == len(rows.all) == 3
     assert all(row.target_offset is None for row in rows.all)
     for row in rows.all:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
-import javaproperties
 import pytest
 
 from tests.producing import CODECS, Contents
@@ -12,7 +11,6 @@ from tests.scenarios.corner_cases.corners import (
     DEEP,
     EXACTLY_ONCE,
     FILTERED,
-    FLOWS,
     LARGE_BATCHES,
     PLAIN,
     TORN,
@@ -41,8 +39,8 @@ from tests.scenarios.corner_cases.holdings import (
 )
 from tests.scenarios.corner_cases.tiers import TiersUnavailable, storage_jar, tiered_properties
 from tests.scenarios.corner_cases.transactions import abort_by_a_crash
-from tsoffset.config.loading import Configuration
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tests.scenarios.flows import prepare_mirror
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 TOPICS = {
     PLAIN: (
@@ -72,7 +70,6 @@ _OVERRIDES = {
     "tiers.producer.batch.size": "2000",
     # Their targets have settings of their own.
     "deep->tiers.sync.topic.configs.enabled": "false",
-    "heartbeats.replication.enabled": "false",
 }
 _DEEP_PROPERTIES = {
     # Deleted for its age or moved to the other tier soon, and forgotten soon when expired.
@@ -116,22 +113,9 @@ def mirror_maker(
 ) -> Iterator[MirrorMaker]:
     """MirrorMaker 2 for all flows; not started."""
     brokers = {"source": source_broker, "target": target_broker, "deep": deep_broker}
-    wanted: dict[str, str] = {}
-    for flow in FLOWS:
-        source, _, target = flow.partition("->")
-        wanted |= flow_properties(
-            brokers[CLUSTERS[source]].bootstrap,
-            brokers[CLUSTERS[target]].bootstrap,
-            source=source,
-            target=target,
-            topics=", ".join(TOPICS[flow]),
-        )
-    wanted |= _OVERRIDES
-    wanted["clusters"] = ", ".join(CLUSTERS)
+    clusters = {alias: brokers[name] for alias, name in CLUSTERS.items()}
     folder = tmp_path_factory.mktemp("corner-cases")
-    path = folder / "mm2.properties"
-    path.write_text(javaproperties.dumps(wanted, timestamp=None))
-    mirror_maker = MirrorMaker(path, folder, name="corner-cases")
+    mirror_maker = prepare_mirror(folder, clusters, TOPICS, _OVERRIDES, name="corner-cases")
     yield mirror_maker
     # Nobody asks it for anything any more, and to stop in order takes it a while.
     mirror_maker.kill()
@@ -147,11 +131,10 @@ def corners(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Corners]:
     """All topics filled and mirrored."""
-    settings = Configuration.read(mirror_maker.properties_path).resolve()
     with ExitStack() as opened:
         deep = opened.enter_context(closing(Contents(deep_broker.bootstrap)))
         contents = {"source": source, "target": target, "deep": deep}
-        corners = Corners(contents, settings, mirror_maker)
+        corners = Corners(contents, mirror_maker)
         fill(corners, tiered=no_tiers is None)
         abort_by_a_crash(corners, tmp_path_factory.mktemp("crash"))
         mirror_maker.start()

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.producing import CODECS
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import LARGE_BATCHES, Corners
 from tests.scenarios.corner_cases.holdings import MEGABYTE, megabytes
+from tests.scenarios.judging import Logs
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
@@ -20,10 +20,10 @@ def test_batches_of_a_megabyte(corners: Corners, codec: str) -> None:
     topic = megabytes(codec)
     for alias, name in (("big", topic), ("wide", corners.remote(LARGE_BATCHES, topic))):
         assert largest_batch(corners, alias, name) > 0.9 * MEGABYTE
-    logs = logs_of(corners, LARGE_BATCHES, topic)
-    answers = judged(corners, LARGE_BATCHES, topic, every(logs, 7), logs)
+    logs = Logs(corners, LARGE_BATCHES, topic)
+    answers = logs.judged(logs.every(7))
     assert answers.exact == 1, answers
-    fail_over(corners, LARGE_BATCHES, topic, logs)
+    logs.fail_over()
 
 
 def largest_batch(corners: Corners, alias: str, topic: str) -> int:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import pytest
 
 from tests.producing import Contents, Stored
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import (
     EMPTIED,
@@ -14,7 +13,8 @@ from tests.scenarios.corner_cases.holdings import (
     close_segment,
     supersede,
 )
-from tests.scenarios.estate import wait_until
+from tests.scenarios.judging import Logs
+from tests.waiting import wait_until
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, TopicPartition
@@ -33,13 +33,13 @@ def test_target_whose_leading_segments_are_empty(corners: Corners) -> None:
     corners.wait_until_there(PLAIN, EMPTIED, close_segment(source, EMPTIED))
     for contents, topic in ((source, EMPTIED), (target, remote)):
         wait_until_compacted(contents, topic)
-    logs = logs_of(corners, PLAIN, EMPTIED)
+    logs = Logs(corners, PLAIN, EMPTIED)
     assert logs.not_mirrored == set()
     settings = corners.settings.flow(PLAIN).target
     assert found_by_time(settings, remote, logs.target[:OTHERS]) == 0
-    answers = judged(corners, PLAIN, EMPTIED, every(logs, 5), logs)
+    answers = logs.judged(logs.every(5))
     assert answers.exact >= 0.99, answers
-    fail_over(corners, PLAIN, EMPTIED, logs)
+    logs.fail_over()
 
 
 def wait_until_compacted(contents: Contents, topic: str) -> None:

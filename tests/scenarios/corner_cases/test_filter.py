@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import FILTERED, Corners
 from tests.scenarios.corner_cases.holdings import DROPPED, SIEVED
+from tests.scenarios.judging import Logs
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -16,12 +16,12 @@ def test_filter_that_drops_half_of_the_records(corners: Corners) -> None:
     (last,) = source.read(SIEVED, start=source.log_range(SIEVED)[1] - 1)
     assert last.value is not None
     corners.wait_until_there(FILTERED, SIEVED, last.value)
-    logs = logs_of(corners, FILTERED, SIEVED)
+    logs = Logs(corners, FILTERED, SIEVED)
     dropped = {
         record.value for record in logs.source if any(name == DROPPED for name, _ in record.headers)
     }
     assert logs.not_mirrored == dropped
     assert 0.4 < len(dropped) / len(logs.source) < 0.6
-    answers = judged(corners, FILTERED, SIEVED, every(logs), logs)
+    answers = logs.judged(logs.every())
     assert answers.exact >= 0.99, answers
-    fail_over(corners, FILTERED, SIEVED, logs)
+    logs.fail_over()

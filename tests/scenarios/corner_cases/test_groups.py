@@ -11,7 +11,7 @@ from tests.producing import Contents
 from tests.scenarios.corner_cases.corners import DEEP, PLAIN, TORN, Corners
 from tests.scenarios.corner_cases.holdings import KEPT, NOTED, ORDINARY, RECORDS, TRIMMED
 from tests.scenarios.corner_cases.streams_member import streams_group
-from tests.scenarios.estate import wait_until
+from tests.waiting import wait_until
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.scenarios.corner_cases.answers import judged, logs_of
 from tests.scenarios.corner_cases.corners import PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import (
     LARGE_FUTURE,
@@ -10,6 +9,7 @@ from tests.scenarios.corner_cases.holdings import (
     LARGE_VALUE,
     TRIMMED,
 )
+from tests.scenarios.judging import Logs
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -25,10 +25,10 @@ def test_large_log_costs_its_budget_and_gets_a_proven_answer(corners: Corners, t
     scans may take. Nothing is skipped, what may be read twice is stated, and what the budget
     does not prove is not committed."""
     translation = corners.settings.flow(PLAIN).translation
-    logs = logs_of(corners, PLAIN, topic)
+    logs = Logs(corners, PLAIN, topic)
     assert len(logs.source) * LARGE_VALUE >= 50_000_000
     positions = {TRIMMED + round(depth * (logs.end - TRIMMED)) for depth in DEPTHS}
-    answers = judged(corners, PLAIN, topic, positions, logs, may_lack_proof=True)
+    answers = logs.judged(positions, may_lack_proof=True)
     # The ends of the log are always found.
     assert not {TRIMMED, logs.end} & {*answers.unproven}, answers
     assert answers.exact > 0, answers

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.producing import numbered
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import (
     RECORDS,
@@ -12,7 +11,8 @@ from tests.scenarios.corner_cases.holdings import (
     TRIMMED,
     fill_trimmed,
 )
-from tests.scenarios.estate import wait_until
+from tests.scenarios.judging import Logs
+from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason, Translated
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -41,9 +41,9 @@ def test_source_made_anew(corners: Corners) -> None:
     assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.PAST_LOG_END)
     assert target.committed_offsets(group) == {(remote, 0): (900 - TRIMMED, "")}
 
-    logs = logs_of(corners, PLAIN, SOURCE_ANEW)
+    logs = Logs(corners, PLAIN, SOURCE_ANEW)
     assert logs.not_mirrored == set()
-    answers = judged(corners, PLAIN, SOURCE_ANEW, every(logs, 3), logs)
+    answers = logs.judged(logs.every(3))
     assert answers.exact == 1, answers
     for position in answers.translations.positions:
         assert isinstance(position.translation.outcome, Translated)
@@ -51,7 +51,7 @@ def test_source_made_anew(corners: Corners) -> None:
     source.commit_offsets(group, {(SOURCE_ANEW, 0): 200})
     row = corners.sync(PLAIN, group).of(group, SOURCE_ANEW)
     assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT)
-    fail_over(corners, PLAIN, SOURCE_ANEW, logs)
+    logs.fail_over()
 
 
 def test_target_made_anew(corners: Corners) -> None:
@@ -72,10 +72,10 @@ def test_target_made_anew(corners: Corners) -> None:
     last = more[-1].value
     assert last is not None
     corners.wait_until_there(PLAIN, TARGET_ANEW, last)
-    logs = logs_of(corners, PLAIN, TARGET_ANEW)
+    logs = Logs(corners, PLAIN, TARGET_ANEW)
     assert len(logs.not_mirrored) == RECORDS
     row = corners.sync(PLAIN, group).of(group, TARGET_ANEW)
     assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 0)
-    answers = judged(corners, PLAIN, TARGET_ANEW, every(logs, 3), logs)
+    answers = logs.judged(logs.every(3))
     assert answers.exact == 1, answers
-    fail_over(corners, PLAIN, TARGET_ANEW, logs)
+    logs.fail_over()

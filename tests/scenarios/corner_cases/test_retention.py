@@ -4,7 +4,6 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.producing import Contents
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import DEEP, PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import (
     DELETED,
@@ -13,7 +12,8 @@ from tests.scenarios.corner_cases.holdings import (
     SHORT_RETENTION_MS,
     TRIMMED,
 )
-from tests.scenarios.estate import wait_until
+from tests.scenarios.judging import Logs
+from tests.waiting import wait_until
 from tsoffset.model import Precision, Reason, Skipped, Translated
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -31,10 +31,10 @@ def test_records_deleted_on_both_sides(corners: Corners) -> None:
     source.delete_records(DELETED, 333)
     for before in (111, 777):
         target.delete_records(remote, before)
-        logs = logs_of(corners, PLAIN, DELETED)
-        answers = judged(corners, PLAIN, DELETED, every(logs, 3), logs)
+        logs = Logs(corners, PLAIN, DELETED)
+        answers = logs.judged(logs.every(3))
         assert answers.exact == 1, answers
-        fail_over(corners, PLAIN, DELETED, logs)
+        logs.fail_over()
         for row in corners.sync(PLAIN, f"{DELETED}-.*").all:
             target.admin.delete_groups([row.group])
     (told,) = corners.translate(PLAIN, DELETED, [332]).positions
@@ -53,11 +53,11 @@ def test_target_that_keeps_records_for_a_shorter_time(corners: Corners) -> None:
     assert target.log_range(remote) == (0, RECORDS)
     keep_for(target, remote, SHORT_RETENTION_MS)
     wait_until(lambda: target.log_range(remote)[0] > RECORDS // 3, "old segments are gone")
-    logs = logs_of(corners, DEEP, SHORT_LIVED)
+    logs = Logs(corners, DEEP, SHORT_LIVED)
     assert 0 < len(logs.not_mirrored) < RECORDS
-    answers = judged(corners, DEEP, SHORT_LIVED, every(logs, 3), logs)
+    answers = logs.judged(logs.every(3))
     assert answers.exact == 1, answers
-    fail_over(corners, DEEP, SHORT_LIVED, logs)
+    logs.fail_over()
     keep_for(target, remote, 1)
     wait_until(lambda: target.log_range(remote) == (RECORDS, RECORDS), "all segments are gone")
     nothing_left(corners, DEEP, SHORT_LIVED)

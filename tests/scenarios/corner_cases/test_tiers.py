@@ -5,10 +5,10 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
 from tests.producing import Contents
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import DEEP, Corners
 from tests.scenarios.corner_cases.holdings import RECORDS, TIERED, TRIMMED
-from tests.scenarios.estate import wait_until
+from tests.scenarios.judging import Logs
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -24,12 +24,12 @@ def test_log_whose_older_segments_are_in_another_tier(
         corners.sides(DEEP), (TIERED, corners.remote(DEEP, TIERED)), strict=True
     ):
         wait_until_moved(contents, topic)
-    logs = logs_of(corners, DEEP, TIERED)
+    logs = Logs(corners, DEEP, TIERED)
     assert logs.source[0].offset == TRIMMED
     assert logs.not_mirrored == set()
-    answers = judged(corners, DEEP, TIERED, every(logs, 7), logs)
+    answers = logs.judged(logs.every(7))
     assert answers.exact == 1, answers
-    fail_over(corners, DEEP, TIERED, logs)
+    logs.fail_over()
 
 
 def wait_until_moved(contents: Contents, topic: str) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import PLAIN, Corners
 from tests.scenarios.corner_cases.holdings import FAR_FUTURE, ONE_TIME
+from tests.scenarios.judging import Logs
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -12,18 +12,18 @@ pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 def test_record_a_century_ahead_at_the_start(corners: Corners) -> None:
     """Every time lookup answers the first record, which is a century ahead of all others: the
     distance from it tells where to look, and every position is exact."""
-    logs = logs_of(corners, PLAIN, FAR_FUTURE)
+    logs = Logs(corners, PLAIN, FAR_FUTURE)
     ahead, *others = logs.source
     assert all(ahead.timestamp_ms > record.timestamp_ms for record in others)
-    answers = judged(corners, PLAIN, FAR_FUTURE, every(logs, 3), logs)
+    answers = logs.judged(logs.every(3))
     assert answers.exact == 1, answers
-    fail_over(corners, PLAIN, FAR_FUTURE, logs)
+    logs.fail_over()
 
 
 def test_whole_topic_of_one_timestamp(corners: Corners) -> None:
     """Where all records have one timestamp, content alone tells them apart, and does."""
-    logs = logs_of(corners, PLAIN, ONE_TIME)
+    logs = Logs(corners, PLAIN, ONE_TIME)
     assert len({record.timestamp_ms for record in logs.source}) == 1
-    answers = judged(corners, PLAIN, ONE_TIME, every(logs, 3), logs)
+    answers = logs.judged(logs.every(3))
     assert answers.exact == 1, answers
-    fail_over(corners, PLAIN, ONE_TIME, logs)
+    logs.fail_over()

@@ -7,10 +7,10 @@ import pytest
 from kafka.errors import KafkaError
 
 from tests.producing import Contents, numbered
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import TORN, Corners
 from tests.scenarios.corner_cases.holdings import RECORDS, TORN_LOG, TRIMMED
-from tests.scenarios.estate import wait_until
+from tests.scenarios.judging import Logs
+from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason
 from tsoffset.testing.embedded import EmbeddedBroker
 
@@ -94,18 +94,18 @@ def test_source_log_shorter_than_the_commit(
     last = others[-1].value
     assert last is not None
     corners.wait_until_there(TORN, TORN_LOG, last)
-    logs = logs_of(corners, TORN, TORN_LOG)
+    logs = Logs(corners, TORN, TORN_LOG)
     assert logs.not_mirrored == set()
     assert logs.end == SHARED + 2 * LOST
     assert len(logs.target) == copied + 2 * LOST
-    answers = judged(corners, TORN, TORN_LOG, every(logs, 3), logs)
+    answers = logs.judged(logs.every(3))
     assert answers.exact >= 0.99, answers
     row = corners.sync(TORN, group).of(group, TORN_LOG)
     assert (row.outcome, row.precision) == (OutcomeKind.COMMITTED, Precision.EXACT), row
     assert row.target_offset is not None
     got = logs.from_target(row.target_offset)
     assert got == logs.unread(SHARED + LOST - 50)
-    fail_over(corners, TORN, TORN_LOG, logs, [SHARED + 1, SHARED + LOST, logs.end])
+    logs.fail_over([SHARED + 1, SHARED + LOST, logs.end])
 
 
 def state(contents: Contents) -> tuple[int, set[int]] | None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.scenarios.corner_cases.answers import every, fail_over, judged, logs_of
 from tests.scenarios.corner_cases.corners import EXACTLY_ONCE, Corners
 from tests.scenarios.corner_cases.holdings import PAID
+from tests.scenarios.judging import Logs
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -15,12 +15,12 @@ def test_exactly_once_mirror_with_an_aborted_copy(corners: Corners) -> None:
     records of the applications lie on the source, too; every position is exact."""
     source, target = corners.sides(EXACTLY_ONCE)
     remote = corners.remote(EXACTLY_ONCE, PAID)
-    logs = logs_of(corners, EXACTLY_ONCE, PAID)
+    logs = Logs(corners, EXACTLY_ONCE, PAID)
     aborted_here = len(source.read(PAID)) - len(logs.source)
     everything = [record.value for record in target.read(remote)]
     assert aborted_here > 0
     assert len(everything) >= len(logs.target) + 50, "no copy was aborted"
     assert len({*everything}) == len(logs.target) == len(logs.source)
-    answers = judged(corners, EXACTLY_ONCE, PAID, every(logs), logs)
+    answers = logs.judged(logs.every())
     assert answers.exact == 1, answers
-    fail_over(corners, EXACTLY_ONCE, PAID, logs)
+    logs.fail_over()

@@ -8,7 +8,7 @@ import javaproperties
 from tests.producing import numbered
 from tests.scenarios.corner_cases.corners import EXACTLY_ONCE, FLOWS, Corners
 from tests.scenarios.corner_cases.holdings import PAID, TRIMMED, on_first_node
-from tests.scenarios.estate import wait_until
+from tests.waiting import wait_until
 from tsoffset.testing.embedded import MirrorMaker
 
 # How many records each transaction on the source has, and whether it is committed.

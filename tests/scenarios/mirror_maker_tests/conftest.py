@@ -1,15 +1,15 @@
 """Primary and backup with all topics mirrored; MirrorMaker 2 goes on running."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-import javaproperties
 import pytest
 
-from tests.producing import READ_SECONDS, Contents
+from tests.producing import Contents
+from tests.scenarios.flows import IDENTITY, prepare_mirror
 from tests.scenarios.mirror_maker_tests.primary_backup import (
+    ALIASES,
     AUTO_SYNC,
     BEHIND,
     BEHIND_ROUNDS,
@@ -24,10 +24,8 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     Site,
     Variant,
 )
-from tsoffset.config.loading import Configuration
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
-
-_IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+from tests.waiting import wait_until
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 
 @pytest.fixture(
@@ -57,35 +55,31 @@ def mirror_maker(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MirrorMaker]:
     """MirrorMaker 2 for all flows; not started. It writes no offset syncs."""
-    wanted: dict[str, str] = {"heartbeats.replication.enabled": "false"}
-    primary, backup = source_broker.bootstrap, target_broker.bootstrap
+    brokers = {"primary": source_broker, "backup": target_broker}
+    clusters = {alias: brokers[name] for alias, name in ALIASES.items()}
     # As in the original tests: what came from the other side may be synced back.
-    topics = {
-        "default": "test-topic-default.*, source6.test-topic-default.*,"
-        " primary.test-topic-.*, backup.test-topic-.*",
-        "identity": "test-topic-identity.*, source6.test-topic-identity.*",
+    of_policy = {
+        "default": [
+            *("test-topic-default.*", "source6.test-topic-default.*"),
+            *("primary.test-topic-.*", "backup.test-topic-.*"),
+        ],
+        "identity": ["test-topic-identity.*", "source6.test-topic-identity.*"],
     }
+    topics: dict[str, Sequence[str]] = {}
+    overrides = {}
     for variant in variants:
         policy, _, _ = variant.name.partition("-")
-        for flow, here, there, of_flow in (
-            (variant.back, backup, primary, topics[policy]),
-            (variant.forth, primary, backup, topics[policy]),
-            (variant.from_latest, primary, backup, f"from-latest-{policy}.*"),
-        ):
-            source, _, target = flow.partition("->")
-            wanted |= flow_properties(here, there, source=source, target=target, topics=of_flow)
-            if variant.keeps_names:
-                wanted[f"{flow}.replication.policy.class"] = _IDENTITY
-        wanted[f"{variant.from_latest.partition('->')[0]}.consumer.auto.offset.reset"] = "latest"
-        # With the names kept, records would go round and round.
-        wanted[f"{variant.back}.enabled"] = str(not variant.keeps_names).lower()
-    flows = [flow for v in variants for flow in (v.forth, v.back, v.from_latest)]
-    aliases = [alias for flow in flows for alias in flow.split("->")]
-    wanted["clusters"] = ", ".join(dict.fromkeys(aliases))
+        topics |= {variant.forth: of_policy[policy], variant.back: of_policy[policy]}
+        topics[variant.from_latest] = [f"from-latest-{policy}.*"]
+        latest, _, _ = variant.from_latest.partition("->")
+        overrides[f"{latest}.consumer.auto.offset.reset"] = "latest"
+        if variant.keeps_names:
+            flows = variant.forth, variant.back, variant.from_latest
+            overrides |= {f"{flow}.replication.policy.class": IDENTITY for flow in flows}
+            # Records would go round and round.
+            overrides[f"{variant.back}.enabled"] = "false"
     folder = tmp_path_factory.mktemp("as-mirror-maker")
-    path = folder / "mm2.properties"
-    path.write_text(javaproperties.dumps(wanted, timestamp=None))
-    mirror_maker = MirrorMaker(path, folder, name="as-mirror-maker")
+    mirror_maker = prepare_mirror(folder, clusters, topics, overrides, name="as-mirror-maker")
     yield mirror_maker
     # Nobody asks it for anything any more, and to stop in order takes it a while.
     mirror_maker.kill()
@@ -96,19 +90,18 @@ def site(
     source: Contents, target: Contents, mirror_maker: MirrorMaker, variants: Sequence[Variant]
 ) -> Iterator[Site]:
     """All topics filled and mirrored."""
-    settings = Configuration.read(mirror_maker.properties_path).resolve()
-    with closing(Site({"primary": source, "backup": target}, settings)) as site:
+    with closing(Site({"primary": source, "backup": target}, mirror_maker)) as site:
         for variant in variants:
             fill(site, variant)
         mirror_maker.start()
         for variant in variants:
-            begin_from_latest(site, mirror_maker, variant)
+            begin_from_latest(site, variant)
         for variant in variants:
             site.write(variant, variant.topic(BEHIND), rounds=BEHIND_ROUNDS - 1)
             site.contents["primary"].create_topic(variant.topic(LATER), PARTITIONS)
             site.write(variant, variant.topic(LATER), partitions=[0])
         for variant in variants:
-            site.wait_until_mirrored(mirror_maker, variant)
+            site.wait_until_complete(variant)
         yield site
 
 
@@ -131,14 +124,16 @@ def fill(site: Site, variant: Variant) -> None:
     site.write(variant, variant.topic_from_latest)
 
 
-def begin_from_latest(site: Site, mirror_maker: MirrorMaker, variant: Variant) -> None:
+def begin_from_latest(site: Site, variant: Variant) -> None:
     """Write one record after the other until that mirror has begun, and ten more."""
     topic = variant.topic_from_latest
     _, backup = site.sides(variant.from_latest)
     remote = site.remote(variant.from_latest, topic)
-    mirror_maker.wait_for_topic(backup.bootstrap, remote, PARTITIONS)
-    deadline = time.monotonic() + READ_SECONDS
-    while any(backup.log_range(remote, number)[1] == 0 for number in range(PARTITIONS)):
-        assert time.monotonic() < deadline, f"{remote} stays empty"
+    site.mirror_maker.wait_for_topic(backup.bootstrap, remote, PARTITIONS)
+
+    def begun() -> bool:
         site.write(variant, topic, per_round=1)
+        return all(backup.log_range(remote, number)[1] > 0 for number in range(PARTITIONS))
+
+    wait_until(begun, f"{remote} has records")
     site.write(variant, topic)

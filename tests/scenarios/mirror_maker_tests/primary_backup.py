@@ -8,16 +8,15 @@ records, as there.
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from tests.producing import READ_SECONDS, Contents, Stored, Written
-from tests.scenarios.estate import Rows, one_cycle, wait_until
-from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import FlowSettings, Settings
+from tests.producing import Contents, Stored, Written
+from tests.scenarios.flows import Flows
+from tests.waiting import wait_until
 from tsoffset.testing.embedded import MirrorMaker
 
 PARTITIONS = 10
@@ -90,12 +89,11 @@ LATER = "later"
 RENAMED = {"topic3": (5, 4), "topic7": (9, 8)}
 
 
-class Site:
+class Site(Flows):
     """Both clusters and the flows between them, for one properties file."""
 
-    def __init__(self, contents: Mapping[str, Contents], settings: Settings) -> None:
-        self.contents = {alias: contents[name] for alias, name in ALIASES.items()}
-        self.settings = settings
+    def __init__(self, contents: Mapping[str, Contents], mirror_maker: MirrorMaker) -> None:
+        super().__init__({alias: contents[name] for alias, name in ALIASES.items()}, mirror_maker)
         self._producers: dict[str, KafkaProducer] = {}
         self._open = ExitStack()
 
@@ -103,25 +101,7 @@ class Site:
         """Let go of the producers."""
         self._open.close()
 
-    def sides(self, flow: str) -> tuple[Contents, Contents]:
-        """Source and target of a flow."""
-        source, _, target = flow.partition("->")
-        return self.contents[source], self.contents[target]
-
-    def remote(self, flow: str, topic: str) -> str:
-        """The topic's name on the flow's target."""
-        settings = self.settings.flow(flow)
-        return settings.policy.format_remote_topic(settings.source.alias, topic)
-
-    def flow(self, name: str, *groups: str) -> FlowSettings:
-        """A flow for some groups only."""
-        return replace(self.settings.flow(name), group_filter=DefaultGroupFilter(groups))
-
-    def sync(self, flow: str, *groups: str) -> Rows:
-        """One cycle of a flow for some groups, by clients that remember nothing."""
-        return one_cycle(self.flow(flow, *groups))
-
-    def wait_until_mirrored(self, mirror_maker: MirrorMaker, variant: Variant) -> None:
+    def wait_until_complete(self, variant: Variant) -> None:
         """Wait until the copies have all that the topics of the variant hold now."""
         subjects = (REPLICATED, AUTO_SYNC, EMPTY_PARTITION, NOTHING_YET, RESTARTED, BEHIND, LATER)
         topics = [*map(variant.topic, subjects), *map(variant.renamed, RENAMED)]
@@ -129,12 +109,7 @@ class Site:
         if not variant.keeps_names:
             flows[variant.back] = [variant.topic(REPLICATED)]
         for flow, of_flow in flows.items():
-            source, target = self.sides(flow)
-            mirror_maker.wait_until_mirrored(
-                source.bootstrap,
-                target.bootstrap,
-                {topic: self.remote(flow, topic) for topic in of_flow},
-            )
+            self.wait_until_mirrored(flow, *of_flow)
 
     # --- records ------------------------------------------------------------------------
 
@@ -304,9 +279,12 @@ def _read(
             if not enough and consumer.position(place) < ends[place]:
                 yield place
 
-    deadline = time.monotonic() + READ_SECONDS
-    while left := [*unfinished()]:
-        assert time.monotonic() < deadline, f"{left} cannot be read to the end"
+    def finished() -> bool:
+        if not any(unfinished()):
+            return True
         for place, records in consumer.poll(timeout_ms=100).items():
             got[place] += [Stored(r.offset, r.timestamp, r.value) for r in records]
+        return False
+
+    wait_until(finished, f"{places} are read to the end")
     return got

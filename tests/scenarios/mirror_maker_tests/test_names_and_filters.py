@@ -11,7 +11,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from tests.scenarios.estate import Rows, member, one_cycle
+from tests.scenarios.flows import Rows, member, one_cycle
 from tests.scenarios.mirror_maker_tests.primary_backup import (
     AUTO_SYNC,
     BEHIND,

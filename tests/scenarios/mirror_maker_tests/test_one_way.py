@@ -7,7 +7,6 @@ testReplicateFromLatest of Apache Kafka's connect/mirror.
 
 import pytest
 
-from tests.scenarios.estate import wait_until
 from tests.scenarios.mirror_maker_tests.primary_backup import (
     AUTO_SYNC,
     BEHIND,
@@ -22,6 +21,7 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     consume,
     read_all,
 )
+from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason
 
 pytestmark = pytest.mark.integration

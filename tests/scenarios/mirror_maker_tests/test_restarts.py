@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.scenarios.estate import Rows
+from tests.scenarios.flows import Rows
 from tests.scenarios.mirror_maker_tests.primary_backup import (
     AUTO_SYNC,
     BEHIND,
@@ -66,7 +66,7 @@ def stages(site: Site, mirror_maker: MirrorMaker, variants: Sequence[Variant]) -
     away = {variant.name: sync_all(site, variant) for variant in variants}
     mirror_maker.start()
     for variant in variants:
-        site.wait_until_mirrored(mirror_maker, variant)
+        site.wait_until_complete(variant)
     after = {variant.name: sync_all(site, variant) for variant in variants}
     return Stages(before, away, after)
 

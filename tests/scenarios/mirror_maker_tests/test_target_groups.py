@@ -6,8 +6,9 @@ Kafka's connect/mirror.
 
 import pytest
 
-from tests.scenarios.estate import member, wait_until
+from tests.scenarios.flows import member
 from tests.scenarios.mirror_maker_tests.primary_backup import BEHIND, Mirror, Site, Variant
+from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason
 
 pytestmark = pytest.mark.integration

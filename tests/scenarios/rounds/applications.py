@@ -11,8 +11,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.producing import Contents, Transaction, Written
-from tests.scenarios.estate import wait_until
 from tests.scenarios.rounds.plans import Clock, Plan
+from tests.waiting import wait_until
 
 _YEARS_MS = 10 * 365 * 24 * 3_600_000
 

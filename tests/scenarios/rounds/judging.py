@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum, auto
 
+from tests.scenarios.judging import resumed
 from tests.scenarios.rounds.playing import GoneOver, Played
 from tests.scenarios.rounds.stage import Synced
 from tsoffset.model import OutcomeKind, Reason, Row
@@ -101,18 +102,10 @@ def _wrong(played: Played, row: Row) -> Iterator[str]:
         return
     first, last = played.first_copies[row.partition], played.last_copies[row.partition]
     written = played.written[row.partition]
-    skipped = sum(
-        last[value] < row.target_offset
-        for value, offset in written.items()
-        if offset >= row.source_offset
-    )
-    if skipped:
-        yield f"it would skip {skipped} records"
-    again = sum(
-        first[value] >= row.target_offset
-        for value, offset in written.items()
-        if offset < row.source_offset
-    )
+    found = resumed(written, first, last, row.source_offset, row.target_offset)
+    if found.skipped:
+        yield f"it would skip {len(found.skipped)} records"
+    again = len(found.reread)
     if row.reread_bound is None or again > row.reread_bound:
         yield f"{again} records would be read again"
 

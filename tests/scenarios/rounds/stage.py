@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
@@ -14,11 +14,11 @@ from kafka.admin import OffsetSpec
 from kafka.errors import UnknownTopicOrPartitionError
 
 from tests.producing import Contents, numbered
-from tests.scenarios.estate import wait_until
+from tests.scenarios.flows import Flows
 from tests.scenarios.rounds.plans import Plan, Shift, plan
+from tests.waiting import wait_until
 from tsoffset.cycle.in_process import cycle
-from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.model import TopicPartition as Place
@@ -70,15 +70,14 @@ class Stage:
         self,
         source: Contents,
         target: Contents,
-        mirror: MirrorMaker,
-        settings: Settings,
+        flows: Flows,
         rounds: Collection[int],
     ) -> None:
         """`rounds` are the numbers of those to be played."""
         self.source = source
         self.target = target
-        self.mirror = Mirror(mirror)
-        self._settings = settings
+        self.mirror = Mirror(flows.mirror_maker)
+        self._flows = flows
         self._rounds = rounds
         self._prepared: set[int] = set()
         self._open = ExitStack()
@@ -116,13 +115,11 @@ class Stage:
 
     def flow(self, of: Plan) -> FlowSettings:
         """The round's flow, for its groups only."""
-        groups = DefaultGroupFilter(tuple(of.group_names))
-        return replace(self._settings.flow(of.flow), group_filter=groups)
+        return self._flows.flow(of.flow, *of.group_names)
 
     def remote(self, of: Plan) -> str:
         """The topic's name on the target."""
-        flow = self._settings.flow(of.flow)
-        return flow.policy.format_remote_topic(flow.source.alias, of.topic)
+        return self._flows.remote(of.flow, of.topic)
 
     def ends(self, of: Plan) -> Mapping[int, int]:
         """Where the logs of the target end, by partition; empty without the topic."""

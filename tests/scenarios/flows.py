@@ -1,0 +1,256 @@
+"""Flows between real clusters, as one properties file has them for MirrorMaker 2 and for tsoffset,
+and what a group's consumer gets."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import javaproperties
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+
+from tests.producing import Contents, Stored
+from tests.waiting import PATIENCE_SECONDS, wait_until
+from tsoffset.config.loading import Configuration
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.rounds import translate_with_carry_over
+from tsoffset.cycle.source_commits import CompetingFlow
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.policy import DefaultGroupFilter, target_topic
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
+from tsoffset.rule.decide import TranslatedPosition
+from tsoffset.testing.embedded import (
+    EmbeddedBroker,
+    EmbeddedCluster,
+    MirrorMaker,
+    flow_properties,
+)
+
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+def prepare_mirror(
+    folder: Path,
+    clusters: Mapping[str, Contents | EmbeddedBroker | EmbeddedCluster],
+    topics: Mapping[str, Iterable[str]],
+    overrides: Mapping[str, str] | None = None,
+    *,
+    name: str = "mirror",
+) -> MirrorMaker:
+    """MirrorMaker 2 for all flows that `topics` names, each with its topics; not started.
+
+    `clusters` has them by alias.
+    """
+    wanted: dict[str, str] = {}
+    aliases = dict.fromkeys(alias for flow in topics for alias in flow.split("->"))
+    for flow, of_flow in topics.items():
+        source, _, target = flow.partition("->")
+        wanted |= flow_properties(
+            clusters[source].bootstrap,
+            clusters[target].bootstrap,
+            source=source,
+            target=target,
+            topics=", ".join(of_flow),
+        )
+    wanted |= {f"{flow}.enabled": "true" for flow in topics}
+    wanted |= {"clusters": ", ".join(aliases), "heartbeats.replication.enabled": "false"}
+    path = folder / "mm2.properties"
+    path.write_text(javaproperties.dumps(wanted | dict(overrides or {}), timestamp=None))
+    return MirrorMaker(path, folder, name=name)
+
+
+class Rows:
+    """The rows of one cycle."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.all = tuple(rows)
+
+    def of(self, group: str, topic: str, partition: int = 0) -> Row:
+        """The one row of a group and a source partition."""
+        (row,) = (
+            row
+            for row in self.all
+            if (row.group, row.source_topic, row.partition) == (group, topic, partition)
+        )
+        return row
+
+    def outcomes(self) -> dict[tuple[str | None, str | None, int | None], tuple[str, str | None]]:
+        """(group, source topic, partition) to outcome and reason."""
+        return {
+            (row.group, row.source_topic, row.partition): (row.outcome, row.reason)
+            for row in self.all
+        }
+
+    def committed(self) -> dict[str | None, int | None]:
+        """Group to target offset, of the rows that were committed."""
+        return {
+            row.group: row.target_offset for row in self.all if row.outcome is OutcomeKind.COMMITTED
+        }
+
+    def with_reason(self, reason: Reason) -> list[Row]:
+        """The rows skipped for `reason`."""
+        return [row for row in self.all if row.reason is reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Translations:
+    """Translated positions, and what the clients' counters say of it."""
+
+    positions: Sequence[TranslatedPosition]
+    source_fetches: int
+    target_fetches: int
+    bytes_read: int
+
+
+class Flows:
+    """The clusters by their aliases, and the flows of one MirrorMaker 2."""
+
+    def __init__(self, contents: Mapping[str, Contents], mirror_maker: MirrorMaker) -> None:
+        self.contents = contents
+        self.mirror_maker = mirror_maker
+        self.settings = Configuration.read(mirror_maker.properties_path).resolve()
+
+    def sides(self, flow: str) -> tuple[Contents, Contents]:
+        """Source and target of a flow."""
+        source, _, target = flow.partition("->")
+        return self.contents[source], self.contents[target]
+
+    def remote(self, flow: str, topic: str) -> str:
+        """The name that the flow's policy gives a source topic on the target."""
+        settings = self.settings.flow(flow)
+        return settings.policy.format_remote_topic(settings.source.alias, topic)
+
+    def flow(self, name: str, *groups: str) -> FlowSettings:
+        """A flow of the properties file, for some groups only where any are named."""
+        wanted = DefaultGroupFilter(groups or (".*",))
+        return replace(self.settings.flow(name), group_filter=wanted)
+
+    def sync(
+        self,
+        flow: str,
+        *groups: str,
+        commit: bool = True,
+        competing_flows: Sequence[FlowSettings] = (),
+    ) -> Rows:
+        """One cycle of a flow for some groups, as `one_cycle`."""
+        return one_cycle(self.flow(flow, *groups), commit=commit, competing_flows=competing_flows)
+
+    def translate(
+        self, flow: str, topic: str, offsets: Iterable[int], partition: int = 0
+    ) -> Translations:
+        """The translations of positions in a partition, in one go; also where it came from the
+        flow's target."""
+        settings = self.settings.flow(flow)
+        renaming = target_topic(settings.policy, *flow.split("->"), topic)
+        assert renaming is not None
+        work = PartitionWork(
+            TopicPartition(topic, partition),
+            TopicPartition(renaming.topic, partition),
+            tuple(sorted(offsets)),
+            is_remote_topic=renaming.is_remote_topic,
+            failback=renaming.failback,
+        )
+        with KafkaCluster(settings.source) as source, KafkaCluster(settings.target) as target:
+            done = translate_with_carry_over(settings, source, target, [work])
+            return Translations(
+                done.positions,
+                source.requests.get("fetch", 0),
+                target.requests.get("fetch", 0),
+                source.bytes_read + target.bytes_read,
+            )
+
+    def wait_until_mirrored(self, flow: str, *topics: str, seconds: float = 120) -> None:
+        """Wait until all that the source topics hold now is on the flow's target."""
+        source, target = self.sides(flow)
+        self.mirror_maker.wait_until_mirrored(
+            source.bootstrap,
+            target.bootstrap,
+            {topic: self.remote(flow, topic) for topic in topics},
+            source_isolation=self.settings.flow(flow).isolation,
+            seconds=seconds,
+        )
+
+
+def one_cycle(
+    flow: FlowSettings, *, commit: bool = True, competing_flows: Sequence[FlowSettings] = ()
+) -> Rows:
+    """One cycle by clients that are made for it: nothing is remembered between cycles."""
+    with ExitStack() as open_clusters:
+        source, target = (
+            open_clusters.enter_context(KafkaCluster(cluster))
+            for cluster in (flow.source, flow.target)
+        )
+        others = [
+            CompetingFlow(competing, open_clusters.enter_context(KafkaCluster(competing.source)))
+            for competing in competing_flows
+        ]
+        return Rows(cycle(flow, source, target, commit=commit, competing_flows=others))
+
+
+def read_on(
+    contents: Contents, group: str, place: tuple[str, int], *, most: int | None = None
+) -> list[Stored]:
+    """What a consumer of `group` gets of a partition from its group's commit to the log's end,
+    `most` records of it at most.
+
+    It fails where the group has none, rather than begin anywhere.
+    """
+    there = KafkaTopicPartition(*place)
+    with closing(
+        KafkaConsumer(
+            bootstrap_servers=contents.bootstrap,
+            group_id=group,
+            isolation_level="read_committed",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            max_poll_records=most or 10_000,
+        )
+    ) as consumer:
+        consumer.assign([there])
+        end = consumer.end_offsets([there])[there]
+        records: list[Stored] = []
+
+        def enough() -> bool:
+            if most is not None and len(records) >= most:
+                return True
+            for record in consumer.poll(timeout_ms=200).get(there, ()):
+                records.append(Stored(record.offset, record.timestamp, record.value, record.key))
+            return bool(consumer.position(there) >= end)
+
+        wait_until(enough, f"{group} has read {there} to {end}")
+    return records[:most]
+
+
+@contextmanager
+def member(contents: Contents, group: str, topic: str) -> Iterator[KafkaConsumer]:
+    """A consumer that has joined `group` and got its partitions; it commits nothing."""
+    joined: list[KafkaConsumer] = []
+    with ExitStack() as opened:
+
+        def join() -> bool:
+            # The library's first join may assign nothing, for good: then another member tries.
+            with ExitStack() as trying:
+                consumer = trying.enter_context(
+                    closing(
+                        KafkaConsumer(
+                            topic,
+                            bootstrap_servers=contents.bootstrap,
+                            group_id=group,
+                            auto_offset_reset="earliest",
+                            enable_auto_commit=False,
+                        )
+                    )
+                )
+                for _ in range(int(PATIENCE_SECONDS / 4)):
+                    if consumer.assignment():
+                        joined.append(consumer)
+                        opened.enter_context(trying.pop_all())
+                        return True
+                    consumer.poll(timeout_ms=1_000, max_records=1)
+            return False
+
+        wait_until(join, f"{group} has a member", seconds=2 * PATIENCE_SECONDS)
+        yield joined[0]

@@ -1,0 +1,16 @@
+"""How tests wait for what others do."""
+
+import time
+from collections.abc import Callable
+
+PATIENCE_SECONDS = 60.0
+
+
+def wait_until(
+    holds: Callable[[], bool], what: str = "it holds", *, seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Ask until it holds; fail after that time of asking."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.02)
