@@ -75,7 +75,8 @@ def test_source_log_shorter_than_the_commit(
     source.produce(TORN_LOG, numbered(LOST, first=SHARED))
     corners.wait_until_mirrored(TORN, TORN_LOG)
     (_, copied) = target.log_range(remote)
-    assert copied == RECORDS + LOST
+    # A mirror that finds the topic before it is trimmed copies those records, too.
+    assert RECORDS + LOST <= copied <= SHARED + LOST
     source.commit_offsets(group, {(TORN_LOG, 0): SHARED + LOST - 50})
     replicas[LEADER].kill()
     wait_until(lambda: leader(source) == NOBODY, "the leader is gone")
