@@ -19,19 +19,19 @@ from tests.random_logs import NOW_MS, Kind, brief, random_kind
 from tests.replication_model import World, build
 from tests.translating import (
     Way,
-    is_our_mistake,
+    asked,
+    mistake_of,
     outcomes,
     questions_since_last_time,
     silence_logs,
     sliced,
 )
 from tsoffset.flow.settings import TranslationSettings
-from tsoffset.model import Failed, Isolation, Outcome, Precision, Translated
+from tsoffset.model import Isolation, Outcome, Translated
 from tsoffset.testing.memory_cluster import PartitionLog
 
 __all__ = ["Isolation", "Kind", "TranslationSettings", "Way", "reproduce"]
 
-MOST_POSITIONS_OF_A_WORLD = 60
 SECONDS_TO_SHRINK = 5.0
 
 SLICES = ("all", "all", "some", "alone")
@@ -98,39 +98,10 @@ def random_way(rng: random.Random) -> Way:
     )
 
 
-def asked(world: World, seed: int) -> list[int]:
-    """The positions to translate: all there are, or some at random of a long log."""
-    offsets = list(world.positions())
-    most = min(len(offsets), MOST_POSITIONS_OF_A_WORLD)
-    return sorted(random.Random(seed).sample(offsets, most))
-
-
 def answers(world: World, seed: int, way: Way) -> Iterator[tuple[int, Outcome]]:
     """Each position with its outcome; the world is as it is when that is known."""
     for part in sliced(asked(world, seed), way, random.Random(seed)):
         yield from outcomes(world, part, way).items()
-
-
-def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str | None:
-    """What is wrong with this answer; None where nothing is."""
-    if isinstance(outcome, Failed) and is_our_mistake(outcome, way):
-        return f"FAILED: {re.sub('[0-9]+', 'N', outcome.message)}"
-    if not isinstance(outcome, Translated):
-        return None
-    offset, bound = outcome.target_offset, outcome.reread_bound
-    if way.changing is None and not world.target.start <= offset <= world.target_end:
-        return "outside the log"
-    if bound is None or bound < 0:
-        return f"no bound or a negative one, {outcome.precision}"
-    if outcome.precision is Precision.EXACT and bound:
-        return "exact with a bound"
-    if not world.is_safe(committed, offset):
-        excuse = world.excuse(committed, outcome)
-        return f"excused: {excuse}" if excuse else f"UNSAFE, {outcome.precision}"
-    if world.certain_rereads(committed, offset) > bound:
-        excuse = world.excuse_bound(committed, outcome)
-        return f"excused bound: {excuse}" if excuse else f"bound too low, {outcome.precision}"
-    return None
 
 
 def search(seed: int, seconds: float, kinds: re.Pattern[str]) -> Found:

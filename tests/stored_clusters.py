@@ -12,11 +12,12 @@ import pickle
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.processes import parent
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
@@ -242,37 +243,6 @@ def processes(folder: Path, alias: str, verb: str) -> set[int]:
     """Which processes made such a call."""
     lines = (folder / f"{alias}.journal").read_text().splitlines()
     return {pid for name, pid, _ in map(json.loads, lines) if name == verb}
-
-
-def runs(pid: int) -> bool:
-    """True while there is such a process."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def parent(pid: int) -> int:
-    """The process that started this one. (A worker's daemon's is the executor's Java.)"""
-    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-
-
-def children(pid: int) -> list[int]:
-    """The processes that this one has started and that still run."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if parent(int(folder.name)) == pid:
-                found.append(int(folder.name))
-    return found
-
-
-def is_java(pid: int) -> bool:
-    """True once the process has become Java (a shell script starts it)."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
-    return False
 
 
 def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Any
 import pytest
 
 from tests.invoking import start
+from tests.processes import descendants, is_java, runs
 from tests.producing import Contents, numbered
+from tests.waiting import wait_until
 from tsoffset.terminal.output import FIELDS
 from tsoffset.testing.embedded import EmbeddedBroker
 from tsoffset.testing.embedded.ports import free_port
@@ -205,21 +206,19 @@ class Daemon:
 
     def wait_for(self, enough: Callable[[list[dict[str, Any]]], bool]) -> None:
         """Wait until the log says enough, and remember which processes run by then."""
-        deadline = time.monotonic() + SECONDS
-        while not enough(self.events()):
+
+        def said() -> bool:
             assert self.process.poll() is None, self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
-            time.sleep(0.05)
+            return enough(self.events())
+
+        wait_until(said, f"{self._log} says enough", seconds=SECONDS)
         self.children = descendants(self.process.pid)
 
     def end(self) -> int:
         """Send SIGTERM; the status with which it ended. Its processes must end too."""
         self.process.terminate()
         self.process.communicate(timeout=SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while any(Path(f"/proc/{child}").exists() for child in self.children):
-            assert time.monotonic() < deadline, f"still there: {self.children}"
-            time.sleep(0.05)
+        wait_until(lambda: not any(map(runs, self.children)), f"{self.children} have ended")
         return self.process.returncode
 
     def __enter__(self) -> "Daemon":
@@ -232,19 +231,6 @@ class Daemon:
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()
-
-
-def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    waiting = {pid}
-    while waiting:
-        waiting = {child for child, parent in parents.items() if parent in waiting}
-        found |= waiting
-    return found
 
 
 def named(events: list[dict[str, Any]], event: str, flow: str) -> list[dict[str, Any]]:
@@ -302,7 +288,7 @@ def test_run_outlives_the_death_of_spark(mirrored: Mirrored, tmp_path: Path) -> 
         daemon.wait_for(lambda events: bool(named(events, "cycle_finished", "A->B")))
         before = len(daemon.events())
         for child in daemon.children:
-            if "java" in Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")[0]:
+            if is_java(child):
                 os.kill(child, signal.SIGKILL)
         daemon.wait_for(
             lambda events: (

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaError
 
+from tests.processes import runs
 from tests.producing import Contents, Stored, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
@@ -28,19 +29,6 @@ from tsoffset.testing.embedded.jars import COORDINATES, REPOSITORY_VARIABLE
 
 WAIT_SECONDS = 60
 ROOT = Path(__file__).parents[1]
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; one that nobody has collected yet does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return not stat.parents[1].exists() or stat.read_text().rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def unused_port() -> int:
@@ -284,7 +272,7 @@ def test_restarted_broker_keeps_data_and_port(broker: EmbeddedBroker) -> None:
     pids.append(broker.pid)
     assert broker.bootstrap == bootstrap
     assert len({*pids}) == 3
-    assert not any(alive(pid) for pid in pids[:2])
+    assert not any(runs(pid) for pid in pids[:2])
     with closing(Contents(broker.bootstrap)) as contents:
         assert len(contents.read("orders")) == 10
 
@@ -294,7 +282,7 @@ def test_stopped_broker_leaves_no_process_but_its_log() -> None:
     """The end of the block ends the process; an exception keeps the folder for a look."""
     with EmbeddedBroker() as broker:
         pid = broker.pid
-    assert not alive(pid)
+    assert not runs(pid)
     assert not broker.directory.exists()
 
 
@@ -313,7 +301,7 @@ def test_exception_stops_the_broker_and_keeps_its_log(tmp_path: Path) -> None:
     first = EmbeddedBroker(tmp_path / "own")
     with pytest.raises(KeyboardInterrupt):
         interrupted(first)
-    assert not alive(pids[0])
+    assert not runs(pids[0])
     assert "INFO" in first.log_path.read_text()
     with (
         EmbeddedBroker(tmp_path / "own") as second,
@@ -407,10 +395,10 @@ def run_starter(tmp_path: Path, then: str) -> tuple[subprocess.Popen[str], int]:
 def test_broker_ends_when_its_starter_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     """By a signal that can be caught or by one that cannot: nothing stays behind."""
     starter, pid = run_starter(tmp_path, "sys.stdin.read()")
-    assert alive(pid)
+    assert runs(pid)
     starter.send_signal(number)
     starter.communicate(timeout=WAIT_SECONDS)
-    wait_until(lambda: not alive(pid))
+    wait_until(lambda: not runs(pid))
 
 
 @pytest.mark.integration
@@ -420,7 +408,7 @@ def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
     starter, pid = run_starter(tmp_path, "")
     assert starter.communicate(timeout=WAIT_SECONDS) == ("", "")
     assert starter.returncode == 0
-    assert not alive(pid)
+    assert not runs(pid)
 
 
 @pytest.mark.integration
@@ -437,9 +425,9 @@ sys.stdin.read()
     starter, pid = run_starter(tmp_path, then)
     assert starter.stdout is not None
     assert starter.stdout.readline() == "the copy is gone\n"
-    assert alive(pid)
+    assert runs(pid)
     starter.communicate(timeout=WAIT_SECONDS)
-    assert not alive(pid)
+    assert not runs(pid)
 
 
 # --- MirrorMaker 2
@@ -505,7 +493,7 @@ def test_mirror_maker_runs_a_file_as_it_is(
         pid = running.pid
         running.wait_until_mirrored(source.bootstrap, target.bootstrap, {topic: f"files.{topic}"})
     assert path.read_text() == text
-    assert not alive(pid)
+    assert not runs(pid)
 
 
 @pytest.mark.integration

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.memory_flows import flow
 from tests.replication_model import HEADER, NOW_MS, SOURCE, TARGET
-from tests.translating import flow
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
@@ -81,7 +81,10 @@ class Logs:
         settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
         work = PartitionWork(SOURCE, TARGET, (committed, *together), is_remote_topic=not identity)
         positions = translate_partitions(
-            flow(isolation, settings), self.source_cluster, self.target_cluster, [work]
+            flow(isolation=isolation, translation=settings),
+            self.source_cluster,
+            self.target_cluster,
+            [work],
         )
         return {it.offset: it.translation.outcome for it in positions}[committed]
 

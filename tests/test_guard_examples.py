@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
+from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET
 from tests.test_frontier_examples import Logs
-from tests.translating import flow
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings

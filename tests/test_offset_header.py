@@ -1,11 +1,9 @@
 """A header in which the replicator kept the source offset (`translation.offset.header`)."""
 
-from dataclasses import replace
-
 import pytest
 
+from tests.memory_flows import flow
 from tests.replication_model import NOW_MS, SOURCE, TARGET
-from tests.translating import flow
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
@@ -41,7 +39,7 @@ class Mirror:
         return self
 
     def outcome(self, committed: int, header: OffsetHeader | None) -> Outcome:
-        settings = replace(flow(), translation=TranslationSettings(offset_header=header))
+        settings = flow(translation=TranslationSettings(offset_header=header))
         work = PartitionWork(SOURCE, TARGET, (committed,), is_remote_topic=True)
         [position] = translate_partitions(
             settings, self.source_cluster, self.target_cluster, [work]

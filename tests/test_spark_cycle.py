@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
+from tests.processes import runs
 from tests.spark_worlds import (
     PARTITIONS,
     RECORDS,
@@ -362,7 +363,7 @@ def test_interrupted_cycle_ends_its_tasks(world: World, stop_on_signal: Callable
         world.cycle()
     thread.join()
     held = shared.processes(world.folder, "A", "held")
-    wait_until(lambda: not any(shared.runs(pid) for pid in held))
+    wait_until(lambda: not any(runs(pid) for pid in held))
     hold.unlink()
     assert world.asked("B", "commit") == []
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}

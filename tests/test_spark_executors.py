@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
+from tests.processes import parent
 from tests.spark_standalone import Standalone, standalone
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
 from tsoffset.cycle import in_process
@@ -66,7 +67,7 @@ def test_cycle_on_separate_executors(world: World) -> None:
     committed = world.asked("B", "commit")
     assert len(committed) == len(set(committed)) == 4 * PARTITIONS
     workers = shared.processes(world.folder, "A", "read")
-    assert len({shared.parent(shared.parent(worker)) for worker in workers}) == 2
+    assert len({parent(parent(worker)) for worker in workers}) == 2
 
 
 @pytest.mark.thorough
@@ -78,9 +79,9 @@ def test_small_cycle_on_an_executor(
     world.store(*mirrored())
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
     (worker,) = shared.processes(world.folder, "A", "read")
-    executor = shared.parent(shared.parent(worker))
+    executor = parent(parent(worker))
     if cluster is not None:
-        assert shared.parent(executor) in [process.pid for process in cluster.workers]
+        assert parent(executor) in [process.pid for process in cluster.workers]
 
 
 def check_after_a_loss(world: World, event: str) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from tests import stored_clusters as shared
 from tests.invoking import logging_kept
+from tests.processes import children, is_java, runs
 from tests.spark_functions import kill_java, meet_and_hold_the_daemon, speak
 from tests.spark_worlds import World, mirrored
-from tests.stored_clusters import runs
 from tests.waiting import wait_until
 from tsoffset.errors import CycleFailed, JavaMissing
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
@@ -157,7 +157,7 @@ from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.spark.jobs import is_alive
 from tsoffset.spark.session import spark_session
 from tests.spark_functions import say_who
-from tests.stored_clusters import children
+from tests.processes import children
 
 configure_logs(LogFormat.CONSOLE, LogLevel.WARNING)
 
@@ -287,7 +287,7 @@ def test_program_that_is_stopped_while_spark_starts_leaves_no_java() -> None:
         raise Stop
 
     def javas() -> set[int]:
-        return {pid for pid in shared.children(os.getpid()) if shared.is_java(pid)}
+        return {pid for pid in children(os.getpid()) if is_java(pid)}
 
     def interrupt() -> None:
         wait_until(lambda: bool(javas() - before))

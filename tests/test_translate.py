@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.memory_flows import flow
 from tests.replication_model import NOW_MS, SOURCE, TARGET
-from tests.translating import flow
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
@@ -71,7 +71,7 @@ class Mirror:
         failback: bool = False,
     ) -> Translation:
         work = PartitionWork(SOURCE, TARGET, (committed,), is_remote_topic, failback)
-        with_settings = replace(flow(isolation), translation=settings or TranslationSettings())
+        with_settings = flow(isolation=isolation, translation=settings or TranslationSettings())
         [position] = translate_partitions(
             with_settings, self.source_cluster, self.target_cluster, [work]
         )

@@ -19,7 +19,9 @@ from tests.random_logs import CHOICES, TIMESTAMPS, Kind, brief, only
 from tests.replication_model import World, build
 from tests.translating import (
     Way,
+    asked,
     conversation,
+    mistake_of,
     remembering,
     silence_logs,
     sliced,
@@ -38,9 +40,6 @@ POSITIONS = 10_000
 POSITIONS_MORE = 60_000
 POSITIONS_LONG = 1_000_000
 POSITIONS_PER_EXAMPLE = 25
-
-# Of a long log not every position is asked for.
-MOST_POSITIONS_OF_A_WORLD = 60
 
 # Time lookups of one position, on both sides together, in logs of up to 1,500 records.
 MOST_LOOKUPS = 150
@@ -118,38 +117,19 @@ def each_example(examples: int) -> Callable[[Callable[..., None]], Callable[...,
     )
 
 
-def asked(world: World, seed: int) -> list[int]:
-    """The positions to translate: all there are, or some at random of a long log."""
-    offsets = list(world.positions())
-    most = min(len(offsets), MOST_POSITIONS_OF_A_WORLD)
-    return sorted(random.Random(seed).sample(offsets, most))
-
-
-def assert_holds(world: World, committed: int, found: Translated, *line: object) -> str | None:
-    """Safe, inside the log, no more re-reads than stated, none where it says exact; what content
-    cannot tell is excused (`World.excuse`, which is returned, and `World.certain_rereads`)."""
-    place = (committed, found, *line)
-    target_offset = found.target_offset
-    assert world.target.start <= target_offset <= world.target_end, place
-    return assert_still_holds(world, committed, found, *line)
-
-
-def assert_still_holds(
-    world: World, committed: int, found: Translated, *line: object
+def assert_holds(
+    world: World, committed: int, found: Translated, way: Way | None = None, *line: object
 ) -> str | None:
-    """The same but for the log's start and end, which may have moved meanwhile."""
-    place = (committed, found, *line)
-    excuse = None
-    if not world.is_safe(committed, found.target_offset):
-        excuse = world.excuse(committed, found)
-        assert excuse is not None, ("unsafe", world.true_position(committed), place)
-    assert found.reread_bound is not None
-    assert (found.precision is Precision.EXACT) <= (found.reread_bound == 0), place
-    assert found.reread_bound >= 0, place
-    certain = world.certain_rereads(committed, found.target_offset)
-    if certain > found.reread_bound and excuse is None:
-        excuse = f"bound: {world.excuse_bound(committed, found) or 'unexplained'}"
-    return excuse
+    """Safe, inside the log, no more re-reads than stated, none where it says exact; what content
+    cannot tell is excused, and the excuse returned."""
+    said = mistake_of(world, way or Way(), committed, found)
+    if said is None:
+        return None
+    if said.startswith("bound too low"):
+        return "bound: unexplained"
+    kind, _, excuse = said.partition(": ")
+    assert kind in ("excused", "excused bound"), (said, committed, found, *line)
+    return excuse if kind == "excused" else f"bound: {excuse}"
 
 
 def reproduction(kind: Kind, seed: int, way: Way) -> str:
@@ -174,8 +154,7 @@ def judged_positions(
         excuses: set[str] = set()
         for part in sliced(offsets, way, random.Random(seed)):
             for committed, found in translations(world, part, way).items():
-                judge = assert_still_holds if changing else assert_holds
-                excuse = judge(world, committed, found, line)
+                excuse = assert_holds(world, committed, found, way, line)
                 excuses |= set() if excuse is None else {excuse}
         excused.update(excuses)
         judged["worlds"] += 1
@@ -239,7 +218,7 @@ def test_exact_answers_are_the_same_however_they_are_asked_for(
     for way in asked_in:
         for part in sliced(asked(world, seed), way, random.Random(seed)):
             for committed, found in translations(world, part, way).items():
-                if assert_holds(world, committed, found) is None:
+                if assert_holds(world, committed, found, way) is None:
                     assert_same(world, committed, exact.setdefault(committed, found), found)
 
 
@@ -275,7 +254,7 @@ def test_carry_over_changes_no_answer() -> None:
         recalled["positions"] += positions
         for committed, found in answers.items():
             other = without.get(committed, found)
-            excused = [assert_holds(world, committed, it) for it in (found, other)]
+            excused = [assert_holds(world, committed, it, way) for it in (found, other)]
             if excused == [None, None]:
                 assert_same(world, committed, found, other)
 

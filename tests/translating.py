@@ -2,19 +2,20 @@
 
 import logging
 import random
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 import structlog
 
+from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.conversations import Observe
 from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
 from tsoffset.cycle.work import PartitionWork
-from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     Failed,
     FirstAtTime,
@@ -22,6 +23,7 @@ from tsoffset.model import (
     LogRange,
     Outcome,
     Position,
+    Precision,
     ReadFrom,
     TimedOffset,
     TopicPartition,
@@ -33,23 +35,10 @@ from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.testing.memory_cluster import Verb
 
+# Of a long log not every position is asked for.
+MOST_POSITIONS_OF_A_WORLD = 60
 # Changes of a world while some positions are asked for together.
 MOST_CHANGES = 6
-
-
-def flow(
-    isolation: Isolation = Isolation.READ_UNCOMMITTED,
-    translation: TranslationSettings | None = None,
-) -> FlowSettings:
-    return FlowSettings(
-        ClusterSettings("A", ("127.0.0.1:1",)),
-        ClusterSettings("B", ("127.0.0.1:2",)),
-        DefaultReplicationPolicy(),
-        DefaultGroupFilter(),
-        DefaultTopicFilter(),
-        isolation=isolation,
-        translation=translation or TranslationSettings(),
-    )
 
 
 @dataclass(frozen=True)
@@ -68,6 +57,13 @@ class Way:
     cut: int | None = None
     name: str = "replica"
     changing: int | None = None
+
+
+def asked(world: World, seed: int) -> list[int]:
+    """The positions to translate: all there are, or some at random of a long log."""
+    offsets = list(world.positions())
+    most = min(len(offsets), MOST_POSITIONS_OF_A_WORLD)
+    return sorted(random.Random(seed).sample(offsets, most))
 
 
 def sliced(offsets: Sequence[int], way: Way, rng: random.Random) -> list[list[int]]:
@@ -122,7 +118,7 @@ def _changes(world: World, rng: random.Random, told: Observe | None) -> Observe:
 
 def _flow(world: World, way: Way) -> FlowSettings:
     settings = replace(way.settings, match=world.kind.match, offset_header=world.offset_header)
-    return flow(world.isolation, settings)
+    return flow(isolation=world.isolation, translation=settings)
 
 
 def _work(
@@ -191,6 +187,28 @@ def remembering(
     found = {position.offset: position.translation.outcome for position in done.positions}
     answers = {offset: it for offset, it in found.items() if isinstance(it, Translated)}
     return answers, next(iter(done.carry_overs), None), done.cost.recalled
+
+
+def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str | None:
+    """What is wrong with this answer; None where nothing is."""
+    if isinstance(outcome, Failed) and is_our_mistake(outcome, way):
+        return f"FAILED: {re.sub('[0-9]+', 'N', outcome.message)}"
+    if not isinstance(outcome, Translated):
+        return None
+    offset, bound = outcome.target_offset, outcome.reread_bound
+    if way.changing is None and not world.target.start <= offset <= world.target_end:
+        return "outside the log"
+    if bound is None or bound < 0:
+        return f"no bound or a negative one, {outcome.precision}"
+    if outcome.precision is Precision.EXACT and bound:
+        return "exact with a bound"
+    if not world.is_safe(committed, offset):
+        excuse = world.excuse(committed, outcome)
+        return f"excused: {excuse}" if excuse else f"UNSAFE, {outcome.precision}"
+    if world.certain_rereads(committed, offset) > bound:
+        excuse = world.excuse_bound(committed, outcome)
+        return f"excused bound: {excuse}" if excuse else f"bound too low, {outcome.precision}"
+    return None
 
 
 class _Recut:

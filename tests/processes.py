@@ -1,0 +1,47 @@
+"""The processes of this machine, as /proc has them."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def runs(pid: int) -> bool:
+    """True while there is such a process; one that nobody has collected yet does not run."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    if not Path("/proc").exists():
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def parent(pid: int) -> int:
+    """The process that started this one. (A worker's daemon's is the executor's Java.)"""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started and that still run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if parent(int(folder.name)) == pid:
+                found.append(int(folder.name))
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """These, those that they have started, and so on."""
+    direct = children(pid)
+    return {*direct}.union(*map(descendants, direct))
+
+
+def is_java(pid: int) -> bool:
+    """True once the process has become Java (a shell script starts it)."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    return False
