@@ -4,8 +4,20 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from tsoffset.model import TimestampType
+
+Numbers = npt.NDArray[np.int64]
+
+# Where a column has no timestamp.
+NO_TIMESTAMP = -1
+
+Content = tuple[bytes | None, bytes | None]
+"""Digests of a record's key and value, None for null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,27 @@ class UnreadableRecords(Exception):
     holds: brokers verify what they are sent, so it was written past them."""
 
 
+class Contents(Protocol):
+    """What records hold, looked at where somebody asks."""
+
+    def contents(self, numbers: Sequence[int]) -> Sequence[Content | None]:
+        """The digests of each of them; None where it is malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Data records in columns of one length, in any order.
+
+    `log` is the caller's number of a record's log, `timestamp` NO_TIMESTAMP where it bears none;
+    `contents` has each record under its place in the columns.
+    """
+
+    log: Numbers
+    offset: Numbers
+    timestamp: Numbers
+    contents: Contents
+
+
 class LazyRecords(Sequence[Record]):
     """Data records in order that are decoded and digested where they are looked at, one by one.
 
@@ -71,6 +104,12 @@ class LazyRecords(Sequence[Record]):
     @abstractmethod
     def timestamps(self) -> Sequence[int | None]:
         """Their timestamps, found anew each time."""
+
+    @classmethod
+    @abstractmethod
+    def pieces(cls, many: Sequence[tuple[int, Self]]) -> Sequence[Piece]:
+        """The records of many such sequences, each given with the number of its log, decoded side
+        by side. What is malformed is left out."""
 
     @abstractmethod
     def settle(self) -> None:

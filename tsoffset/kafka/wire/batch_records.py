@@ -12,6 +12,7 @@ written past the brokers, which verify records: `UnreadableRecords` says so wher
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import overload
 
@@ -34,6 +35,21 @@ SMALLEST_RECORD = 7
 _MALFORMED = (IndexError, ValueError, OverflowError)
 
 
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """A batch as it came; `content` is its records, unpacked. Those from `start` up to `end` exist
+    for the reader; `append_timestamp` is the time of all where the log has stamped them."""
+
+    content: bytes
+    count: int
+    base_offset: int
+    last_offset: int
+    base_timestamp: int
+    append_timestamp: int | None
+    start: int
+    end: int
+
+
 class BatchRecords(Sequence[Record]):
     """The records of one batch of format 2, in order; `content` is what it holds, unpacked.
 
@@ -52,6 +68,7 @@ class BatchRecords(Sequence[Record]):
         "_last_offset",
         "_offsets",
         "_places",
+        "_within",
     )
 
     def __init__(
@@ -73,6 +90,7 @@ class BatchRecords(Sequence[Record]):
         self._header = header
         # Those that exist for the reader, counted from the batch's first.
         self._first, self._behind = 0, self._count
+        self._within = base_offset, last_offset + 1
         # Of all records: their offsets, once asked for, and where they begin, once skimmed.
         self._offsets: Sequence[int] | None = None
         self._places: array[int] | None = None
@@ -86,6 +104,20 @@ class BatchRecords(Sequence[Record]):
         """From now on only records with start <= offset < end exist. Raises UnreadableRecords."""
         offsets = self._all_offsets()
         self._first, self._behind = bisect_left(offsets, start), bisect_left(offsets, end)
+        self._within = start, end
+
+    @property
+    def raw(self) -> RawBatch:
+        """The batch as it came."""
+        return RawBatch(
+            self._content,
+            self._count,
+            self._base_offset,
+            self._last_offset,
+            self._base_timestamp,
+            self._append_timestamp,
+            *self._within,
+        )
 
     @property
     def offsets(self) -> Sequence[int]:

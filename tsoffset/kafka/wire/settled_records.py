@@ -9,8 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
+import numpy as np
+
 from tsoffset.digests import DIGEST_BYTES
-from tsoffset.records import Record
+from tsoffset.records import NO_TIMESTAMP, Content, Piece, Record
 
 # Where a null stands in a column of digests.
 NO_DIGEST = bytes(DIGEST_BYTES)
@@ -75,6 +77,20 @@ class SettledRecords(Sequence[Record]):
             for number, other in self._others.items()
             if first <= number < behind
         }
+
+    def piece(self, log: int) -> Piece:
+        """The same as columns of the log with that number."""
+        stamps = np.array(self._stamps, np.int64)
+        return Piece(
+            np.full(len(self), log),
+            np.array(self._offsets, np.int64),
+            np.maximum(stamps, NO_TIMESTAMP),
+            self,
+        )
+
+    def contents(self, numbers: Sequence[int]) -> list[Content]:
+        """The digests of key and value of each of them."""
+        return [(record.key, record.value) for record in map(self.__getitem__, numbers)]
 
     def settled(self) -> "SettledRecords":
         """The same."""

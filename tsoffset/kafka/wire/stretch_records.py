@@ -4,11 +4,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import Any, overload
+from typing import Any, Self, overload
 
-from tsoffset.kafka.wire.batch_records import BatchRecords
+import numpy as np
+
+from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
+from tsoffset.kafka.wire.lockstep import walk
 from tsoffset.kafka.wire.settled_records import SettledRecords
-from tsoffset.records import LazyRecords, Record
+from tsoffset.records import LazyRecords, Piece, Record
 
 
 class StretchRecords(LazyRecords):
@@ -38,6 +41,27 @@ class StretchRecords(LazyRecords):
     def timestamps(self) -> Sequence[int | None]:
         """In the order of the offsets, without any digest. Raises UnreadableRecords."""
         return [stamp for part in self._parts for stamp in part.timestamps]
+
+    @classmethod
+    def pieces(cls, many: Sequence[tuple[int, Self]]) -> list[Piece]:
+        """The records of many stretches, each given with the number of its log; batches that still
+        have their bytes are walked side by side. What is malformed is left out."""
+        raw: list[RawBatch] = []
+        logs: list[int] = []
+        pieces: list[Piece] = []
+        for log, records in many:
+            for part in records._parts:
+                if isinstance(part, BatchRecords):
+                    raw.append(part.raw)
+                    logs.append(log)
+                else:
+                    pieces.append(part.piece(log))
+        log_of = np.array(logs, np.int64)
+        pieces += (
+            Piece(log_of[walked.batch], walked.offset, walked.timestamp, walked)
+            for walked in walk(raw)
+        )
+        return pieces
 
     def settle(self) -> None:
         """Decode all, and let their bytes go. Raises UnreadableRecords."""

@@ -1,0 +1,85 @@
+"""Records of many batches as columns: what the records say that are decoded one by one."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_kafka_batch_records import SENT
+from tests.test_kafka_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed
+from tsoffset.columns import RecordColumns, columns_of
+from tsoffset.kafka.wire.records import stretch
+from tsoffset.records import NO_TIMESTAMP, Record, Stretch, UnreadableRecords
+
+ALL = frozenset({"timestamp", "key", "value"})
+CUT = st.integers(0, 200)
+PARTS = st.tuples(SENT, st.integers(0, 2**39), st.sampled_from(sorted(CODECS)), CUT, CUT)
+
+
+def part(records: list[Sent], base: int, codec: str, first: int, last: int) -> Stretch:
+    """A batch of which the log's start and its readable end may leave a part."""
+    end = base + len(records)
+    log_start = min(base + first, end - 1)
+    found = stretch(
+        memoryview(bytes(batch(records, base, codec))),
+        log_start,
+        log_start,
+        max(log_start + 1, end - last),
+        UNCOMMITTED,
+    )
+    assert found is not None
+    return found
+
+
+def records_of(columns: RecordColumns) -> list[tuple[int, Record]]:
+    found = []
+    for index, content in enumerate(columns.contents(np.arange(len(columns)), ALL)):
+        assert content is not None
+        offset, stamp = int(columns.offset[index]), int(columns.timestamp[index])
+        record = Record(offset, None if stamp == NO_TIMESTAMP else stamp, *content)
+        found.append((int(columns.log[index]), record))
+    return found
+
+
+def plain(record: Record) -> Record:
+    """The record as columns have it: without headers."""
+    return Record(record.offset, record.timestamp_ms, record.key, record.value)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=6), st.data())
+def test_columns_say_what_the_records_say(
+    logs: list[tuple[list[Sent], int, str, int, int]], data: st.DataObject
+) -> None:
+    """By log and offset, each once, however often it was read, from the bytes, from what is
+    settled and from records as such."""
+    parts = [(log, part(*one)) for log, one in enumerate(logs)]
+    expected = [(log, plain(record)) for log, one in parts for record in tuple(one.records)]
+    # These have let go of their bytes; the same once more with them.
+    fresh = [(log, part(*one)) for log, one in enumerate(logs)]
+    decoded = [(log, Stretch(s.start, s.end, tuple(s.records))) for log, s in parts]
+    chosen = data.draw(st.permutations([*parts, *fresh, *decoded]))
+    several = data.draw(st.integers(len(logs), len(chosen)))
+    there = [*chosen[:several], *fresh]
+    assert records_of(columns_of(there)) == expected
+
+
+@given(SENT, SENT, st.integers(0, 10_000), st.integers(0, 255))
+def test_a_malformed_batch_is_left_out(
+    records: list[Sent], others: list[Sent], place: int, byte: int
+) -> None:
+    """Where a walk along the batch finds it malformed; its neighbours are not touched."""
+    raw = batch(records)
+    raw[RECORDS_AT + place % (len(raw) - RECORDS_AT)] = byte
+    odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
+    good = part(others, 0, "none", 0, 0)
+    assert odd is not None
+    columns = columns_of([(0, good), (1, odd), (2, good)])
+    try:
+        expected = [*zip(odd.offsets, odd.timestamps, strict=True)]
+    except UnreadableRecords:
+        expected = []
+    found = columns.log == 1
+    stamps = [None if stamp == NO_TIMESTAMP else stamp for stamp in columns.timestamp[found]]
+    assert [*zip(columns.offset[found], stamps, strict=True)] == expected
+    columns.contents(np.flatnonzero(found), ALL)  # whatever it is, it is an answer
+    for log in (0, 2):
+        assert np.count_nonzero(columns.log == log) == len(others)

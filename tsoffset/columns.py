@@ -1,0 +1,169 @@
+"""Data records of many logs as columns, for questions that are put to all of them at once."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tsoffset.records import NO_TIMESTAMP, Content, LazyRecords, Numbers, Piece, Record, Stretch
+
+Flags = npt.NDArray[np.bool_]
+
+_LARGEST = 2**63
+
+# Several records of one timestamp are compared with each other; of more than that nobody is.
+MOST_OF_A_TIME = 32
+
+
+class RecordColumns:
+    """Records of several logs, by log and offset, each once.
+
+    `log` is the caller's number of a log. Every question takes indices of records and answers
+    for each of them.
+    """
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._contents = [piece.contents for piece in pieces]
+        sizes = [len(piece.offset) for piece in pieces]
+        log = _joined([piece.log for piece in pieces])
+        offset = _joined([piece.offset for piece in pieces])
+        keys = _packed(log, offset)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        order = order[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        self.log, self.offset = log[order], offset[order]
+        self.timestamp = _joined([piece.timestamp for piece in pieces])[order]
+        piece_of = np.repeat(np.arange(len(sizes)), sizes)
+        begin = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, np.int64)
+        self._piece = piece_of[order]
+        self._place = order - begin[self._piece] if len(order) else order
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def find(self, log: Numbers, offset: Numbers) -> tuple[Numbers, Flags]:
+        """Where the record of an offset stands, and whether there is one (else any index)."""
+        if not len(self):
+            return np.zeros(len(offset), np.int64), np.zeros(len(offset), bool)
+        keys = _packed(np.append(self.log, log), np.append(self.offset, offset))
+        at = np.searchsorted(keys[: len(self)], keys[len(self) :])
+        at = np.minimum(at, len(self) - 1)
+        return at, (self.log[at] == log) & (self.offset[at] == offset)
+
+    @cached_property
+    def follows(self) -> Flags:
+        """Whether nothing can lie between a record and the one at the index before."""
+        found = np.zeros(len(self), bool)
+        found[1:] = (self.log[1:] == self.log[:-1]) & (self.offset[1:] == self.offset[:-1] + 1)
+        return found
+
+    @cached_property
+    def run_ends(self) -> Flags:
+        """Whether the run of a record's timestamp is known without a gap up to one that bears
+        another."""
+        if not len(self):
+            return np.zeros(0, bool)
+        begins = np.ones(len(self), bool)
+        begins[1:] = ~self.follows[1:] | (self.timestamp[1:] != self.timestamp[:-1])
+        last = np.append(np.flatnonzero(begins)[1:], len(self)) - 1
+        ended: Flags = np.append(self.follows, False)[last + 1]
+        found: Flags = ended[np.cumsum(begins) - 1]
+        return found
+
+    @cached_property
+    def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
+        """All indices by log and timestamp; and for each record where in these those with its
+        timestamp begin, and how many they are."""
+        keys = _packed(self.log, self.timestamp)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        begins = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+        first = np.flatnonzero(begins)
+        size = np.diff(np.append(first, len(order)))
+        number = np.cumsum(begins) - 1
+        first_of, size_of = np.empty_like(order), np.empty_like(order)
+        first_of[order], size_of[order] = first[number], size[number]
+        return order, first_of, size_of
+
+    def contents(self, indices: Numbers, match: frozenset[str]) -> list[Content | None]:
+        """What counts of each record's content, by `match`; None for a malformed record."""
+        found: list[Content | None] = [None] * len(indices)
+        pieces = self._piece[indices]
+        for piece in np.unique(pieces):
+            of_piece = np.flatnonzero(pieces == piece)
+            places = self._place[indices[of_piece]].tolist()
+            contents = self._contents[piece].contents(places)
+            for number, content in zip(of_piece.tolist(), contents, strict=True):
+                found[number] = content and _matched(content, match)
+        return found
+
+    def alone(self, indices: Numbers, match: frozenset[str]) -> Flags:
+        """Whether no other record of the log equals it: in timestamp, and in key and value where
+        `match` says that they count. False where too many bear the timestamp to look."""
+        order, first_of, size_of = self._by_time
+        found: Flags = size_of[indices] == 1
+        for number in np.flatnonzero(~found & (size_of[indices] <= MOST_OF_A_TIME)):
+            index = indices[number]
+            sharing = order[first_of[index] : first_of[index] + size_of[index]]
+            contents = self.contents(sharing, match)
+            (own,) = self.contents(indices[number : number + 1], match)
+            found[number] = None not in contents and contents.count(own) == 1
+        return found
+
+
+def _matched(content: Content, match: frozenset[str]) -> Content:
+    key, value = content
+    return (key if "key" in match else None, value if "value" in match else None)
+
+
+def _packed(log: Numbers, number: Numbers) -> Numbers:
+    """One number for each pair of log and number, in the order of the pairs."""
+    lowest = number.min(initial=0)
+    width = number.max(initial=0) - lowest + 1
+    if (int(log.max(initial=0)) + 1) * int(width) < _LARGEST:
+        packed: Numbers = log * width + (number - lowest)
+    else:  # They would not fit; their ranks do.
+        ranks = np.unique(number, return_inverse=True)[1]
+        packed = log * (int(ranks.max()) + 1) + ranks
+    return packed
+
+
+def _joined(parts: Sequence[Numbers]) -> Numbers:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
+    """The records of pieces of logs, each given with the number of its log."""
+    lazy: defaultdict[type[LazyRecords], list[tuple[int, LazyRecords]]] = defaultdict(list)
+    pieces: list[Piece] = []
+    for log, stretch in stretches:
+        records = stretch.records
+        if isinstance(records, LazyRecords):
+            lazy[type(records)].append((log, records))
+        elif records:
+            pieces.append(_piece(log, records))
+    for kind, many in lazy.items():
+        pieces += kind.pieces(many)
+    return RecordColumns(pieces)
+
+
+class _Decoded:
+    """The contents of records that are there as such."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = records
+
+    def contents(self, numbers: Sequence[int]) -> list[Content]:
+        return [(record.key, record.value) for record in map(self._records.__getitem__, numbers)]
+
+
+def _piece(log: int, records: Sequence[Record]) -> Piece:
+    stamps = [NO_TIMESTAMP if one.timestamp_ms is None else one.timestamp_ms for one in records]
+    return Piece(
+        np.full(len(records), log),
+        np.array([record.offset for record in records]),
+        np.array(stamps),
+        _Decoded(records),
+    )

@@ -1,0 +1,135 @@
+"""Many record batches of format 2 walked side by side.
+
+A batch can only be walked record by record, since each record says its own length. But many
+batches can be walked at once: step k takes record k of all of them, by columns. That costs a
+quarter of a microsecond a record where a skim of one batch costs one. What is found is where key
+and value of each record begin, its offset and its timestamp; keys and values stay bytes.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tsoffset.digests import content_digest
+from tsoffset.kafka.wire.batch_records import RawBatch, varint
+from tsoffset.records import NO_TIMESTAMP, Content, Numbers
+
+# So many batches at once stay in the processor's cache.
+_AT_ONCE = 1_500
+# Behind the last batch, so that no number of a record that is cut off reaches past the bytes.
+_PADDING = bytes(64)
+_LONGEST_NUMBER = 63
+_SMALLEST_RECORD = 4
+
+_Bytes = npt.NDArray[np.uint8]
+
+
+class Walked(NamedTuple):
+    """The records of all batches that are well-formed, in order: the place of the batch in what
+    was given, offset, timestamp, and where its key begins and the record ends in `data`."""
+
+    batch: Numbers
+    offset: Numbers
+    timestamp: Numbers
+    body: Numbers
+    end: Numbers
+    data: bytes
+
+    def contents(self, numbers: Sequence[int]) -> list[Content | None]:
+        """The digests of key and value of each of these records; None for a malformed one."""
+        chosen = np.asarray(numbers, np.int64)
+        begins, ends = self.body[chosen].tolist(), self.end[chosen].tolist()
+        return [_content(self.data, *span) for span in zip(begins, ends, strict=True)]
+
+
+def _content(data: bytes, position: int, end: int) -> Content | None:
+    try:
+        size, position = varint(data, position)
+        behind = position + size if size >= 0 else position
+        key = None if size < 0 else content_digest(data[position:behind])
+        size, position = varint(data, behind)
+        behind = position + size if size >= 0 else position
+        value = None if size < 0 else content_digest(data[position:behind])
+    except (IndexError, ValueError):
+        return None
+    return (key, value) if behind <= end else None
+
+
+def walk(batches: Sequence[RawBatch]) -> list[Walked]:
+    """The records of the batches, in slices of them; those of malformed ones are left out."""
+    starts = range(0, len(batches), _AT_ONCE)
+    return [_walk(batches[start : start + _AT_ONCE], start) for start in starts]
+
+
+def _walk(batches: Sequence[RawBatch], number_of_first: int) -> Walked:
+    data = b"".join([*(batch.content for batch in batches), _PADDING])
+    content = np.frombuffer(data, np.uint8)
+    ends = np.cumsum([len(batch.content) for batch in batches])
+    counts = np.array([batch.count for batch in batches])
+    # The longest first: those that have a record k are the first so many.
+    order = np.argsort(-counts, kind="stable")
+    counts, stop = counts[order], ends[order]
+    position = np.append(0, ends[:-1])[order]
+    room = np.array([batch.last_offset - batch.base_offset for batch in batches])[order]
+    padding = len(data) - len(_PADDING)
+    most = int(counts.max(initial=0))
+    body, end, stamp, delta = (np.zeros((most, len(order)), np.int64) for _ in range(4))
+    before = np.full(len(order), -1)
+    malformed = np.zeros(len(order), bool)
+    having = np.searchsorted(-counts, -np.arange(most), "left")
+    for k, m in enumerate(having):
+        at = np.where(malformed[:m], padding, position[:m])
+        length, at = _numbers(content, at)
+        behind = at + length
+        malformed[:m] |= (length < _SMALLEST_RECORD) | (behind > stop[:m])
+        behind = np.where(malformed[:m], padding, behind)
+        at = np.where(malformed[:m], padding, at + 1)  # behind the attributes
+        stamp[k, :m], at = _numbers(content, at)
+        delta[k, :m], at = _numbers(content, at)
+        malformed[:m] |= (delta[k, :m] <= before[:m]) | (delta[k, :m] > room[:m]) | (at >= behind)
+        body[k, :m], end[k, :m] = at, behind
+        before[:m], position[:m] = delta[k, :m], behind
+    malformed |= (position != stop) & (counts > 0)
+    there = (np.arange(most)[:, None] < counts[None, :]) & ~malformed
+    offset = np.array([batch.base_offset for batch in batches])[order] + delta
+    there &= offset >= np.array([batch.start for batch in batches])[order]
+    there &= offset < np.array([batch.end for batch in batches])[order]
+    own = np.array([batch.base_timestamp for batch in batches])[order] + stamp
+    by_log = [-1 if it.append_timestamp is None else it.append_timestamp for it in batches]
+    given = np.array(by_log)[order]
+    timestamp = np.maximum(np.where(given >= 0, given, own), NO_TIMESTAMP)
+    number = np.broadcast_to(order + number_of_first, there.shape)
+    back = np.argsort(order, kind="stable")
+
+    def in_order(column: Numbers) -> Numbers:
+        """The column's records batch by batch, as the batches were given."""
+        picked: Numbers = column[:, back].T[there[:, back].T]
+        return picked
+
+    return Walked(
+        in_order(number), in_order(offset), in_order(timestamp), in_order(body), in_order(end), data
+    )
+
+
+def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:
+    """The zigzag varints at these places, and where they end; nearly all have one byte or two. One
+    of more than 64 bits becomes -1."""
+    first = content[at]
+    at = at + 1
+    found = first.astype(np.int64)
+    longer = np.flatnonzero(first >= 0x80)
+    found[longer] &= 0x7F
+    shift = 7
+    while longer.size:
+        following = content[at[longer]].astype(np.int64)
+        at[longer] += 1
+        found[longer] |= (following & 0x7F) << shift
+        longer = longer[following >= 0x80]
+        shift += 7
+        if shift > _LONGEST_NUMBER:
+            found[longer] = 1
+            break
+    # Without sign: the largest of 64 bits have their highest one set.
+    return (found >> 1) & 0x7FFF_FFFF_FFFF_FFFF ^ -(found & 1), at
