@@ -2,15 +2,20 @@
 
 A conversation (`tsoffset.rule.translate`) asks one question after the other. Here the open ones of
 a partition are held together: a read that covers the questions of several is asked once, and
-what waits for a pair that another is about to find waits.
+what waits for a pair that another is about to find waits. Where the pairs found show an ordinary
+partition, no more conversations are needed: the others' records are read and answered at once
+with those of other partitions (`tsoffset.rule.ordinary`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from traceback import extract_tb
+from typing import Any, Generic, TypeVar
 
 import structlog
 
-from tsoffset.cycle.carry_over import Recall, learned, recall_positions
+from tsoffset.cycle.carry_over import learned, recall_positions
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings
@@ -23,21 +28,43 @@ from tsoffset.model import (
     Reason,
     Side,
     Skipped,
+    TimestampType,
     Translated,
 )
+from tsoffset.records import Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
-from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.set_back import first_copied_behind
 from tsoffset.rule.translate import Conversation, Translation, translate
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_TARGET = Side.TARGET
 
 # Those of a position and their neighbours, on both sides.
 _BATCHES_A_POSITION = 4
 
 Observe = Callable[[Position, Question, Answer], None]
 """Told each question that a position asks, with its answer, in the order of its conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Positions that lie between two proven pairs, equally far apart on both sides (`distance`,
+    target less source)."""
+
+    offsets: Sequence[int]
+    distance: int
+
+    def looked_at(self, side: Side) -> set[int]:
+        """The offsets of their records and of those beside these."""
+        distance = self.distance if side is Side.TARGET else 0
+        return {offset + distance + step for offset in self.offsets for step in (-1, 0, 1)}
 
 
 class Partition:
@@ -62,9 +89,20 @@ class Partition:
         self._observe = observe
         self._conversations: dict[int, _Conversation] = {}
         self._open: list[_Open] = []
+        self._begun = False
         self._held: Sequence[int] = ()
         self._in_turn: list[_Conversation] = []
         self._reads = {side: SideReads() for side in Side}
+        self._at_once: AtOnce | None = None
+        self._not_at_once: Sequence[int] = ()
+        self._answered: dict[int, Translation] = {}
+        # Content alone tells: no header, which would have to be believed, and not the other way.
+        settings = flow.translation
+        self._is_plain = settings.proof == "content" and settings.offset_header is None
+        self._is_plain &= not work.failback
+        # The highest pair of the last walk, once it was asked whether what lies below comes again.
+        self._walk_from: Pair | None = None
+        self._comes_again: int | None = None
         self._evidence = Evidence(
             work.source,
             work.target,
@@ -75,23 +113,19 @@ class Partition:
             predictions=() if usable is None else usable.pairs,
             remembered_frontier=None if usable is None else usable.frontier,
         )
-        if usable is None:
-            self._converse_about_the_outermost(work.offsets)
-        else:
-            self._open.append(_Recalling(recall_positions(work, usable, self._evidence)))
+        if usable is not None:
+            self._ask(recall_positions(work, usable, self._evidence), self._recall)
 
     def questions(self) -> set[Question]:
-        """What is to be asked next; empty once nobody asks any more."""
+        """What is to be asked next. Empty where the partition is through, or `at_once` is not
+        None."""
         self._go_on_where_covered()
-        while not self._open and (self._in_turn or self._held):
-            if self._in_turn:
-                again, self._in_turn = self._in_turn, []
-                self._open = [conversation for conversation in again if conversation.begin_again()]
-            else:
-                self._go_on_with_the_next()
+        while not self._open and self._at_once is None and self._begin_more():
             self._go_on_where_covered()
         asked: set[Question] = set()
         wanted: dict[Side, set[int]] = {Side.SOURCE: self._ahead(), Side.TARGET: set()}
+        if self._at_once is not None:
+            wanted = {side: self._unread(side, self._at_once.looked_at(side)) for side in Side}
         for one in self._open:
             question = one.question
             assert question is not None
@@ -103,6 +137,29 @@ class Partition:
             asked |= self._reads[side].choose(side, self._evidence.view(side).partition, offsets)
         return asked
 
+    def _begin_more(self) -> bool:
+        """Begin with what comes next; False where nothing is left."""
+        if not self._begun:
+            self._begun = True
+            left = [offset for offset in self.work.offsets if offset not in self.recalled]
+            self._converse_about_the_outermost(left)
+        elif self._in_turn:
+            again, self._in_turn = self._in_turn, []
+            self._open = [conversation for conversation in again if conversation.begin_again()]
+        elif self._held:
+            self._go_on_with_the_next()
+        else:
+            return False
+        return True
+
+    def _ask(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
+        one = _Asking(asking, then)
+        if one.go_on(None):
+            self._open.append(one)
+
+    def _recall(self, recalled: Mapping[int, Translation]) -> None:
+        self.recalled = recalled
+
     @property
     def records_at_once(self) -> int | None:
         """About how many records a single position has to have held; None while nothing was
@@ -112,15 +169,18 @@ class Partition:
 
     def _ahead(self) -> set[int]:
         """Source offsets of the positions that wait, to be read for them already."""
-        source = self._evidence.source
-        if source.range is None:
-            return set()
+        return self._unread(Side.SOURCE, self._next()) if self._evidence.source.range else set()
+
+    def _unread(self, side: Side, offsets: Iterable[int]) -> set[int]:
+        """Those within the log of which nothing was read, or tried to be."""
+        view, reads = self._evidence.view(side), self._reads[side]
         return {
             offset
-            for offset in self._next()
-            if source.start <= offset < source.end
-            and source.covered_to(offset) == offset
-            and offset not in self._reads[Side.SOURCE].failed
+            for offset in offsets
+            if view.start <= offset < view.end
+            and view.covered_to(offset) == offset
+            and offset not in reads.failed
+            and reads.holding(offset) is None
         }
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
@@ -131,18 +191,14 @@ class Partition:
             if one.question is not None
         }
         for reads in self._reads.values():
-            reads.take(self._evidence, answers)
-        still_open: list[_Open] = []
-        for one in self._open:
-            asked = asked_as[id(one)]
-            if asked not in answers or one.go_on(answers[asked]):
-                still_open.append(one)
-            elif isinstance(one, _Recalling):
-                self.recalled = one.recalled
-                left = [offset for offset in self.work.offsets if offset not in self.recalled]
-                self._open = still_open
-                self._converse_about_the_outermost(left)
-        self._open = still_open
+            reads.take(answers)
+        if self._open:
+            self._take_in_all()
+        self._open = [
+            one
+            for one in self._open
+            if (asked := asked_as[id(one)]) not in answers or one.go_on(answers[asked])
+        ]
 
     def _go_on_where_covered(self) -> None:
         """A read that another one has covered is answered by that; it costs nothing."""
@@ -160,7 +216,18 @@ class Partition:
         what = question.what
         if not isinstance(what, ReadFrom):
             return False
-        return self._evidence.view(question.side).covered_to(what.offset) > what.offset
+        view = self._evidence.view(question.side)
+        if view.covered_to(what.offset) > what.offset:
+            return True
+        read = self._reads[question.side].holding(what.offset)
+        if read is None or what.offset in self._reads[question.side].failed:
+            return False
+        try:
+            self._evidence.add(question.side, read)
+        except UnreadableRecords:
+            self._reads[question.side].failed.add(what.offset)  # who asks for it is told
+            return False
+        return view.covered_to(what.offset) > what.offset
 
     def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
@@ -187,12 +254,86 @@ class Partition:
         return self._held[first:]
 
     def _go_on_with_the_next(self) -> None:
+        walk = self._evidence.pairs.last_walk() if self._is_plain else None
+        if walk is not None and walk[1] is not self._walk_from:
+            self._walk_from, self._comes_again = walk[1], None
+            self._ask(self._asked_whether_read_again(walk[1]), self._note_what_comes_again)
+            return
         following = self._next()
-        if self._evidence.known > self.share // 2:
-            # What was read ahead for them stays.
-            self._evidence.forget_records(following[-1])
         self._held = self._held[: len(self._held) - len(following)]
-        self._converse_about(following)
+        self._forget(following[-1])
+        between: Sequence[int] = ()
+        if walk is not None and self._comes_again == 0:
+            lowest, highest = walk[0].source_offset, walk[1].source_offset
+            between = [offset for offset in following if lowest < offset < highest]
+        if between:
+            assert walk is not None
+            self._at_once = AtOnce(between, walk[1].target_offset - walk[1].source_offset)
+            self._not_at_once = [offset for offset in following if not lowest < offset < highest]
+        else:
+            self._take_in_all()
+            self._converse_about(following)
+
+    def _take_in_all(self) -> None:
+        """Have all count that was read, for whichever position: a later equal record, for one."""
+        for side, reads in self._reads.items():
+            for stretch in reads.kept:
+                with suppress(UnreadableRecords):  # who asks for it is told
+                    self._evidence.add(side, stretch)
+
+    def _forget(self, above: int) -> None:
+        """Let go of what was read above a source offset, or its copy."""
+        pair = self._evidence.pairs.above(above)
+        self._reads[Side.SOURCE].let_go(above)
+        self._reads[Side.TARGET].let_go(pair.target_offset if pair else -1)
+        if self._evidence.known > self.share // 2:
+            self._evidence.forget_records(above)
+
+    # --- answered at once -------------------------------------------------------------------
+
+    def _asked_whether_read_again(self, pair: Pair) -> Generator[Question, Answer, int | None]:
+        """How many records before a pair were copied behind it for the first time; None where that
+        cannot be seen. Where it is none, so it is for all below that are as far apart."""
+        try:
+            inquiry = Inquiry(self._evidence)
+            return (yield from first_copied_behind(inquiry, pair.source_offset, pair))
+        except Unanswered:
+            return None
+
+    def _note_what_comes_again(self, rereads: int | None) -> None:
+        self._comes_again = rereads
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """What is to be answered at once with the positions of other partitions, once there are no
+        questions left."""
+        return self._at_once
+
+    def stretches(self, side: Side) -> Iterator[Stretch]:
+        """All that is held of a side's log; a record may be in several of them."""
+        yield from self._reads[side].kept
+        yield from self._evidence.view(side).stretches
+
+    def answer(self, translations: Mapping[int, Translation]) -> None:
+        """Take the translations of those that were answered at once; the others converse."""
+        assert self._at_once is not None
+        left = [offset for offset in self._at_once.offsets if offset not in translations]
+        self._at_once = None
+        self._answered.update(translations)
+        if any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in self.stretches(_TARGET)):
+            self._evidence.target.rewrites_timestamps = True
+        if left or self._not_at_once:
+            self._take_in_all()
+            self._converse_about(sorted([*left, *self._not_at_once]))
+
+    @property
+    def frontier(self) -> tuple[int, int] | None:
+        """The pair of the frontier, as `Translated.frontier` has it."""
+        found = self._evidence.frontier
+        reached = None if found is None else found.reached
+        return None if reached is None else (reached.source_offset, reached.target_offset)
+
+    # --- translations -----------------------------------------------------------------------
 
     def _converse_about(self, offsets: Sequence[int]) -> None:
         for offset in offsets:
@@ -203,7 +344,7 @@ class Partition:
                 self._open.append(conversation)
 
     def _translations(self) -> dict[int, Translation]:
-        found = dict(self.recalled)
+        found = {**self.recalled, **self._answered}
         for offset, conversation in self._conversations.items():
             assert conversation.translation is not None
             found[offset] = conversation.translation
@@ -232,20 +373,20 @@ class Partition:
         )
 
 
-class _Recalling:
-    """The recall of a partition's carried-over translations, under way."""
+class _Asking(Generic[T]):
+    """Questions of the partition as a whole, under way; `then` is told what they came to."""
 
-    def __init__(self, recall: Recall) -> None:
-        self.recalled: Mapping[int, Translation] = {}
-        self._recall = recall
-        self.question: Question | None = next(recall)
+    def __init__(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
+        self.question: Question | None = None
+        self._asking = asking
+        self._then = then
 
     def go_on(self, answer: Answer) -> bool:
-        """Send the answer; False once it is over."""
+        """Send the answer (None to begin); False once it is over."""
         try:
-            self.question = self._recall.send(answer)
+            self.question = self._asking.send(answer)
         except StopIteration as stop:
-            self.recalled = stop.value
+            self._then(stop.value)
             return False
         return True
 
@@ -311,4 +452,4 @@ class _Conversation:
         return False
 
 
-_Open = _Conversation | _Recalling
+_Open = _Conversation | _Asking[Any]

@@ -6,12 +6,11 @@ in each stretch as long as a batch; and where nearly every batch is wanted, in w
 do not overlap. What is still not covered then is asked for in the next round.
 """
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.model import ReadFrom, Side, TopicPartition
-from tsoffset.records import Stretch, UnreadableRecords
-from tsoffset.rule.evidence import Evidence
+from tsoffset.records import Stretch
 from tsoffset.rule.inquiry import Answer, Question
 
 # Of positions whose batches are unknown, one in so many is asked for first.
@@ -32,6 +31,8 @@ class SideReads:
         self.failed: set[int] = set()
         self._sizes = BatchSizes()
         self._asked: dict[int, Question] = {}
+        self._starts: list[int] = []
+        self._stretches: list[Stretch] = []
 
     @property
     def has_read(self) -> bool:
@@ -60,20 +61,45 @@ class SideReads:
             return self._asked.get(what.offset, question)
         return question
 
-    def take(self, evidence: Evidence, answers: Mapping[Question, Answer]) -> None:
-        """Take in all that was read, before any conversation goes on."""
+    def take(self, answers: Mapping[Question, Answer]) -> None:
+        """Keep what was read, for whoever asks for it."""
         for offset, question in self._asked.items():
             stretch = answers[question]
-            if not isinstance(stretch, Stretch):
+            if isinstance(stretch, Stretch):
+                assert isinstance(question.what, ReadFrom)
+                if question.what.max_bytes == 1:
+                    self._sizes.note(stretch.end - stretch.start, stretch.bytes_read)
+                self._keep(stretch)
+            if self.holding(offset) is None:
                 self.failed.add(offset)
-                continue
-            assert isinstance(question.what, ReadFrom)
-            if question.what.max_bytes == 1:
-                self._sizes.note(stretch.end - stretch.start, stretch.bytes_read)
-            try:
-                evidence.add(question.side, stretch)
-            except UnreadableRecords:
-                self.failed.add(offset)  # who asks for it is told
+
+    def _keep(self, stretch: Stretch) -> None:
+        """Keep it unless another one holds all of it, in place of those that it holds."""
+        first = bisect_left(self._starts, stretch.start)
+        if first and self._stretches[first - 1].end >= stretch.end:
+            return
+        behind = first
+        while behind < len(self._starts) and self._stretches[behind].end <= stretch.end:
+            behind += 1
+        if behind < len(self._starts) and self._starts[behind] == stretch.start:
+            return
+        self._starts[first:behind] = [stretch.start]
+        self._stretches[first:behind] = [stretch]
+
+    def holding(self, offset: int) -> Stretch | None:
+        """What was read and holds an offset, and is kept; None where nothing does."""
+        at = bisect_right(self._starts, offset) - 1
+        return self._stretches[at] if at >= 0 and self._stretches[at].end > offset else None
+
+    @property
+    def kept(self) -> Sequence[Stretch]:
+        """All that was read and not let go."""
+        return self._stretches
+
+    def let_go(self, above: int) -> None:
+        """Keep only what begins at an offset or before it."""
+        behind = bisect_right(self._starts, above)
+        del self._starts[behind:], self._stretches[behind:]
 
 
 class BatchSizes:

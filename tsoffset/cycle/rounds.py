@@ -5,13 +5,15 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import islice
 
+import numpy as np
 import structlog
 
 from tsoffset.cluster import Cluster
+from tsoffset.columns import columns_of
 from tsoffset.cycle.carry_over import Identities
 from tsoffset.cycle.conversations import Observe, Partition
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
@@ -32,6 +34,8 @@ from tsoffset.records import Stretch
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
+from tsoffset.rule.ordinary import next_record, ordinary
+from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)
 
@@ -103,6 +107,7 @@ class _Run:
 
     def __init__(self, flow: FlowSettings, source: Cluster, target: Cluster) -> None:
         self._flow = flow.name
+        self._match = flow.translation.match
         self._sides = {
             Side.SOURCE: (source, flow.isolation),
             Side.TARGET: (target, Isolation.READ_COMMITTED),
@@ -124,26 +129,38 @@ class _Run:
             under_way += islice(parts, max(0, self._places(under_way) - len(under_way)))
             if not under_way:
                 break
-            asked: list[tuple[Partition, set[Question]]] = []
             for part in under_way:
                 part.share = RECORDS_HELD // len(under_way)
-                if questions := part.questions():
-                    asked.append((part, questions))
-                else:
-                    self._note(part)
-                    yield part
-            under_way = [part for part, _ in asked]
+            asked = dict(self._questions(under_way))
+            yield from (part for part in under_way if part not in asked)
+            under_way = list(asked)
             if not asked:
                 continue
             rounds += 1
-            questions_of_all = {question for _, questions in asked for question in questions}
-            answers = self._ask(questions_of_all, beside)
-            for part, questions in asked:
+            answers = self._ask({one for questions in asked.values() for one in questions}, beside)
+            for part, questions in asked.items():
                 part.take({question: answers[question] for question in questions})
             # What was read is taken in, and no more of it is to be held than that.
-            del part, asked, answers, questions_of_all
+            del part, asked, answers
         self.cost += Cost(rounds=rounds)
         log.debug("partitions_translated", flow=self._flow, rounds=rounds)
+
+    def _questions(
+        self, parts: Sequence[Partition]
+    ) -> Iterator[tuple[Partition, Collection[Question]]]:
+        """What each of the partitions asks; none of those that are through."""
+        while parts:
+            at_once = []
+            for part in parts:
+                if questions := part.questions():
+                    yield part, questions
+                elif part.at_once is not None:
+                    at_once.append(part)
+                else:
+                    self._note(part)
+            if at_once:
+                _answer_at_once(at_once, self._match)
+            parts = at_once
 
     def _places(self, under_way: Sequence[Partition]) -> int:
         """How many partitions may be under way at once."""
@@ -193,6 +210,26 @@ class _Run:
             answers.update(found)
             cost += _cost(side, kind, found)
         return answers, cost
+
+
+def _answer_at_once(parts: Sequence[Partition], match: frozenset[str]) -> None:
+    """Answer what is ordinary of the positions that the partitions hold ready for that."""
+    ready = [part.at_once for part in parts if part.at_once is not None]
+    source, target = (
+        columns_of((log, one) for log, part in enumerate(parts) for one in part.stretches(side))
+        for side in (Side.SOURCE, Side.TARGET)
+    )
+    sizes = [len(each.offsets) for each in ready]
+    log = np.repeat(np.arange(len(ready)), sizes)
+    offset = np.array([offset for each in ready for offset in each.offsets])
+    distance = np.repeat([each.distance for each in ready], sizes)
+    answered, stamps = ordinary(source, target, log, offset, distance, match)
+    found: list[dict[int, Translation]] = [{} for _ in parts]
+    columns = (column[answered].tolist() for column in (log, offset, offset + distance, stamps))
+    for number, at, copy, stamp in zip(*columns, strict=True):
+        found[number][at] = next_record(at, copy, stamp, parts[number].frontier)
+    for part, translations in zip(parts, found, strict=True):
+        part.answer(translations)
 
 
 def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:

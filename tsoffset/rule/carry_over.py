@@ -180,15 +180,9 @@ def known_position(
     if not isinstance(found, Translated) or found.precision is not Precision.EXACT:
         return None
     try:
-        following = evidence.source.next_known(offset)
-        there = evidence.target.at(found.equivalent_to)
+        passed = found.basis is Basis.NEXT_RECORD or _resumes_at_its_copy(offset, found, evidence)
     except Unanswered:
         return None
-    passed = (
-        following is not None
-        and there is not None
-        and evidence.source.identity(following) == evidence.target.identity(there)
-    )
     return KnownPosition(
         found.target_offset,
         found.equivalent_from,
@@ -196,6 +190,15 @@ def known_position(
         translation.source_timestamp_ms,
         passed,
     )
+
+
+def _resumes_at_its_copy(offset: int, found: Translated, evidence: Evidence) -> bool:
+    """Whether the next record to read is seen to be equal on both sides."""
+    following = evidence.source.next_known(offset)
+    there = evidence.target.at(found.equivalent_to)
+    if following is None or there is None:
+        return False
+    return evidence.source.identity(following) == evidence.target.identity(there)
 
 
 def passed_by(

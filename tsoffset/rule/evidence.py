@@ -80,6 +80,19 @@ class KnownPairs:
         at = bisect_right(self._offsets, source_offset)
         return self._pairs[at] if at < len(self._pairs) else None
 
+    def last_walk(self) -> tuple[Pair, Pair] | None:
+        """The lowest and the highest of the topmost pairs that are all equally far apart; None
+        where these are not two."""
+        if not self._pairs:
+            return None
+        highest = lowest = self._pairs[-1]
+        distance = highest.target_offset - highest.source_offset
+        for pair in reversed(self._pairs):
+            if pair.target_offset - pair.source_offset != distance:
+                break
+            lowest = pair
+        return None if lowest is highest else (lowest, highest)
+
 
 @dataclass(frozen=True, slots=True)
 class Frontier:

@@ -86,6 +86,11 @@ class LogView:
         assert self.range is not None
         return self.range.end
 
+    @property
+    def stretches(self) -> Sequence[Stretch]:
+        """What was read and is kept."""
+        return self._stretches
+
     def identity(self, record: Record) -> Identity:
         """What must be equal for another record to be an image of this one."""
         match = self._match

@@ -26,7 +26,9 @@ asked by the caller, once a partition: see `tsoffset.cycle.conversations`.
 import numpy as np
 
 from tsoffset.columns import Flags, RecordColumns
+from tsoffset.model import Basis, Precision, Translated
 from tsoffset.records import NO_TIMESTAMP, Numbers
+from tsoffset.rule.translate import Translation
 
 # C and its neighbours.
 _BESIDE = np.array([-1, 0, 1])
@@ -60,6 +62,15 @@ def ordinary(
     return ok, source.timestamp[at]
 
 
+def next_record(
+    offset: int, copy: int, timestamp_ms: int, frontier: tuple[int, int] | None
+) -> Translation:
+    """The translation of such a position: it resumes at the copy of its next record."""
+    pairs = ((offset, copy),)
+    outcome = Translated(copy, Precision.EXACT, 0, copy, copy, Basis.NEXT_RECORD, pairs, frontier)
+    return Translation(outcome, timestamp_ms)
+
+
 def _beside(side: RecordColumns, at: Numbers) -> Flags:
     """Whether a record's neighbours are known, and nothing can lie between."""
     behind = np.append(side.follows, False)
@@ -82,9 +93,9 @@ def _equal(
     theirs = copies[where]
     contents = source.contents(each, match)
     pairs = zip(contents, target.contents(theirs, match), strict=True)
-    same: Flags = np.array([one is not None and one == other for one, other in pairs])
+    same: Flags = np.array([one is not None and one == other for one, other in pairs], bool)
     same &= source.timestamp[each] == target.timestamp[theirs]
-    tells: Flags = np.array([content != (None, None) for content in contents])
+    tells: Flags = np.array([content != (None, None) for content in contents], bool)
     three = back.reshape(-1, len(_BESIDE))
     found: Flags = same[three].all(axis=1) & tells[three[:, 1]]
     return found
