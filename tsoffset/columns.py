@@ -1,13 +1,25 @@
 """Data records of many logs as columns, for questions that are put to all of them at once."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tsoffset.records import NO_TIMESTAMP, Content, LazyRecords, Numbers, Piece, Record, Stretch
+from tsoffset.records import (
+    NO_TIMESTAMP,
+    Content,
+    Contents,
+    LazyRecords,
+    Numbers,
+    Piece,
+    Record,
+    Stretch,
+    walk_side_by_side,
+)
+
+T = TypeVar("T")
 
 Flags = npt.NDArray[np.bool_]
 
@@ -24,21 +36,23 @@ class RecordColumns:
     for each of them.
     """
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._contents = [piece.contents for piece in pieces]
-        sizes = [len(piece.offset) for piece in pieces]
-        log = _joined([piece.log for piece in pieces])
-        offset = _joined([piece.offset for piece in pieces])
+    def __init__(self, pieces: Sequence[tuple[int, Piece]]) -> None:
+        contents: dict[int, tuple[int, Contents]] = {}
+        for _, piece in pieces:
+            contents.setdefault(id(piece.contents), (len(contents), piece.contents))
+        self._contents = [each for _, each in contents.values()]
+        sizes = [len(piece.offset) for _, piece in pieces]
+        log = np.repeat(np.array([log for log, _ in pieces], np.int64), sizes)
+        offset = _joined([piece.offset for _, piece in pieces])
         keys = _packed(log, offset)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         order = order[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
         self.log, self.offset = log[order], offset[order]
-        self.timestamp = _joined([piece.timestamp for piece in pieces])[order]
-        piece_of = np.repeat(np.arange(len(sizes)), sizes)
-        begin = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, np.int64)
-        self._piece = piece_of[order]
-        self._place = order - begin[self._piece] if len(order) else order
+        self.timestamp = _joined([piece.timestamp for _, piece in pieces])[order]
+        held = np.array([contents[id(piece.contents)][0] for _, piece in pieces], np.int64)
+        self._held_by = np.repeat(held, sizes)[order]
+        self._number = _joined([piece.number for _, piece in pieces])[order]
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -89,14 +103,23 @@ class RecordColumns:
 
     def contents(self, indices: Numbers, match: frozenset[str]) -> list[Content | None]:
         """What counts of each record's content, by `match`; None for a malformed record."""
-        found: list[Content | None] = [None] * len(indices)
-        pieces = self._piece[indices]
-        for piece in np.unique(pieces):
-            of_piece = np.flatnonzero(pieces == piece)
-            places = self._place[indices[of_piece]].tolist()
-            contents = self._contents[piece].contents(places)
-            for number, content in zip(of_piece.tolist(), contents, strict=True):
-                found[number] = content and _matched(content, match)
+        contents = self._of_each(indices, lambda held, numbers: held.digests(numbers))
+        return [content and _matched(content, match) for content in contents]
+
+    def encoded(self, indices: Numbers) -> list[bytes | None]:
+        """See `Contents.encoded`."""
+        return self._of_each(indices, lambda held, numbers: held.encoded(numbers))
+
+    def _of_each(
+        self, indices: Numbers, look: Callable[[Contents, Sequence[int]], Sequence[T | None]]
+    ) -> list[T | None]:
+        found: list[T | None] = [None] * len(indices)
+        held_by, number = self._held_by[indices], self._number[indices]
+        for held in np.unique(held_by):
+            there = np.flatnonzero(held_by == held)
+            looked_at = look(self._contents[held], number[there].tolist())
+            for place, content in zip(there.tolist(), looked_at, strict=True):
+                found[place] = content
         return found
 
     def alone(self, indices: Numbers, match: frozenset[str]) -> Flags:
@@ -136,16 +159,15 @@ def _joined(parts: Sequence[Numbers]) -> Numbers:
 
 def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
     """The records of pieces of logs, each given with the number of its log."""
-    lazy: defaultdict[type[LazyRecords], list[tuple[int, LazyRecords]]] = defaultdict(list)
-    pieces: list[Piece] = []
-    for log, stretch in stretches:
+    given = list(stretches)
+    walk_side_by_side(stretch for _, stretch in given)
+    pieces: list[tuple[int, Piece]] = []
+    for log, stretch in given:
         records = stretch.records
         if isinstance(records, LazyRecords):
-            lazy[type(records)].append((log, records))
+            pieces += ((log, piece) for piece in records.pieces())
         elif records:
-            pieces.append(_piece(log, records))
-    for kind, many in lazy.items():
-        pieces += kind.pieces(many)
+            pieces.append((log, _piece(records)))
     return RecordColumns(pieces)
 
 
@@ -155,15 +177,18 @@ class _Decoded:
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = records
 
-    def contents(self, numbers: Sequence[int]) -> list[Content]:
+    def encoded(self, numbers: Sequence[int]) -> list[None]:
+        return [None] * len(numbers)
+
+    def digests(self, numbers: Sequence[int]) -> list[Content]:
         return [(record.key, record.value) for record in map(self._records.__getitem__, numbers)]
 
 
-def _piece(log: int, records: Sequence[Record]) -> Piece:
+def _piece(records: Sequence[Record]) -> Piece:
     stamps = [NO_TIMESTAMP if one.timestamp_ms is None else one.timestamp_ms for one in records]
     return Piece(
-        np.full(len(records), log),
         np.array([record.offset for record in records]),
         np.array(stamps),
+        np.arange(len(records)),
         _Decoded(records),
     )

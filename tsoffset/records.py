@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -68,21 +69,22 @@ class UnreadableRecords(Exception):
 class Contents(Protocol):
     """What records hold, looked at where somebody asks."""
 
-    def contents(self, numbers: Sequence[int]) -> Sequence[Content | None]:
+    def encoded(self, numbers: Sequence[int]) -> Sequence[bytes | None]:
+        """Of each of them bytes that are equal only where key and value are; None where there are
+        none, or both are null."""
+
+    def digests(self, numbers: Sequence[int]) -> Sequence[Content | None]:
         """The digests of each of them; None where it is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Data records in columns of one length, in any order.
+    """Data records of one log in columns of one length: `timestamp` is NO_TIMESTAMP where a record
+    bears none, `contents` has each under its `number`."""
 
-    `log` is the caller's number of a record's log, `timestamp` NO_TIMESTAMP where it bears none;
-    `contents` has each record under its place in the columns.
-    """
-
-    log: Numbers
     offset: Numbers
     timestamp: Numbers
+    number: Numbers
     contents: Contents
 
 
@@ -107,9 +109,13 @@ class LazyRecords(Sequence[Record]):
 
     @classmethod
     @abstractmethod
-    def pieces(cls, many: Sequence[tuple[int, Self]]) -> Sequence[Piece]:
-        """The records of many such sequences, each given with the number of its log, decoded side
-        by side. What is malformed is left out."""
+    def walk(cls, many: Sequence[Self]) -> None:
+        """Find where the records of all of them lie, side by side, which is cheaper than each by
+        itself where somebody asks. What is malformed has no records."""
+
+    @abstractmethod
+    def pieces(self) -> Sequence[Piece]:
+        """The same as columns. What is malformed is left out."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -192,3 +198,13 @@ class RawStretch:
     start: int
     end: int
     records: tuple[RawRecord, ...] = ()
+
+
+def walk_side_by_side(stretches: Iterable[Stretch]) -> None:
+    """Prepare stretches for looks at their offsets, timestamps and columns."""
+    lazy: defaultdict[type[LazyRecords], list[LazyRecords]] = defaultdict(list)
+    for stretch in stretches:
+        if isinstance(stretch.records, LazyRecords):
+            lazy[type(stretch.records)].append(stretch.records)
+    for kind, many in lazy.items():
+        kind.walk(many)

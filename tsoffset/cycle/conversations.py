@@ -10,6 +10,7 @@ with those of other partitions (`tsoffset.rule.ordinary`).
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from traceback import extract_tb
 from typing import Any, Generic, TypeVar
 
@@ -53,18 +54,19 @@ Observe = Callable[[Position, Question, Answer], None]
 """Told each question that a position asks, with its answer, in the order of its conversation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AtOnce:
-    """Positions that lie between two proven pairs, equally far apart on both sides (`distance`,
-    target less source)."""
+    """Positions, ascending, that lie between two proven pairs, equally far apart on both sides
+    (`distance`, target less source)."""
 
     offsets: Sequence[int]
     distance: int
 
-    def looked_at(self, side: Side) -> set[int]:
-        """The offsets of their records and of those beside these."""
-        distance = self.distance if side is Side.TARGET else 0
-        return {offset + distance + step for offset in self.offsets for step in (-1, 0, 1)}
+    @cached_property
+    def looked_at(self) -> Mapping[Side, Sequence[int]]:
+        """The offsets of their records and of those beside these, ascending."""
+        source = sorted({offset + step for offset in self.offsets for step in (-1, 0, 1)})
+        return {Side.SOURCE: source, Side.TARGET: [offset + self.distance for offset in source]}
 
 
 class Partition:
@@ -125,7 +127,8 @@ class Partition:
         asked: set[Question] = set()
         wanted: dict[Side, set[int]] = {Side.SOURCE: self._ahead(), Side.TARGET: set()}
         if self._at_once is not None:
-            wanted = {side: self._unread(side, self._at_once.looked_at(side)) for side in Side}
+            records = self._at_once.looked_at
+            wanted = {side: self._unread(side, records[side]) for side in Side}
         for one in self._open:
             question = one.question
             assert question is not None
@@ -172,16 +175,18 @@ class Partition:
         return self._unread(Side.SOURCE, self._next()) if self._evidence.source.range else set()
 
     def _unread(self, side: Side, offsets: Iterable[int]) -> set[int]:
-        """Those within the log of which nothing was read, or tried to be."""
+        """Those within the log of which nothing was read, or tried to be. They ascend."""
         view, reads = self._evidence.view(side), self._reads[side]
-        return {
-            offset
-            for offset in offsets
-            if view.start <= offset < view.end
-            and view.covered_to(offset) == offset
-            and offset not in reads.failed
-            and reads.holding(offset) is None
-        }
+        unread = set()
+        start, end, known_to = view.start, view.end, -1
+        for offset in offsets:
+            if offset < known_to or not start <= offset < end:
+                continue
+            held = reads.holding(offset)
+            known_to = view.covered_to(offset) if held is None else held.end
+            if known_to == offset and offset not in reads.failed:
+                unread.add(offset)
+        return unread
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
         """Hand out the answers to what was asked."""

@@ -30,7 +30,7 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.records import Stretch
+from tsoffset.records import Stretch, walk_side_by_side
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
@@ -138,6 +138,7 @@ class _Run:
                 continue
             rounds += 1
             answers = self._ask({one for questions in asked.values() for one in questions}, beside)
+            walk_side_by_side(one for one in answers.values() if isinstance(one, Stretch))
             for part, questions in asked.items():
                 part.take({question: answers[question] for question in questions})
             # What was read is taken in, and no more of it is to be held than that.

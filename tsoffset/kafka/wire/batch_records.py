@@ -24,7 +24,7 @@ from tsoffset.kafka.wire.settled_records import (
     Columns,
     SettledRecords,
 )
-from tsoffset.records import OffsetHeader, Record, UnreadableRecords
+from tsoffset.records import OffsetHeader, Piece, Record, UnreadableRecords
 
 # About what a Record with two digests takes, and several times what a settled one does.
 RECORD_BYTES = 256
@@ -69,6 +69,7 @@ class BatchRecords(Sequence[Record]):
         "_offsets",
         "_places",
         "_within",
+        "walked",
     )
 
     def __init__(
@@ -91,6 +92,8 @@ class BatchRecords(Sequence[Record]):
         # Those that exist for the reader, counted from the batch's first.
         self._first, self._behind = 0, self._count
         self._within = base_offset, last_offset + 1
+        # The same as columns, where it was walked along with others.
+        self.walked: Piece | None = None
         # Of all records: their offsets, once asked for, and where they begin, once skimmed.
         self._offsets: Sequence[int] | None = None
         self._places: array[int] | None = None
@@ -104,7 +107,7 @@ class BatchRecords(Sequence[Record]):
         """From now on only records with start <= offset < end exist. Raises UnreadableRecords."""
         offsets = self._all_offsets()
         self._first, self._behind = bisect_left(offsets, start), bisect_left(offsets, end)
-        self._within = start, end
+        self._within, self.walked = (start, end), None
 
     @property
     def raw(self) -> RawBatch:
@@ -130,9 +133,16 @@ class BatchRecords(Sequence[Record]):
     @property
     def timestamps(self) -> Sequence[int | None]:
         """Skimmed, anew each time. Raises UnreadableRecords."""
-        _, stamps = self._skimmed()
-        found = stamps[self._first : self._behind]
+        if self.walked is not None:
+            found = self.walked.timestamp.tolist()
+        else:
+            _, stamps = self._skimmed()
+            found = stamps[self._first : self._behind]
         return [stamp if stamp >= 0 else None for stamp in found]
+
+    def piece(self) -> Piece:
+        """The same as columns. Raises UnreadableRecords."""
+        return self.walked or self.settled().piece()
 
     def settled(self) -> SettledRecords:
         """All of them without their bytes. Raises UnreadableRecords."""

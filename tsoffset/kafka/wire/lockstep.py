@@ -6,7 +6,7 @@ quarter of a microsecond a record where a skim of one batch costs one. What is f
 and value of each record begin, its offset and its timestamp; keys and values stay bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,34 +14,43 @@ import numpy.typing as npt
 
 from tsoffset.digests import content_digest
 from tsoffset.kafka.wire.batch_records import RawBatch, varint
-from tsoffset.records import NO_TIMESTAMP, Content, Numbers
+from tsoffset.records import NO_TIMESTAMP, Content, Numbers, Piece
 
 # So many batches at once stay in the processor's cache.
 _AT_ONCE = 1_500
 # Behind the last batch, so that no number of a record that is cut off reaches past the bytes.
 _PADDING = bytes(64)
 _LONGEST_NUMBER = 63
+# The lengths of a key and a value that are null.
+_BOTH_NULL = b"\x01\x01"
 _SMALLEST_RECORD = 4
 
 _Bytes = npt.NDArray[np.uint8]
 
 
-class Walked(NamedTuple):
-    """The records of all batches that are well-formed, in order: the place of the batch in what
-    was given, offset, timestamp, and where its key begins and the record ends in `data`."""
+# From so many batches on this is cheaper than a walk along each.
+PAYS_FROM = 64
 
-    batch: Numbers
-    offset: Numbers
-    timestamp: Numbers
+
+class Walked(NamedTuple):
+    """Where in `data` the keys of records begin, and where the records end."""
+
+    data: bytes
     body: Numbers
     end: Numbers
-    data: bytes
 
-    def contents(self, numbers: Sequence[int]) -> list[Content | None]:
-        """The digests of key and value of each of these records; None for a malformed one."""
+    def encoded(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Key, value and headers of each record as they came; None where key and value are null."""
+        found: list[bytes | None] = [self.data[begin:end] for begin, end in self._spans(numbers)]
+        return [None if it is None or it.startswith(_BOTH_NULL) else it for it in found]
+
+    def digests(self, numbers: Sequence[int]) -> list[Content | None]:
+        """Those of key and value of each record; None for a malformed one."""
+        return [_content(self.data, begin, end) for begin, end in self._spans(numbers)]
+
+    def _spans(self, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
         chosen = np.asarray(numbers, np.int64)
-        begins, ends = self.body[chosen].tolist(), self.end[chosen].tolist()
-        return [_content(self.data, *span) for span in zip(begins, ends, strict=True)]
+        return zip(self.body[chosen].tolist(), self.end[chosen].tolist(), strict=True)
 
 
 def _content(data: bytes, position: int, end: int) -> Content | None:
@@ -57,13 +66,15 @@ def _content(data: bytes, position: int, end: int) -> Content | None:
     return (key, value) if behind <= end else None
 
 
-def walk(batches: Sequence[RawBatch]) -> list[Walked]:
-    """The records of the batches, in slices of them; those of malformed ones are left out."""
-    starts = range(0, len(batches), _AT_ONCE)
-    return [_walk(batches[start : start + _AT_ONCE], start) for start in starts]
+def walk(batches: Sequence[RawBatch]) -> list[Piece | None]:
+    """The records of each batch as columns; None for a malformed one."""
+    found: list[Piece | None] = []
+    for start in range(0, len(batches), _AT_ONCE):
+        found += _walk(batches[start : start + _AT_ONCE])
+    return found
 
 
-def _walk(batches: Sequence[RawBatch], number_of_first: int) -> Walked:
+def _walk(batches: Sequence[RawBatch]) -> Iterator[Piece | None]:
     data = b"".join([*(batch.content for batch in batches), _PADDING])
     content = np.frombuffer(data, np.uint8)
     ends = np.cumsum([len(batch.content) for batch in batches])
@@ -100,7 +111,6 @@ def _walk(batches: Sequence[RawBatch], number_of_first: int) -> Walked:
     by_log = [-1 if it.append_timestamp is None else it.append_timestamp for it in batches]
     given = np.array(by_log)[order]
     timestamp = np.maximum(np.where(given >= 0, given, own), NO_TIMESTAMP)
-    number = np.broadcast_to(order + number_of_first, there.shape)
     back = np.argsort(order, kind="stable")
 
     def in_order(column: Numbers) -> Numbers:
@@ -108,9 +118,16 @@ def _walk(batches: Sequence[RawBatch], number_of_first: int) -> Walked:
         picked: Numbers = column[:, back].T[there[:, back].T]
         return picked
 
-    return Walked(
-        in_order(number), in_order(offset), in_order(timestamp), in_order(body), in_order(end), data
-    )
+    offset, timestamp = in_order(offset), in_order(timestamp)
+    walked = Walked(data, in_order(body), in_order(end))
+    number = np.arange(len(offset))
+    begin = 0
+    sizes = there.sum(axis=0)[back].tolist()
+    for size, is_malformed in zip(sizes, malformed[back].tolist(), strict=True):
+        of_batch = slice(begin, begin + size)
+        begin += size
+        piece = Piece(offset[of_batch], timestamp[of_batch], number[of_batch], walked)
+        yield None if is_malformed else piece
 
 
 def _numbers(content: _Bytes, at: Numbers) -> tuple[Numbers, Numbers]:

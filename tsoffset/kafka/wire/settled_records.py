@@ -78,18 +78,21 @@ class SettledRecords(Sequence[Record]):
             if first <= number < behind
         }
 
-    def piece(self, log: int) -> Piece:
-        """The same as columns of the log with that number."""
-        stamps = np.array(self._stamps, np.int64)
+    def piece(self) -> Piece:
+        """The same as columns."""
         return Piece(
-            np.full(len(self), log),
             np.array(self._offsets, np.int64),
-            np.maximum(stamps, NO_TIMESTAMP),
+            np.maximum(np.array(self._stamps, np.int64), NO_TIMESTAMP),
+            np.arange(len(self)),
             self,
         )
 
-    def contents(self, numbers: Sequence[int]) -> list[Content]:
-        """The digests of key and value of each of them."""
+    def encoded(self, numbers: Sequence[int]) -> list[None]:
+        """Nothing: the bytes are gone."""
+        return [None] * len(numbers)
+
+    def digests(self, numbers: Sequence[int]) -> list[Content]:
+        """Those of key and value of each of them."""
         return [(record.key, record.value) for record in map(self.__getitem__, numbers)]
 
     def settled(self) -> "SettledRecords":

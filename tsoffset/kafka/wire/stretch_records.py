@@ -3,15 +3,14 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, chain, pairwise
 from typing import Any, Self, overload
 
-import numpy as np
-
-from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
-from tsoffset.kafka.wire.lockstep import walk
+from tsoffset.kafka.wire.batch_records import BatchRecords
+from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.settled_records import SettledRecords
-from tsoffset.records import LazyRecords, Piece, Record
+from tsoffset.records import LazyRecords, Piece, Record, UnreadableRecords
 
 
 class StretchRecords(LazyRecords):
@@ -43,25 +42,25 @@ class StretchRecords(LazyRecords):
         return [stamp for part in self._parts for stamp in part.timestamps]
 
     @classmethod
-    def pieces(cls, many: Sequence[tuple[int, Self]]) -> list[Piece]:
-        """The records of many stretches, each given with the number of its log; batches that still
-        have their bytes are walked side by side. What is malformed is left out."""
-        raw: list[RawBatch] = []
-        logs: list[int] = []
-        pieces: list[Piece] = []
-        for log, records in many:
-            for part in records._parts:
-                if isinstance(part, BatchRecords):
-                    raw.append(part.raw)
-                    logs.append(log)
-                else:
-                    pieces.append(part.piece(log))
-        log_of = np.array(logs, np.int64)
-        pieces += (
-            Piece(log_of[walked.batch], walked.offset, walked.timestamp, walked)
-            for walked in walk(raw)
-        )
-        return pieces
+    def walk(cls, many: Sequence[Self]) -> None:
+        """Find where the records of all their batches lie, where these are enough to save work."""
+        batches = [
+            part
+            for records in many
+            for part in records._parts
+            if isinstance(part, BatchRecords) and part.walked is None
+        ]
+        if len(batches) >= PAYS_FROM:
+            for part, walked in zip(batches, walk([part.raw for part in batches]), strict=True):
+                part.walked = walked
+
+    def pieces(self) -> list[Piece]:
+        """The same as columns; malformed batches are left out."""
+        found = []
+        for part in self._parts:
+            with suppress(UnreadableRecords):
+                found.append(part.piece())
+        return found
 
     def settle(self) -> None:
         """Decode all, and let their bytes go. Raises UnreadableRecords."""
