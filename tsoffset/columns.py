@@ -44,10 +44,12 @@ class RecordColumns:
         sizes = [len(piece.offset) for _, piece in pieces]
         log = np.repeat(np.array([log for log, _ in pieces], np.int64), sizes)
         offset = _joined([piece.offset for _, piece in pieces])
-        keys = _packed(log, offset)
+        self._pack = _packing(log, offset)
+        keys = self._pack(log, offset)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
-        order = order[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        fresh = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+        order, self._keys = order[fresh], keys[fresh]
         self.log, self.offset = log[order], offset[order]
         self.timestamp = _joined([piece.timestamp for _, piece in pieces])[order]
         held = np.array([contents[id(piece.contents)][0] for _, piece in pieces], np.int64)
@@ -61,9 +63,7 @@ class RecordColumns:
         """Where the record of an offset stands, and whether there is one (else any index)."""
         if not len(self):
             return np.zeros(len(offset), np.int64), np.zeros(len(offset), bool)
-        keys = _packed(np.append(self.log, log), np.append(self.offset, offset))
-        at = np.searchsorted(keys[: len(self)], keys[len(self) :])
-        at = np.minimum(at, len(self) - 1)
+        at = np.minimum(np.searchsorted(self._keys, self._pack(log, offset)), len(self) - 1)
         return at, (self.log[at] == log) & (self.offset[at] == offset)
 
     @cached_property
@@ -90,7 +90,7 @@ class RecordColumns:
     def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
         """All indices by log and timestamp; and for each record where in these those with its
         timestamp begin, and how many they are."""
-        keys = _packed(self.log, self.timestamp)
+        keys = _packing(self.log, self.timestamp)(self.log, self.timestamp)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         begins = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
@@ -141,16 +141,16 @@ def _matched(content: Content, match: frozenset[str]) -> Content:
     return (key if "key" in match else None, value if "value" in match else None)
 
 
-def _packed(log: Numbers, number: Numbers) -> Numbers:
-    """One number for each pair of log and number, in the order of the pairs."""
-    lowest = number.min(initial=0)
-    width = number.max(initial=0) - lowest + 1
+def _packing(log: Numbers, number: Numbers) -> Callable[[Numbers, Numbers], Numbers]:
+    """A function that makes one number of each pair of these logs and numbers, in the order of the
+    pairs; of other pairs it makes any."""
+    lowest, highest = number.min(initial=0), number.max(initial=0)
+    width = highest - lowest + 1
     if (int(log.max(initial=0)) + 1) * int(width) < _LARGEST:
-        packed: Numbers = log * width + (number - lowest)
-    else:  # They would not fit; their ranks do.
-        ranks = np.unique(number, return_inverse=True)[1]
-        packed = log * (int(ranks.max()) + 1) + ranks
-    return packed
+        return lambda log, number: log * width + (np.clip(number, lowest, highest) - lowest)
+    # They would not fit; their ranks do.
+    ranked = np.unique(number)
+    return lambda log, number: log * len(ranked) + np.searchsorted(ranked[:-1], number)
 
 
 def _joined(parts: Sequence[Numbers]) -> Numbers:

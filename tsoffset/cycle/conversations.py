@@ -7,10 +7,11 @@ partition, no more conversations are needed: the others' records are read and an
 with those of other partitions (`tsoffset.rule.ordinary`).
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from traceback import extract_tb
 from typing import Any, Generic, TypeVar
 
@@ -47,6 +48,10 @@ T = TypeVar("T")
 
 _TARGET = Side.TARGET
 
+# Where more positions than this lie between no two pairs of one distance, three of them have
+# their conversations first, so often: the others may lie between pairs then.
+_MANY_OUTSIDE, _PROBES = 16, 3
+
 # Those of a position and their neighbours, on both sides.
 _BATCHES_A_POSITION = 4
 
@@ -56,17 +61,21 @@ Observe = Callable[[Position, Question, Answer], None]
 
 @dataclass(frozen=True)
 class AtOnce:
-    """Positions, ascending, that lie between two proven pairs, equally far apart on both sides
-    (`distance`, target less source)."""
+    """Positions, ascending, that lie between two proven pairs, equally far apart on both sides;
+    with the distance of these (target less source) for each."""
 
     offsets: Sequence[int]
-    distance: int
+    distances: Sequence[int]
 
     @cached_property
     def looked_at(self) -> Mapping[Side, Sequence[int]]:
         """The offsets of their records and of those beside these, ascending."""
-        source = sorted({offset + step for offset in self.offsets for step in (-1, 0, 1)})
-        return {Side.SOURCE: source, Side.TARGET: [offset + self.distance for offset in source]}
+        images = map(sum, zip(self.offsets, self.distances, strict=True))
+        return {Side.SOURCE: _with_neighbours(self.offsets), Side.TARGET: _with_neighbours(images)}
+
+
+def _with_neighbours(offsets: Iterable[int]) -> Sequence[int]:
+    return sorted({offset + step for offset in offsets for step in (-1, 0, 1)})
 
 
 class Partition:
@@ -102,9 +111,9 @@ class Partition:
         settings = flow.translation
         self._is_plain = settings.proof == "content" and settings.offset_header is None
         self._is_plain &= not work.failback
-        # The highest pair of the last walk, once it was asked whether what lies below comes again.
-        self._walk_from: Pair | None = None
-        self._comes_again: int | None = None
+        # By distance: a pair, and whether no answer below it, as far apart, reads anything again.
+        self._read_once: dict[int, tuple[Pair, bool]] = {}
+        self._probes_left = _PROBES
         self._evidence = Evidence(
             work.source,
             work.target,
@@ -259,25 +268,46 @@ class Partition:
         return self._held[first:]
 
     def _go_on_with_the_next(self) -> None:
-        walk = self._evidence.pairs.last_walk() if self._is_plain else None
-        if walk is not None and walk[1] is not self._walk_from:
-            self._walk_from, self._comes_again = walk[1], None
-            self._ask(self._asked_whether_read_again(walk[1]), self._note_what_comes_again)
+        walks = self._evidence.pairs.walks() if self._is_plain else []
+        for _, highest in walks:
+            asked_of, _ = self._read_once.get(highest.distance, (None, False))
+            if asked_of is None or asked_of.source_offset < highest.source_offset:
+                note = partial(self._note_whether_read_once, highest)
+                self._ask(self._asked_whether_read_again(highest), note)
+        if self._open:
             return
         following = self._next()
+        distances = self._distances(following, walks)
+        outside = [offset for offset in following if offset not in distances]
+        if self._is_plain and len(outside) > _MANY_OUTSIDE and self._probes_left:
+            # A mirror that was restarted has a distance for each of its walks.
+            self._probes_left -= 1
+            probes = {outside[len(outside) * part // 4] for part in (1, 2, 3)}
+            self._held = [offset for offset in self._held if offset not in probes]
+            self._take_in_all()
+            self._converse_about(sorted(probes))
+            return
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
-        between: Sequence[int] = ()
-        if walk is not None and self._comes_again == 0:
-            lowest, highest = walk[0].source_offset, walk[1].source_offset
-            between = [offset for offset in following if lowest < offset < highest]
-        if between:
-            assert walk is not None
-            self._at_once = AtOnce(between, walk[1].target_offset - walk[1].source_offset)
-            self._not_at_once = [offset for offset in following if not lowest < offset < highest]
+        if distances:
+            self._at_once = AtOnce([*distances], [*distances.values()])
+            self._not_at_once = outside
         else:
             self._take_in_all()
             self._converse_about(following)
+
+    def _distances(
+        self, offsets: Sequence[int], walks: Sequence[tuple[Pair, Pair]]
+    ) -> dict[int, int]:
+        """The distance of the walk that each offset lies within; without those within none, or
+        where records may be read again."""
+        found = {}
+        for lowest, highest in walks:
+            if self._read_once[highest.distance][1]:
+                first = bisect_right(offsets, lowest.source_offset)
+                last = bisect_left(offsets, highest.source_offset)
+                found.update(dict.fromkeys(offsets[first:last], highest.distance))
+        return found
 
     def _take_in_all(self) -> None:
         """Have all count that was read, for whichever position: a later equal record, for one."""
@@ -305,8 +335,8 @@ class Partition:
         except Unanswered:
             return None
 
-    def _note_what_comes_again(self, rereads: int | None) -> None:
-        self._comes_again = rereads
+    def _note_whether_read_once(self, pair: Pair, rereads: int | None) -> None:
+        self._read_once[pair.distance] = pair, rereads == 0
 
     @property
     def at_once(self) -> AtOnce | None:

@@ -223,7 +223,7 @@ def _answer_at_once(parts: Sequence[Partition], match: frozenset[str]) -> None:
     sizes = [len(each.offsets) for each in ready]
     log = np.repeat(np.arange(len(ready)), sizes)
     offset = np.array([offset for each in ready for offset in each.offsets])
-    distance = np.repeat([each.distance for each in ready], sizes)
+    distance = np.array([distance for each in ready for distance in each.distances])
     answered, stamps = ordinary(source, target, log, offset, distance, match)
     found: list[dict[int, Translation]] = [{} for _ in parts]
     columns = (column[answered].tolist() for column in (log, offset, offset + distance, stamps))

@@ -7,6 +7,7 @@ for one of them, and what was found of the mirror's frontier.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Side, TopicPartition
@@ -39,6 +40,11 @@ class Pair:
     source_offset: int
     target_offset: int
     earliest_equal: int
+
+    @property
+    def distance(self) -> int:
+        """By how much the target offset exceeds the source offset."""
+        return self.target_offset - self.source_offset
 
     @property
     def clear(self) -> bool:
@@ -80,18 +86,11 @@ class KnownPairs:
         at = bisect_right(self._offsets, source_offset)
         return self._pairs[at] if at < len(self._pairs) else None
 
-    def last_walk(self) -> tuple[Pair, Pair] | None:
-        """The lowest and the highest of the topmost pairs that are all equally far apart; None
-        where these are not two."""
-        if not self._pairs:
-            return None
-        highest = lowest = self._pairs[-1]
-        distance = highest.target_offset - highest.source_offset
-        for pair in reversed(self._pairs):
-            if pair.target_offset - pair.source_offset != distance:
-                break
-            lowest = pair
-        return None if lowest is highest else (lowest, highest)
+    def walks(self) -> list[tuple[Pair, Pair]]:
+        """The lowest and the highest of neighbouring pairs that are all equally far apart, for each
+        distance that two or more have."""
+        runs = (list(run) for _, run in groupby(self._pairs, lambda pair: pair.distance))
+        return [(run[0], run[-1]) for run in runs if len(run) > 1]
 
 
 @dataclass(frozen=True, slots=True)

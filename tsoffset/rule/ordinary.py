@@ -30,8 +30,6 @@ from tsoffset.model import Basis, Precision, Translated
 from tsoffset.records import NO_TIMESTAMP, Numbers
 from tsoffset.rule.translate import Translation
 
-# C and its neighbours.
-_BESIDE = np.array([-1, 0, 1])
 _ALL = frozenset({"timestamp", "key", "value"})
 
 
@@ -46,21 +44,22 @@ def ordinary(
     """Which positions are answered exactly by `offset + distance`, and the source timestamp of
     each (any where it is not).
 
-    `log` and `offset` are the positions; a log has one number on both sides, and all of its
-    positions one `distance`, that of proven pairs below and above them (condition 1 is the
-    caller's).
+    `log` and `offset` are the positions; a log has one number on both sides, and `distance` is
+    that of proven pairs below and above each (condition 1 is the caller's).
     """
-    at, there = source.find(log, offset)
-    image, mirrored = target.find(log, offset + distance)
-    ok = there & mirrored
-    if not ok.any():
-        return ok, np.zeros(len(offset), np.int64)
-    ok &= _beside(source, at) & _beside(target, image)
-    ok &= source.timestamp[at] != NO_TIMESTAMP
-    ok &= source.run_ends[at]
-    ok[ok] = _equal(source, target, at[ok], image[ok], match)
-    ok[ok] = source.alone(at[ok], match) & target.alone(image[ok], match)
-    return ok, source.timestamp[at]
+    at, ok = source.find(log, offset)
+    stamps = np.full(len(offset), NO_TIMESTAMP)
+    stamps[ok] = source.timestamp[at[ok]]
+    ok &= stamps != NO_TIMESTAMP
+    ok[ok] = source.run_ends[at[ok]]
+    for step in (0, 1, -1):
+        here = offset[ok] + step
+        ok[ok] = _equal(source, target, log[ok], here, here + distance[ok], match)
+    ok[ok] = source.alone(at[ok], match)
+    image, _ = target.find(log[ok], offset[ok] + distance[ok])
+    ok[ok] = target.alone(image, match)
+    ok[ok] = [content != (None, None) for content in source.contents(at[ok], match)]
+    return ok, stamps
 
 
 def next_record(
@@ -72,37 +71,24 @@ def next_record(
     return Translation(outcome, timestamp_ms)
 
 
-def _beside(side: RecordColumns, at: Numbers) -> Flags:
-    """Whether a record's neighbours are known, and nothing can lie between."""
-    behind = np.append(side.follows, False)
-    found: Flags = behind[at] & behind[at + 1]
-    return found
-
-
 def _equal(
     source: RecordColumns,
     target: RecordColumns,
-    at: Numbers,
-    image: Numbers,
+    log: Numbers,
+    original: Numbers,
+    copy: Numbers,
     match: frozenset[str],
 ) -> Flags:
-    """Whether the three records are equal on both sides and the middle one holds anything."""
-    originals = (at[:, None] + _BESIDE).ravel()
-    copies = (image[:, None] + _BESIDE).ravel()
-    # Neighbours are shared: each pair is compared once. (A log has one distance.)
-    each, where, back = np.unique(originals, return_index=True, return_inverse=True)
-    theirs = copies[where]
-    same, tells = np.zeros(len(each), bool), np.ones(len(each), bool)
+    """Whether there is a record at each of these source offsets, and an equal one on the target."""
+    at, there = source.find(log, original)
+    image, mirrored = target.find(log, copy)
+    same = there & mirrored
+    same[same] = source.timestamp[at[same]] == target.timestamp[image[same]]
+    both = np.flatnonzero(same)
     if match == _ALL:
-        # The same bytes, which saves digests; that they differ says nothing.
-        encoded = zip(source.encoded(each), target.encoded(theirs), strict=True)
-        same[:] = [one is not None and one == other for one, other in encoded]
-    left = np.flatnonzero(~same)
-    contents = source.contents(each[left], match)
-    pairs = zip(contents, target.contents(theirs[left], match), strict=True)
-    same[left] = [one is not None and one == other for one, other in pairs]
-    tells[left] = [content != (None, None) for content in contents]
-    same &= source.timestamp[each] == target.timestamp[theirs]
-    three = back.reshape(-1, len(_BESIDE))
-    found: Flags = same[three].all(axis=1) & tells[three[:, 1]]
-    return found
+        # The same bytes tell without digests; that they differ tells nothing.
+        encoded = zip(source.encoded(at[both]), target.encoded(image[both]), strict=True)
+        both = both[[one is None or one != other for one, other in encoded]]
+    contents = source.contents(at[both], match), target.contents(image[both], match)
+    same[both] = [one is not None and one == other for one, other in zip(*contents, strict=True)]
+    return same

@@ -1,0 +1,193 @@
+"""Ordinary positions answered at once: what each condition is there for, and that they are right.
+
+In these logs a letter is a record, and its time is that of its place in the alphabet; the same
+letter again is an equal record; a capital one has the same time and another content; `.` is an
+offset of which nothing is known.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.random_logs import TIMESTAMPS, Kind
+from tests.replication_model import build
+from tests.test_translation_properties import kinds, seeds
+from tests.translating import Way, mistake_of, silence_logs, translations
+from tsoffset.columns import RecordColumns, columns_of
+from tsoffset.cycle import rounds
+from tsoffset.digests import content_digest
+from tsoffset.model import Isolation, Precision
+from tsoffset.records import Record, Stretch
+from tsoffset.rule.ordinary import ordinary
+
+ALL = frozenset({"timestamp", "key", "value"})
+FIRST_MS = 1_700_000_000_000
+
+
+def record(offset: int, letter: str, *, value: bool = True, stamped: bool = True) -> Record:
+    stamp = FIRST_MS + ord(letter.lower()) if stamped else None
+    return Record(offset, stamp, None, content_digest(letter.encode()) if value else None)
+
+
+def known(*records: Record) -> RecordColumns:
+    return columns_of([(0, Stretch(records[0].offset, records[-1].offset + 1, records))])
+
+
+def log(letters: str) -> RecordColumns:
+    return known(*(record(at, it) for at, it in enumerate(letters.replace(" ", "")) if it != "."))
+
+
+def answered(
+    source: RecordColumns, target: RecordColumns, offset: int, match: frozenset[str] = ALL
+) -> bool:
+    """Whether this position is answered by the same offset on the target."""
+    where = np.array([0]), np.array([offset]), np.array([0])
+    (found,), _ = ordinary(source, target, *where, match)
+    return bool(found)
+
+
+def test_an_ordinary_position_is_answered() -> None:
+    """What all other examples leave out in one place."""
+    assert answered(log("abcde"), log("abcde"), 2)
+
+
+def test_another_record_at_the_distance_is_no_copy() -> None:
+    """c was left out, and somebody else's record lies in its place."""
+    assert not answered(log("abcde"), log("abCde"), 2)
+    assert not answered(log("abcde"), log("abzde"), 2)
+
+
+@pytest.mark.parametrize("target", ["zbx.e", "zBxde", "abxDe", "abx.e", "a.xde"])
+def test_neighbours_tell_a_copy_from_that_of_an_equal_record(target: str) -> None:
+    """x was written again far behind, in what nobody has read yet; its first copy is lost."""
+    assert answered(log("abxde"), log("abxde"), 2)
+    assert not answered(log("abxde"), log(target), 2)
+
+
+def test_an_equal_record_may_follow_in_what_is_not_known() -> None:
+    """The run of its time goes on: the x in mid-run may be a later one's copy."""
+    assert answered(log("abxXXd"), log("abxXXd"), 2)
+    assert not answered(log("abxXX.d"), log("abxXX.d"), 2)
+    assert not answered(log("abxX"), log("abxX"), 2)
+
+
+def test_a_stretch_that_was_written_again_may_be_meant() -> None:
+    """b, x and d were written twice. Of the first ones nothing was copied, and records of others
+    lie where the second ones' copies would: behind x is what the group has yet to read."""
+    source = log("abxdebxdf")
+    assert not answered(source, log("abxdzzzzf"), 2)
+
+
+def test_a_stretch_that_was_copied_again_may_be_meant() -> None:
+    """The target has two of it: which one the next repeat takes is not told."""
+    assert not answered(log("abxde...f"), log("abxdebxdf"), 2)
+
+
+def test_nothing_is_told_by_records_that_hold_nothing() -> None:
+    """Neither key nor value, or none that counts."""
+    empty = known(record(0, "a"), record(1, "b", value=False), record(2, "c"))
+    assert not answered(empty, empty, 1)
+    full = known(record(0, "a"), record(1, "b"), record(2, "c"))
+    assert answered(full, full, 1)
+    assert not answered(full, full, 1, frozenset({"timestamp", "key"}))
+
+
+def test_a_record_without_timestamp_cannot_be_looked_for() -> None:
+    unstamped = known(record(0, "a"), record(1, "b", stamped=False), record(2, "c"))
+    assert not answered(unstamped, unstamped, 1)
+
+
+def test_what_counts_is_compared() -> None:
+    """Where the replicator rewrites values, keys and times decide."""
+    rewritten = log("abcDe")
+    assert not answered(log("abcde"), rewritten, 2)
+    keyed = [
+        known(*(Record(at, FIRST_MS + at, b"k%d" % at, b"%d%d" % (at, side)) for at in range(3)))
+        for side in (0, 1)
+    ]
+    assert not answered(*keyed, 1)
+    assert answered(*keyed, 1, frozenset({"timestamp", "key"}))
+
+
+# --- random worlds --------------------------------------------------------------------------
+
+
+def seldom(*values: object) -> st.SearchStrategy[object]:
+    return st.sampled_from((0,) * 5 + values)
+
+
+# Longer logs with few oddities each: where much is answered at once, so where mistakes would show.
+LONG_KINDS = st.builds(
+    Kind,
+    records=st.sampled_from((80, 150, 300)),
+    timestamps=st.sampled_from(TIMESTAMPS),
+    append_time=st.just("never"),
+    twins=seldom(0.05, 0.3),
+    keys=st.sampled_from((1, 3, 12, 1000)),
+    bare=seldom(0.1),
+    tombstones=seldom(0.2),
+    batch=st.sampled_from((3, 10, 30)),
+    segments=st.sampled_from((0, 0, 5, 20)),
+    dropped=seldom(0.02, 0.1),
+    gap=st.sampled_from((False, False, True)),
+    repeats=st.sampled_from((0, 1, 3)),
+    rewind=st.sampled_from((0.0, 0.3, 1.0)),
+    unfinished_repeats=st.sampled_from((0, 1, 2)),
+    lag=seldom(0.3),
+    foreign=seldom(0.05),
+    source_compacted=seldom(True).map(bool),
+    target_compacted=seldom(True).map(bool),
+    source_trimmed=st.sampled_from((0.0, 0.3)),
+    target_trimmed=st.sampled_from((0.0, 0.0, 0.3)),
+    isolation=st.sampled_from(Isolation),
+    couples=seldom(0.05, 0.2),
+)
+
+
+def judged(worlds: int, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Judge what is answered at once in random worlds; the share of all positions that it is."""
+    silence_logs()
+    at_once: set[int] = set()
+    by_columns = rounds.next_record
+
+    def noted(offset: int, *others: object) -> object:
+        at_once.add(offset)
+        return by_columns(offset, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rounds, "next_record", noted)
+    counts = {"asked": 0, "at once": 0}
+
+    @settings(max_examples=worlds, deadline=None)
+    @given(st.one_of(LONG_KINDS, LONG_KINDS, kinds), seeds)
+    def holds(kind: Kind, seed: int) -> None:
+        world = build(kind, seed)
+        offsets = [*world.positions()]
+        at_once.clear()
+        found = translations(world, offsets, Way())
+        counts["asked"] += len(offsets)
+        counts["at once"] += len(at_once)
+        answered = sorted(at_once)
+        for offset in answered:
+            mistake = mistake_of(world, Way(), offset, found[offset])
+            assert mistake is None or mistake.startswith("excused"), (kind, seed, offset, mistake)
+        for offset in answered[:: max(1, len(answered) // 2)]:
+            alone = translations(build(kind, seed), [offset], Way()).get(offset)
+            if alone is not None and alone.precision is Precision.EXACT:
+                low, high = sorted((alone.target_offset, found[offset].target_offset))
+                assert not world.resumes_differ(offset, low, high), (kind, seed, offset, alone)
+
+    holds()
+    return counts["at once"] / counts["asked"]
+
+
+def test_what_is_answered_at_once_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the truth, and as the conversation about it alone says; and it is a good part of all."""
+    assert judged(60, monkeypatch) > 0.05
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_much_more_of_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for so many worlds that a hundred thousand positions are asked for."""
+    assert judged(1_000, monkeypatch) > 0.1
