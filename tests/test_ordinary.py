@@ -10,14 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.memory_flows import flow
 from tests.random_logs import TIMESTAMPS, Kind
-from tests.replication_model import build
+from tests.replication_model import SOURCE, TARGET, build
+from tests.test_frontier_examples import Logs
 from tests.test_translation_properties import kinds, seeds
 from tests.translating import Way, mistake_of, silence_logs, translations
 from tsoffset.columns import RecordColumns, columns_of
 from tsoffset.cycle import rounds
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.digests import content_digest
-from tsoffset.model import Isolation, Precision
+from tsoffset.model import Isolation, Precision, Translated
 from tsoffset.records import Record, Stretch
 from tsoffset.rule.ordinary import ordinary
 
@@ -108,6 +112,32 @@ def test_what_counts_is_compared() -> None:
     ]
     assert not answered(*keyed, 1)
     assert answered(*keyed, 1, frozenset({"timestamp", "key"}))
+
+
+# --- which pairs positions lie between ------------------------------------------------------
+
+
+def precisions(logs: Logs) -> dict[int, Precision]:
+    """How precise the answer of each position is where all are asked together."""
+    offsets = tuple(range(logs.source.start, logs.source.end + 1))
+    work = PartitionWork(SOURCE, TARGET, offsets, is_remote_topic=True)
+    positions = translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work])
+    outcomes = {it.offset: it.translation.outcome for it in positions}
+    return {at: it.precision for at, it in outcomes.items() if isinstance(it, Translated)}
+
+
+def test_what_comes_again_is_no_ordinary_position() -> None:
+    """The mirror began at c, came to l, was set back to a and is at c again: a and b, which groups
+    from c on have read, were copied behind what answers them."""
+    logs = Logs("a b c d e f g h i j k l m", "c d e f g h i j k l a b c")
+    found = precisions(logs)
+    assert {found[offset] for offset in range(2, 12)} == {Precision.BOUNDED}
+
+
+def test_each_walk_of_a_mirror_has_a_distance() -> None:
+    """c was copied twice: before it and behind it offsets are differently far apart."""
+    logs = Logs("a b c d e f g h", "a b c c d e f g h")
+    assert {*precisions(logs).values()} == {Precision.EXACT}
 
 
 # --- random worlds --------------------------------------------------------------------------
