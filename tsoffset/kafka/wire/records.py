@@ -14,7 +14,6 @@ from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
     NULL_KEY,
     NULL_VALUE,
-    Columns,
     SettledRecords,
 )
 from tsoffset.kafka.wire.stretch_records import StretchRecords
@@ -225,7 +224,7 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
     has no timestamps."""
     content = messages(view, offset, magic)
     offsets = [message.offset for message in content]
-    columns = Columns(
+    records = SettledRecords(
         offsets,
         [message.timestamp for message in content],
         [content_digest(each) or NO_DIGEST for one in content for each in (one.key, one.value)],
@@ -236,4 +235,4 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
         {},
     )
     attributes = content[0].attributes & LOG_APPEND_TIME if magic else 0
-    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: SettledRecords(columns))
+    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: records)
