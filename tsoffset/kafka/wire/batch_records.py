@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from operator import lt
 from typing import overload
 
@@ -117,7 +118,7 @@ class BatchRecords(Sequence[Record]):
         return SettledRecords(*self._decoded(self._first, self._behind))
 
     def __len__(self) -> int:
-        return max(0, self._behind - self._first)
+        return self._behind - self._first
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.settled())
@@ -192,12 +193,14 @@ class BatchRecords(Sequence[Record]):
         Written out in one piece, like `_decoded`: these run once per record, and calls are what
         costs here. Numbers are zigzag varints, nearly all of one or two bytes.
         """
+        if first == behind:
+            return (), [], [], []
         content, base_timestamp = self._content, self._base_timestamp
-        deltas: list[int] = []  # still zigzag
+        deltas: list[int] = []
         stamps: list[int] = []
         bodies: list[int] = []
         ends: list[int] = []
-        position = self._place(first) if behind > first else 0
+        position = self._place(first)
         for _ in range(behind - first):
             byte = content[position]
             position += 1
@@ -227,23 +230,26 @@ class BatchRecords(Sequence[Record]):
             position += 1
             if byte >= 0x80:
                 byte, position = _rest_of_varint(content, position, byte)
-            deltas.append(byte)
+            if byte & 1:
+                raise ValueError("a record before its batch")
+            deltas.append(byte >> 1)
             bodies.append(position)
             ends.append(end)
             position = end
         if self._append_timestamp is not None:
             stamps = [self._append_timestamp] * len(stamps)
         size = len(content)
-        if position > size or (first < behind == self._count and position != size):
+        if position > size or (behind == self._count and position != size):
             raise ValueError("the records do not end where the batch does")
         base_offset = self._base_offset
         offsets: Sequence[int]
         if self._is_dense:
             offsets = range(base_offset + first, base_offset + behind)
-            in_order = deltas == list(range(2 * first, 2 * behind, 2))
+            in_order = deltas == list(range(first, behind))
         else:
-            offsets = [base_offset + ((delta >> 1) ^ -(delta & 1)) for delta in deltas]
-            in_order = all(map(lt, [base_offset - 1, *offsets], [*offsets, self._last_offset + 1]))
+            offsets = [base_offset + delta for delta in deltas]
+            rising = all(map(lt, offsets, islice(offsets, 1, None)))
+            in_order = rising and offsets[-1] <= self._last_offset
         if not in_order:
             raise ValueError("offsets of records are not in order")
         return offsets, stamps, bodies, ends
