@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.selection import Selection
@@ -29,8 +29,7 @@ def run_check(
             selection.flows, KafkaCluster, all_flows=selection.settings.flows, report=report
         )
     warnings = tuple(
-        Finding(Severity.WARNING, None, None, "configuration", warning)
-        for warning in selection.settings.warnings
+        Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
     )
     _print(Checked(warnings + checked.findings, checked.unreachable), output)
     return checked.exit_status
