@@ -1,4 +1,4 @@
-"""What `check` asks the clusters of a flow. It decides nothing (see `judgement`)."""
+"""What `check` asks the clusters of a flow. It decides nothing."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -64,7 +64,7 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
         if flow.group_filter.should_replicate_group(group.group)
         and group.type is not GroupType.SHARE
     ]
-    commits = source.committed(passing, require_stable=False) if passing else {}
+    commits = source.committed(passing, require_stable=False)
     return SourceSurvey(listings, source.topics(), commits)
 
 
@@ -74,7 +74,7 @@ def survey_target(
     """Ask the target about the synced topics. Raises ClusterUnreachable."""
     listings = target.groups()
     names = {topic.target for topic in synced}
-    topics = target.topics(names) if names else {}
+    topics = target.topics(names)
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     return TargetSurvey(listings, topics, stamps(target, described))
 
@@ -116,31 +116,28 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
         TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions
     ]
     found: dict[str, Stamp] = dict.fromkeys((topic.topic for topic in topics), None)
-    longest: dict[str, tuple[TopicPartition, LogRange]] = {}
-    ranges = cluster.log_ranges(places, Isolation.READ_COMMITTED) if places else {}
-    for place, answer in ranges.items():
+    logs: dict[TopicPartition, LogRange] = {}
+    for place, answer in cluster.log_ranges(places, Isolation.READ_COMMITTED).items():
         if isinstance(answer, Failed):
             found[place.topic] = answer
-            continue
-        best = longest.get(place.topic)
-        length = answer.end - answer.start
-        if length > 0 and (best is None or length > best[1].end - best[1].start):
-            longest[place.topic] = place, answer
+        elif answer.start < answer.end:
+            logs[place] = answer
+    by_length = sorted(logs, key=lambda place: logs[place].end - logs[place].start)
+    longest = {place.topic: place for place in by_length}
     for step in _STEPS_BACK:
-        requests = {
-            ReadFrom(place, max(range_.start, range_.end - step)): topic
-            for topic, (place, range_) in longest.items()
-        }
-        if not requests:
+        if not longest:
             break
-        for request, stretch in cluster.read(list(requests), Isolation.READ_COMMITTED).items():
-            topic = requests[request]
+        requests = [
+            ReadFrom(place, max(logs[place].start, logs[place].end - step))
+            for place in longest.values()
+        ]
+        for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
+            place = request.partition
             if isinstance(stretch, Failed):
-                found[topic] = stretch
-                del longest[topic]
+                found[place.topic] = stretch
             elif stretch.records:
-                found[topic] = stretch.timestamp_type
-                del longest[topic]
-            elif request.offset == longest[topic][1].start:
-                del longest[topic]
+                found[place.topic] = stretch.timestamp_type
+            elif request.offset > logs[place].start:
+                continue
+            del longest[place.topic]
     return found
