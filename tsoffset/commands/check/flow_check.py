@@ -1,6 +1,6 @@
 """The check of one flow after the other, in the order in which a person would look."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -16,12 +16,11 @@ from tsoffset.commands.check.survey import (
     survey_target,
     synced_topics,
 )
+from tsoffset.commands.open_flow import Connect
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription, TopicDescription
 from tsoffset.terminal.progress import Report
-
-Connect = Callable[[ClusterSettings], Cluster]
 
 
 @dataclass(frozen=True, slots=True)
