@@ -297,25 +297,26 @@ _RULES: dict[type[BaseException], Rule] = {
 }
 
 
-def rule(error: BaseException | type[BaseException]) -> Rule:
-    """What `error`, or an error of that class, means; the nearest class that has a rule."""
-    kind = error if isinstance(error, type) else type(error)
-    for ancestor in kind.__mro__:
+Trouble = BaseException | type[BaseException] | int
+"""An error, its class, or the error code of a broker's answer, which is not 0."""
+
+
+def rule(trouble: Trouble) -> Rule:
+    """What it means; that of the nearest class that has a rule."""
+    for ancestor in error_class(trouble).__mro__:
         if (found := _RULES.get(ancestor)) is not None:
             return found
     return _INTERNAL
 
 
-def failure(
-    error: BaseException | type[BaseException], operation: str, alias: str, note: str = ""
-) -> Failed:
-    """`error` as a value: "*operation*, cluster *alias*: cause; next step".
+def failure(trouble: Trouble, operation: str, alias: str, note: str = "") -> Failed:
+    """It as a value: "*operation*, cluster *alias*: cause; next step".
 
     `note` is put behind the cause, for what only the caller knows.
     """
-    what = rule(error)
+    what = rule(trouble)
     cause = what.cause
-    if what.detail and (text := _own_words(error)):
+    if what.detail and (text := _own_words(trouble)):
         cause += f" ({text})"
     if note:
         cause += f" ({note})"
@@ -329,23 +330,22 @@ def failure(
     )
 
 
-def failure_for_code(code: int, operation: str, alias: str, note: str = "") -> Failed:
-    """The failure for an error code of a broker's answer, which is not 0."""
-    return failure(error_class(code), operation, alias, note)
-
-
-def error_class(code: int) -> type[BaseException]:
-    """The class of `kafka.errors` for a broker's error code."""
-    found: type[BaseException] = kafka_errors.for_code(code)
+def error_class(trouble: Trouble) -> type[BaseException]:
+    """The class that it is of, for a code one of `kafka.errors`."""
+    if isinstance(trouble, BaseException):
+        return type(trouble)
+    if isinstance(trouble, type):
+        return trouble
+    found: type[BaseException] = kafka_errors.for_code(trouble)
     return found
 
 
-def _own_words(error: BaseException | type[BaseException]) -> str:
+def _own_words(trouble: Trouble) -> str:
     """What the library says, in one line; for an answer's code, its name in the protocol."""
-    if isinstance(error, kafka_errors.BrokerResponseError | type):
-        kind = error if isinstance(error, type) else type(error)
+    kind = error_class(trouble)
+    if kind is not type(trouble) or issubclass(kind, kafka_errors.BrokerResponseError):
         name = getattr(kind, "message", None) or kind.__name__
         code = getattr(kind, "errno", None)
         return str(name) if code is None else f"{name}, code {code}"
-    words = " ".join(str(argument) for argument in getattr(error, "args", ()) if argument)
-    return " ".join(words.split()) or type(error).__name__
+    words = " ".join(str(argument) for argument in getattr(trouble, "args", ()) if argument)
+    return " ".join(words.split()) or kind.__name__

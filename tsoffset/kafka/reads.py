@@ -18,7 +18,7 @@ from kafka.protocol.consumer import FetchRequest
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import error_class, failure
+from tsoffset.kafka.errors import failure
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
@@ -102,7 +102,12 @@ class _Reading(Generic[S]):
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
         self._requests = asked = in_order(requests, _place)
         answers: dict[int, S | Failed] = in_rounds(
-            self._reads.connections, range(len(asked)), self._round, "read", self._deadline
+            self._reads.connections,
+            range(len(asked)),
+            self._round,
+            "read",
+            self._deadline,
+            forget=self._forget,
         )
         logs = self._logs_outside()
         for number in self._outside:
@@ -125,8 +130,8 @@ class _Reading(Generic[S]):
 
     async def _round(self, numbers: Collection[int]) -> dict[int, S | Failed | Again]:
         answers: dict[int, S | Failed | Again] = {}
-        topology, asked = self._reads.topology, self._requests
-        leaders = await topology.leaders(
+        asked = self._requests
+        leaders = await self._reads.topology.leaders(
             {asked[number].partition for number in numbers}, "read", self._deadline
         )
         by_node: dict[Node, list[_Question]] = defaultdict(list)
@@ -159,15 +164,11 @@ class _Reading(Generic[S]):
             if patient:
                 await stream(node, FETCH, patient, codec, take, self._deadline, window=1)
 
-        await self._reads.connections.gather(
-            [partial(ask, node, theirs) for node, theirs in by_node.items()]
-        )
-        topology.forget(
-            asked[number].partition.topic
-            for number, answer in answers.items()
-            if isinstance(answer, Again) and answer.refresh
-        )
+        await self._reads.connections.at_each(by_node, ask)
         return answers
+
+    def _forget(self, numbers: Collection[int]) -> None:
+        self._reads.topology.forget(self._requests[number].partition.topic for number in numbers)
 
     def _encode(self, question: _Question, correlation_id: int) -> bytes:
         number, epoch = question
@@ -191,10 +192,9 @@ class _Reading(Generic[S]):
         if isinstance(response, KafkaError):
             return answer_to(response, _what(request), self._alias)
         if response.error_code:
-            error = error_class(response.error_code)
-            if issubclass(error, OffsetOutOfRangeError):
+            if response.error_code == OffsetOutOfRangeError.errno:
                 self._outside.add(number)
-            return answer_to(error, _what(request), self._alias)
+            return answer_to(response.error_code, _what(request), self._alias)
         if not response.present:
             return answer_to(ThrottlingQuotaExceededError, _what(request), self._alias)
         if self._isolation is Isolation.READ_COMMITTED:

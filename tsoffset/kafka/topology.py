@@ -19,9 +19,9 @@ from kafka.errors import (
 from kafka.protocol.metadata import MetadataRequest
 
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import error_class, failure, rule
+from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
 from tsoffset.model import (
     Failed,
@@ -150,7 +150,7 @@ class Topology:
     ) -> dict[str, TopicAnswer | Again]:
         """Fresh descriptions of the topics named, or of all."""
         found: dict[str, TopicAnswer | Again] = {}
-        for some in [None] if names is None else _chunks(sorted(names)):
+        for some in [None] if names is None else in_parts(sorted(names), _TOPICS_PER_REQUEST):
             response = await self.metadata(some, deadline)
             for topic in response.topics:
                 found[topic.name] = self._learn(topic)
@@ -160,8 +160,7 @@ class Topology:
         operation = f"describe topic {topic.name}"
         if topic.error_code:
             self._topics.pop(topic.name, None)
-            error = error_class(topic.error_code)
-            return answer_to(error, operation, self._alias, missing_is_final=True)
+            return answer_to(topic.error_code, operation, self._alias, missing_is_final=True)
         description = TopicDescription(
             topic=topic.name,
             topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id),
@@ -269,13 +268,6 @@ def _request(topics: Collection[str] | None, version: int) -> Any:
 def _are_slow(causes: Iterable[KafkaError]) -> bool:
     silent = [cause for cause in causes if isinstance(cause, RequestTimedOutError)]
     return len(silent) >= _SLOW_BROKERS
-
-
-def _chunks(names: list[str]) -> list[list[str]]:
-    return [
-        names[begin : begin + _TOPICS_PER_REQUEST]
-        for begin in range(0, len(names), _TOPICS_PER_REQUEST)
-    ]
 
 
 def _words(error: KafkaError) -> str:

@@ -1,9 +1,9 @@
-"""Hot requests over a connection of the library, past its handling of single requests.
+"""Requests over a connection of the library, past its handling of single requests.
 
 For each request kafka-python makes a future, a timer in a heap that is searched again when
 the answer is there, a turn of its loop to wake who waits for it, and a system call for the
 bytes of its own. Next to a Fetch of one batch or a time lookup that is most of the time. So
-while these are under way, a `FrameStream` stands between a connection and its transport, as
+while requests are under way, a `FrameStream` stands between a connection and its transport, as
 asyncio's `set_protocol` means it: it writes many requests at once, takes the answers to its own
 correlation ids in the order in which they come, and hands everything else on. Connecting,
 encryption, authentication (again, too, when a session ends) and closing stay the library's.
@@ -35,7 +35,7 @@ from tsoffset.kafka.pace import Rate, Window
 
 
 class Answer(Protocol):
-    """What a narrow codec makes of a response."""
+    """What a codec makes of a response."""
 
     @property
     def throttle_time_ms(self) -> int:
@@ -74,9 +74,8 @@ class Codec(Generic[Q, A]):
 class FrameStream(Generic[Q, A]):
     """The requests of one kind and call over one connection.
 
-    `take` gets every question
-    exactly once, with its answer or the KafkaError that came instead; `sent` is called for
-    each request.
+    `take` gets every question exactly once, with its answer or the KafkaError that came instead.
+    `may_send` is asked right before a request goes out. `sent` is told how many did.
     """
 
     # The transport looks for the library's metrics here.
@@ -96,6 +95,7 @@ class FrameStream(Generic[Q, A]):
         deadline: Deadline,
         request_timeout_ms: int,
         frame_limit: int,
+        may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         self._loop = loop
         self._connection = connection
@@ -108,6 +108,7 @@ class FrameStream(Generic[Q, A]):
         self._deadline = deadline
         self._timeout = request_timeout_ms / 1000
         self._frame_limit = frame_limit
+        self._may_send = may_send
         # Questions with the times of their requests, and the id of the first of them.
         self._under_way: deque[tuple[Q, float]] = deque()
         self._id = _FIRST_ID
@@ -174,6 +175,9 @@ class FrameStream(Generic[Q, A]):
         frames = []
         for _ in range(room):
             question = self._left.popleft()
+            if self._may_send is not None and not self._may_send(question):
+                self._take(question, KafkaTimeoutError("not sent, since it is too late"))
+                continue
             place = (self._id - _FIRST_ID + len(self._under_way)) % _IDS
             frames.append(self._encode(question, _FIRST_ID + place))
             self._under_way.append((question, now))
