@@ -32,7 +32,6 @@ from tsoffset.model import (
     GroupOffsets,
     OutcomeKind,
     Row,
-    TopicPartition,
 )
 from tsoffset.rule.decide import SourceCommit, answer_of
 from tsoffset.terminal.output import counted
@@ -110,7 +109,7 @@ class _Comparison:
         theirs = self._checkpoints(target, current)
         commits = self.opened.commits(start.groups)
         judged = [self._pair(one, current, theirs) for one in self.opened.translated(commits)]
-        spans = [_span(pair) for pair in judged]
+        spans = [_span(commit, pair) for commit, pair in zip(commits, judged, strict=True)]
         repeated = come_again(
             [span for span in spans if span is not None],
             source,
@@ -241,22 +240,13 @@ def _current_of(
     return None if commit.target is None else offsets.get(commit.target)
 
 
-def _span(pair: ComparedPair) -> Span | None:
+def _span(commit: SourceCommit, pair: ComparedPair) -> Span | None:
     """What lies between ours and a checkpoint that seems to skip it; None for other pairs."""
-    if (
-        pair.verdict is not Verdict.UNSAFE
-        or pair.records is None
-        or pair.theirs is None
-        or pair.source_topic is None
-        or pair.target_topic is None
-        or pair.partition is None
-        or pair.source_offset is None
-    ):
+    if pair.verdict is not Verdict.UNSAFE or pair.records is None:
         return None
-    return Span(
-        TopicPartition(pair.source_topic, pair.partition),
-        pair.source_offset,
-        TopicPartition(pair.target_topic, pair.partition),
-        pair.theirs - pair.records,
-        pair.theirs,
-    )
+    assert commit.partition is not None
+    assert commit.committed is not None
+    assert commit.target is not None
+    assert pair.theirs is not None
+    start = pair.theirs - pair.records
+    return Span(commit.partition, commit.committed.offset, commit.target, start, pair.theirs)
