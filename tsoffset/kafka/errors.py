@@ -118,6 +118,7 @@ def _internal(cause: str, next_step: str = _REPORT) -> Rule:
     return Rule(FailureKind.INTERNAL, cause, next_step)
 
 
+# What the client notices and brokers answer to the requests that we send.
 _RULES: dict[type[BaseException], Rule] = {
     # What the client notices by itself.
     kafka_errors.KafkaConnectionError: _CONNECTION,
@@ -135,7 +136,6 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     kafka_errors.StaleMetadata: _LEADER_MOVED,
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
-    kafka_errors.TooManyInFlightRequests: _BUSY,
     kafka_errors.CorrelationIdError: _CONNECTION,
     kafka_errors.KafkaProtocolError: Rule(
         FailureKind.INTERNAL,
@@ -154,14 +154,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
     kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION,
     kafka_errors.IllegalSaslStateError: _AUTHENTICATION,
-    kafka_errors.SecurityDisabledError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenAuthDisabledError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenNotFoundError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenOwnerMismatchError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenRequestNotAllowedError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenExpiredError: _AUTHENTICATION,
-    kafka_errors.UnacceptableCredentialError: _AUTHENTICATION,
-    kafka_errors.PrincipalDeserializationFailureError: _AUTHENTICATION,
     kafka_errors.UnsupportedVersionError: _VERSION,
     kafka_errors.RequestTimedOutError: _TIMEOUT,
     kafka_errors.BrokerNotAvailableError: replace(_CONNECTION, detail=False),
@@ -182,8 +174,6 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     # Partitions.
     kafka_errors.UnknownTopicOrPartitionError: _UNKNOWN_TOPIC,
-    kafka_errors.UnknownTopicIdError: _UNKNOWN_TOPIC,
-    kafka_errors.InconsistentTopicIdError: _UNKNOWN_TOPIC,
     kafka_errors.InvalidTopicError: replace(
         _UNKNOWN_TOPIC,
         cause="no topic can have this name",
@@ -200,9 +190,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.ReplicaNotAvailableError: _LEADER_MOVED,
     kafka_errors.FencedLeaderEpochError: _LEADER_MOVED,
     kafka_errors.UnknownLeaderEpochError: _LEADER_MOVED,
-    kafka_errors.PreferredLeaderNotAvailableError: _LEADER_MOVED,
-    kafka_errors.EligibleLeadersNotAvailableError: _LEADER_MOVED,
-    kafka_errors.NewLeaderElectedError: _LEADER_MOVED,
     kafka_errors.OffsetNotAvailableError: replace(
         _LEADER_MOVED, cause="the new leader does not know its log's end yet"
     ),
@@ -227,9 +214,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnsupportedCompressionTypeError: replace(
         _VERSION, cause="the broker cannot hand out batches of this compression"
     ),
-    kafka_errors.FetchSessionIdNotFoundError: _BUSY,
-    kafka_errors.InvalidFetchSessionEpochError: _BUSY,
-    kafka_errors.FetchSessionTopicIdError: _BUSY,
     # Groups.
     kafka_errors.CoordinatorLoadInProgressError: replace(
         _COORDINATOR_MOVED,
@@ -256,10 +240,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.FencedInstanceIdError: _MEMBERS,
     kafka_errors.FencedMemberEpochError: _MEMBERS,
     kafka_errors.StaleMemberEpochError: _MEMBERS,
-    kafka_errors.UnreleasedInstanceIdError: _MEMBERS,
-    kafka_errors.MemberIdRequiredError: _MEMBERS,
-    kafka_errors.NonEmptyGroupError: _MEMBERS,
-    kafka_errors.GroupSubscribedToTopicError: _MEMBERS,
     kafka_errors.GroupIdNotFoundError: Rule(
         FailureKind.COORDINATOR,
         "the cluster has this group as one without committed offsets, such as a share group",

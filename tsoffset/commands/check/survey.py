@@ -123,21 +123,26 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
         elif answer.start < answer.end:
             logs[place] = answer
     by_length = sorted(logs, key=lambda place: logs[place].end - logs[place].start)
-    longest = {place.topic: place for place in by_length}
+    longest = {place.topic: (place, logs[place]) for place in by_length}
+    return found | _newest_stamps(cluster, longest)
+
+
+def _newest_stamps(
+    cluster: Cluster, logs: dict[str, tuple[TopicPartition, LogRange]]
+) -> dict[str, Stamp]:
+    """Further and further back from the ends of the logs, to the first record of each."""
+    found: dict[str, Stamp] = {}
     for step in _STEPS_BACK:
-        if not longest:
+        if not logs:
             break
-        requests = [
-            ReadFrom(place, max(logs[place].start, logs[place].end - step))
-            for place in longest.values()
-        ]
+        requests = [ReadFrom(place, max(log.start, log.end - step)) for place, log in logs.values()]
         for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
-            place = request.partition
+            topic = request.partition.topic
             if isinstance(stretch, Failed):
-                found[place.topic] = stretch
+                found[topic] = stretch
             elif stretch.records:
-                found[place.topic] = stretch.timestamp_type
-            elif request.offset > logs[place].start:
+                found[topic] = stretch.timestamp_type
+            elif request.offset > logs[topic][1].start:
                 continue
-            del longest[place.topic]
+            del logs[topic]
     return found
