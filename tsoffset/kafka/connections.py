@@ -349,7 +349,7 @@ class Connections:
             self.requests[api.name] += count
 
         assert self._loop is not None
-        await FrameStream(
+        stream = FrameStream(
             self._loop,
             connection,
             questions,
@@ -362,7 +362,11 @@ class Connections:
             request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
             frame_limit=self.client.library["receive_message_max_bytes"],
             may_send=may_send,
-        ).run()
+        )
+        await stream.run()
+        if stream.outlasted:
+            # The next call would be over before it may ask.
+            self.drop(node)
 
 
 def in_parts(items: Sequence[Q], size: int) -> list[Sequence[Q]]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
@@ -63,14 +64,8 @@ class LogOffsets:
         """Start and readable end of each log. The start is asked for first: it never lies
         past the end then, whatever is deleted meanwhile."""
         asked = in_order(partitions, _place)
-        found = _Looking(
-            self._connections,
-            self._topology,
-            "find the log range of",
-            [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)],
-            isolation,
-            deadline,
-        ).answers()
+        lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
+        found = self._look("find the log range of", lookups, isolation, deadline)
         ranges: dict[TopicPartition, LogRange | Failed] = {}
         for number, tp in enumerate(asked):
             start, end = found[2 * number], found[2 * number + 1]
@@ -93,14 +88,8 @@ class LogOffsets:
             if request.timestamp_ms < 0:
                 raise ValueError(f"look up a negative time: {request}")
         asked = in_order(requests, _place_in_time)
-        found = _Looking(
-            self._connections,
-            self._topology,
-            "look up a time in",
-            [(request.partition, request.timestamp_ms) for request in asked],
-            isolation,
-            deadline,
-        ).answers()
+        lookups = [(request.partition, request.timestamp_ms) for request in asked]
+        found = self._look("look up a time in", lookups, isolation, deadline)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
     def youngest(
@@ -109,42 +98,40 @@ class LogOffsets:
         """The record with the largest timestamp. A broker before 3.0 is not asked: it would take
         the question for one of a time, and answer the first record."""
         asked = in_order(requests, lambda request: _place(request.partition))
-        found = _Looking(
-            self._connections,
-            self._topology,
-            "look up the youngest record of",
-            [(request.partition, _YOUNGEST) for request in asked],
-            isolation,
-            deadline,
-            lowest=YOUNGEST_SINCE,
-        ).answers()
+        lookups = [(request.partition, _YOUNGEST) for request in asked]
+        what = "look up the youngest record of"
+        found = self._look(what, lookups, isolation, deadline, lowest=YOUNGEST_SINCE)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
-
-class _Looking:
-    """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
-    up by what it says takes several times as long. A broker that knows no version from `lowest`
-    on is not asked, and has found nothing."""
-
-    def __init__(
+    def _look(
         self,
-        connections: Connections,
-        topology: Topology,
         operation: str,
         lookups: Sequence[Lookup],
         isolation: Isolation,
         deadline: Deadline,
         *,
         lowest: int = LOWEST,
-    ) -> None:
-        self._connections = connections
-        self._topology = topology
-        self._lowest = lowest
-        self._operation = operation
-        self._lookups = lookups
-        self._isolation = isolation
-        self._deadline = deadline
-        self._epochs = [-1] * len(lookups)
+    ) -> dict[int, Found | Failed]:
+        looking = _Looking(
+            self._connections, self._topology, operation, lookups, isolation, deadline, lowest
+        )
+        return looking.answers()
+
+
+@dataclass(slots=True)
+class _Looking:
+    """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
+    up by what it says takes several times as long. A broker that knows no version from `lowest`
+    on is not asked, and has found nothing."""
+
+    _connections: Connections
+    _topology: Topology
+    _operation: str
+    _lookups: Sequence[Lookup]
+    _isolation: Isolation
+    _deadline: Deadline
+    _lowest: int
+    _epochs: dict[int, int] = field(default_factory=dict)
 
     def answers(self) -> dict[int, Found | Failed]:
         """What was found, by the numbers of the lookups."""

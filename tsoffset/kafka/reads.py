@@ -6,19 +6,17 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from kafka.errors import (
-    CorruptRecordError,
     KafkaError,
     KafkaTimeoutError,
     OffsetOutOfRangeError,
     ThrottlingQuotaExceededError,
-    UnsupportedCodecError,
 )
 from kafka.protocol.consumer import FetchRequest
 
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import failure
+from tsoffset.kafka.errors import error_class, failure
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
@@ -149,22 +147,26 @@ class _Reading(Generic[S]):
         def codec(_: int) -> Codec[_Question, FetchAnswer]:
             return Codec(self._encode, fetch_answer)
 
+        connections = self._reads.connections
+
         async def ask(node: Node, theirs: list[_Question]) -> None:
-            connections = self._reads.connections
-            stream = partial(connections.stream, rate=connections.fetch_rate)
-            at_once = connections.fetch_window
-            hasty, patient = theirs, []
-            if self._patient:
-                patient = [each for each in theirs if each[0] in self._patient]
-                hasty = [each for each in theirs if each[0] not in self._patient]
-            if hasty:
-                await stream(node, FETCH, hasty, codec, take, self._deadline, window=at_once)
+            hasty = [each for each in theirs if each[0] not in self._patient]
+            patient = [each for each in theirs if each[0] in self._patient]
             # The broker answers a connection's requests one after the other: those that it
             # holds back would use up the time of the ones behind them.
-            if patient:
-                await stream(node, FETCH, patient, codec, take, self._deadline, window=1)
+            for some, window in ((hasty, connections.fetch_window), (patient, 1)):
+                await connections.stream(
+                    node,
+                    FETCH,
+                    some,
+                    codec,
+                    take,
+                    self._deadline,
+                    window=window,
+                    rate=connections.fetch_rate,
+                )
 
-        await self._reads.connections.at_each(by_node, ask)
+        await connections.at_each(by_node, ask)
         return answers
 
     def _forget(self, numbers: Collection[int]) -> None:
@@ -174,9 +176,7 @@ class _Reading(Generic[S]):
         number, epoch = question
         request = self._requests[number]
         partition = request.partition
-        wait_ms = 0
-        if self._patient and number in self._patient:
-            wait_ms = self._deadline.milliseconds(self._wait_ms)
+        is_patient = number in self._patient
         return self._frames.frame(
             correlation_id,
             partition.topic,
@@ -184,19 +184,27 @@ class _Reading(Generic[S]):
             epoch,
             request.offset,
             request.max_bytes,
-            wait_ms,
+            self._deadline.milliseconds(self._wait_ms) if is_patient else 0,
         )
 
     def _answer(self, number: int, response: FetchAnswer | KafkaError) -> S | Failed | Again:
         request = self._requests[number]
-        if isinstance(response, KafkaError):
-            return answer_to(response, _what(request), self._alias)
-        if response.error_code:
-            if response.error_code == OffsetOutOfRangeError.errno:
+        try:
+            found = self._found(request, response)
+        except KafkaError as error:
+            if isinstance(error, OffsetOutOfRangeError):
                 self._outside.add(number)
-            return answer_to(response.error_code, _what(request), self._alias)
+            return answer_to(error, _what(request), self._alias)
+        return self._not_yet(number) if found is None else found
+
+    def _found(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | None:
+        """What was read; None where the log goes on, and nothing came. Raises KafkaError."""
+        if isinstance(response, KafkaError):
+            raise response
+        if response.error_code:
+            raise error_class(response.error_code)
         if not response.present:
-            return answer_to(ThrottlingQuotaExceededError, _what(request), self._alias)
+            raise ThrottlingQuotaExceededError
         if self._isolation is Isolation.READ_COMMITTED:
             readable_end = response.last_stable_offset
         else:
@@ -204,18 +212,14 @@ class _Reading(Generic[S]):
         self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
-        try:
-            found = self._decode(
-                response.records,
-                request.offset,
-                response.log_start,
-                readable_end,
-                self._isolation,
-                response.aborted,
-            )
-        except (CorruptRecordError, UnsupportedCodecError) as error:
-            return answer_to(error, _what(request), self._alias)
-        return self._not_yet(number) if found is None else found
+        return self._decode(
+            response.records,
+            request.offset,
+            response.log_start,
+            readable_end,
+            self._isolation,
+            response.aborted,
+        )
 
     def _not_yet(self, number: int) -> Failed | Again:
         """The log goes on, yet nothing came: tiered storage that was not asked in time, or

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -80,49 +80,59 @@ class Topology:
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
-        connected = connections.connected_nodes()
-        known = [node.node_id for node in connections.manager.cluster.brokers()]
-        others = [node for node in known if node not in connected]
-        bootstrap = list(addresses)
-        random.shuffle(others)
-        random.shuffle(bootstrap)
-        candidates: list[Node] = [*connected, *others, *bootstrap]
         causes: dict[Node, KafkaError] = {}
         try:
-            for wait_ms in (_FIRST_WAIT_MS, _PATIENT_WAIT_MS):
-                for node in candidates:
-                    if node in causes and not isinstance(causes[node], _SILENCE):
-                        continue
-                    if wait_ms == _FIRST_WAIT_MS and _are_slow(causes.values()):
-                        break
-                    pace = Deadline.after(deadline.milliseconds(wait_ms))
-                    try:
-                        response = await connections.ask(
-                            node, METADATA, lambda version: _request(topics, version), pace
-                        )
-                    except KafkaError as error:
-                        causes[node] = error
-                        continue
-                    if self._is_another_cluster(response):
-                        causes[node] = InconsistentClusterIdError(
-                            f"it is {response.cluster_id}, and was {self._cluster_id}"
-                        )
+            for node, wait_ms in self._attempts(list(addresses), causes):
+                pace = Deadline.after(deadline.milliseconds(wait_ms))
+                try:
+                    response = await connections.ask(
+                        node, METADATA, lambda version: _request(topics, version), pace
+                    )
+                    self._verify(response)
+                except KafkaError as error:
+                    causes[node] = error
+                    if isinstance(error, InconsistentClusterIdError):
                         connections.drop(node)
-                    elif response.brokers:
-                        connections.learn_brokers(response)
-                        return response
-                    else:
-                        causes[node] = MetadataEmptyBrokerList()
+                    continue
+                connections.learn_brokers(response)
+                return response
         finally:
-            for node in bootstrap:
+            for node in addresses:
                 connections.drop(node)
         raise self._unreachable(causes, addresses, deadline)
 
-    def _is_another_cluster(self, response: Any) -> bool:
+    def _attempts(
+        self, bootstrap: list[Node], causes: Mapping[Node, KafkaError]
+    ) -> Iterator[tuple[Node, int]]:
+        """Whom to ask next, and for how many milliseconds; `causes` are why the others failed. All
+        are asked for a moment, then those that were silent, with patience."""
+        connected = self._connections.connected_nodes()
+        others: list[Node] = [
+            broker.node_id
+            for broker in self._connections.manager.cluster.brokers()
+            if broker.node_id not in connected
+        ]
+        random.shuffle(others)
+        random.shuffle(bootstrap)
+        candidates = [*connected, *others, *bootstrap]
+        for node in candidates:
+            if _are_slow(causes.values()):
+                break
+            yield node, _FIRST_WAIT_MS
+        for node in candidates:
+            if node not in causes or isinstance(causes[node], _SILENCE):
+                yield node, _PATIENT_WAIT_MS
+
+    def _verify(self, response: Any) -> None:
         """Addresses are given out again, and what another cluster says of brokers and topics
-        would be taken for ours: the first id that is told is the one."""
+        would be taken for ours: the first id that is told is the one. Raises KafkaError."""
         self._cluster_id = self._cluster_id or response.cluster_id
-        return bool(response.cluster_id) and response.cluster_id != self._cluster_id
+        if response.cluster_id and response.cluster_id != self._cluster_id:
+            raise InconsistentClusterIdError(
+                f"it is {response.cluster_id}, and was {self._cluster_id}"
+            )
+        if not response.brokers:
+            raise MetadataEmptyBrokerList
 
     def _unreachable(
         self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline
@@ -183,12 +193,9 @@ class Topology:
         unknown = set()
         for partition in partitions:
             known = self._topics.get(partition.topic)
-            if known is None or known.since < oldest:
+            there = None if known is None else known.topic.partitions.get(partition.partition)
+            if known is None or known.since < oldest or there is None or there.leader is None:
                 unknown.add(partition.topic)
-            else:
-                there = known.topic.partitions.get(partition.partition)
-                if there is None or there.leader is None:
-                    unknown.add(partition.topic)
         fresh = await self.describe(unknown, deadline) if unknown else {}
         return {
             partition: self._leader(partition, fresh.get(partition.topic), operation)

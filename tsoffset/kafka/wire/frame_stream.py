@@ -51,7 +51,6 @@ A = TypeVar("A", bound=Answer)
 
 # The library counts its requests from 1 on; ours lie above what it ever reaches.
 _FIRST_ID = 1 << 30
-_IDS = 1 << 30
 
 _SIZE = struct.Struct(">i")
 _PAUSE_SECONDS = 0.02
@@ -116,6 +115,8 @@ class FrameStream(Generic[Q, A]):
         self._have = 0
         self._need = _SIZE.size
         self._rests_until = 0.0
+        # Whether the broker wants to be left alone for longer than any call may rest.
+        self.outlasted = False
         self._lost: BaseException | None = None
         self._broke: Exception | None = None
         self._turn: Any = None
@@ -178,8 +179,7 @@ class FrameStream(Generic[Q, A]):
             if self._may_send is not None and not self._may_send(question):
                 self._take(question, KafkaTimeoutError("not sent, since it is too late"))
                 continue
-            place = (self._id - _FIRST_ID + len(self._under_way)) % _IDS
-            frames.append(self._encode(question, _FIRST_ID + place))
+            frames.append(self._encode(question, self._id + len(self._under_way)))
             self._under_way.append((question, now))
         self._sent(len(frames))
         self._connection.transport.write(b"".join(frames))
@@ -280,7 +280,7 @@ class FrameStream(Generic[Q, A]):
         if correlation_id != self._id or not self._under_way:
             raise CorrelationIdError(f"asked {self._id}, answered {correlation_id}")
         question, _ = self._under_way.popleft()
-        self._id = _FIRST_ID + (correlation_id + 1 - _FIRST_ID) % _IDS
+        self._id += 1
         size = len(frame)
         self._window.answered(size)
         if self._rate.bytes_per_second is not None:
@@ -310,6 +310,8 @@ class FrameStream(Generic[Q, A]):
         self._window.throttled()
         if may_rest:
             self._deadline.rest_until(self._rests_until)
+        else:
+            self.outlasted = True
         reason = f"{_THROTTLED} {self._rests_until}"
         connection.pause(reason)
         self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))
