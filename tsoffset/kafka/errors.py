@@ -51,7 +51,6 @@ _PASSING_PATIENCE_SECONDS = 2.5
 _SEE_BROKER = "look into the log of the brokers of {alias}"
 _CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
 _IN_A_MOMENT = "it is tried again in the next cycle; if it stays, " + _SEE_BROKER
-_REPORT = "please report this with the versions of tsoffset and of the brokers"
 
 _MEMBERS = Rule(
     FailureKind.COORDINATOR,
@@ -107,15 +106,16 @@ _AUTHENTICATION = Rule(
     "the broker does not accept the credentials",
     "check the security settings of {alias}",
 )
-_INTERNAL = Rule(FailureKind.INTERNAL, "unexpected answer", _REPORT, detail=True)
+_INTERNAL = Rule(
+    FailureKind.INTERNAL,
+    "unexpected answer",
+    "please report this with the versions of tsoffset and of the brokers",
+    detail=True,
+)
 
 
 def _not_allowed(what: str, grant: str) -> Rule:
     return Rule(FailureKind.AUTHORIZATION, f"not authorized for {what}", f"grant {grant}")
-
-
-def _internal(cause: str, next_step: str = _REPORT) -> Rule:
-    return Rule(FailureKind.INTERNAL, cause, next_step)
 
 
 # What the client notices and brokers answer to the requests that we send.
@@ -134,7 +134,6 @@ _RULES: dict[type[BaseException], Rule] = {
         "made anew, start tsoffset again",
         detail=True,
     ),
-    kafka_errors.StaleMetadata: _LEADER_MOVED,
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
     kafka_errors.CorrelationIdError: _CONNECTION,
     kafka_errors.KafkaProtocolError: Rule(
@@ -160,7 +159,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.ListenerNotFoundError: replace(
         _CONNECTION, cause="the leader has no listener like the one asked", detail=False
     ),
-    kafka_errors.ThrottlingQuotaExceededError: _BUSY,
     # Rights.
     kafka_errors.AuthorizationError: _not_allowed("this", "this principal the right to it"),
     kafka_errors.TopicAuthorizationFailedError: _not_allowed(
@@ -186,10 +184,6 @@ _RULES: dict[type[BaseException], Rule] = {
         "bring back a broker that holds a copy of it",
         Remedy.REFRESH,
     ),
-    kafka_errors.NotLeaderForPartitionError: _LEADER_MOVED,
-    kafka_errors.ReplicaNotAvailableError: _LEADER_MOVED,
-    kafka_errors.FencedLeaderEpochError: _LEADER_MOVED,
-    kafka_errors.UnknownLeaderEpochError: _LEADER_MOVED,
     kafka_errors.OffsetNotAvailableError: replace(
         _LEADER_MOVED, cause="the new leader does not know its log's end yet"
     ),
@@ -199,8 +193,10 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.OffsetMovedToTieredStorageError: replace(
         _LEADER_MOVED, cause="the offset has moved to tiered storage"
     ),
-    kafka_errors.OffsetOutOfRangeError: _internal(
-        "the offset is outside the log", "the log was trimmed or truncated meanwhile; run again"
+    kafka_errors.OffsetOutOfRangeError: Rule(
+        FailureKind.INTERNAL,
+        "the offset is outside the log",
+        "the log was trimmed or truncated meanwhile; run again",
     ),
     kafka_errors.CorruptRecordError: Rule(
         FailureKind.CORRUPT_BATCH,

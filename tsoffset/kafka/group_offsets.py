@@ -54,13 +54,9 @@ class CommittedOffsets:
         at_once: bool = False,
     ) -> dict[str, GroupOffsets | Failed]:
         """All committed offsets of each group; with `at_once` as one look finds them."""
-        places: _Places = {}
-
-        async def attempt(
-            open_ones: Collection[str],
-        ) -> dict[str, GroupOffsets | Failed | Again]:
-            return await self._fetch_round(open_ones, require_stable, deadline, places)
-
+        attempt = partial(
+            self._fetch_round, require_stable=require_stable, deadline=deadline, places={}
+        )
         return in_rounds(
             self._connections,
             sorted(set(groups)),
@@ -151,12 +147,7 @@ class CommittedOffsets:
         move it backwards. To look for a coordinator and to connect to it is tried again, unless
         `may_send` is given; that is asked before each request.
         """
-
-        async def attempt(
-            open_ones: Collection[_Commit],
-        ) -> dict[_Commit, Failed | Again | None]:
-            return await self._commit_round(open_ones, commits, deadline, may_send)
-
+        attempt = partial(self._commit_round, commits=commits, deadline=deadline, may_send=may_send)
         keys = [(group, tp) for group in sorted(commits) for tp in sorted(commits[group])]
         done = in_rounds(
             self._connections, keys, attempt, _COMMIT, deadline, at_once=may_send is not None

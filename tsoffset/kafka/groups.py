@@ -1,6 +1,7 @@
 """Which groups there are, and which broker coordinates each."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from kafka.errors import CoordinatorNotAvailableError, KafkaError
@@ -35,13 +36,8 @@ class Groups:
             return [broker.node_id for broker in metadata.brokers]
 
         found = as_a_whole(self._connections, find_brokers, deadline)
-
-        def attempt(nodes: Collection[int]) -> Any:
-            return self._list_round(nodes, deadline)
-
-        answers: dict[int, tuple[GroupListing, ...] | Failed] = in_rounds(
-            self._connections, found, attempt, "list groups", deadline
-        )
+        attempt = partial(self._list_round, deadline=deadline)
+        answers = in_rounds(self._connections, found, attempt, "list groups", deadline)
         groups: dict[str, GroupListing] = {}
         failed: dict[int, Failed] = {}
         for node, answer in sorted(answers.items()):
