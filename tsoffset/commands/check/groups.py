@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
-from tsoffset.commands.check.survey import SourceSurvey, SyncedTopic, TargetSurvey, renamed
+from tsoffset.commands.check.survey import (
+    SourceSurvey,
+    SyncedTopic,
+    TargetSurvey,
+    passing_groups,
+    renamed,
+)
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, GroupListing, GroupListings
@@ -102,15 +108,6 @@ def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message:
         f"may write the same topics, and its source cannot be asked ({cause})",
         f"make {competing.source.alias} reachable, or disable {competing.name}",
     )
-
-
-def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
-    """The groups that pass the flow's filter, by name."""
-    return [
-        group
-        for name, group in sorted(listings.groups.items())
-        if flow.group_filter.should_replicate_group(name)
-    ]
 
 
 def _silent_brokers(at: Scope, listings: GroupListings) -> Iterator[Finding]:

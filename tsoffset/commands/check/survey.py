@@ -9,6 +9,7 @@ from tsoffset.flow.policy import target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
+    GroupListing,
     GroupListings,
     GroupOffsets,
     GroupType,
@@ -59,10 +60,7 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     """Ask the source. Raises ClusterUnreachable."""
     listings = source.groups()
     passing = [
-        group.group
-        for group in listings.groups.values()
-        if flow.group_filter.should_replicate_group(group.group)
-        and group.type is not GroupType.SHARE
+        group.group for group in passing_groups(flow, listings) if group.type is not GroupType.SHARE
     ]
     commits = source.committed(passing, require_stable=False)
     return SourceSurvey(listings, source.topics(), commits)
@@ -77,6 +75,15 @@ def survey_target(
     topics = target.topics(names)
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     return TargetSurvey(listings, topics, stamps(target, described))
+
+
+def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
+    """The groups that pass the flow's filter, by name (pure)."""
+    return [
+        group
+        for name, group in sorted(listings.groups.items())
+        if flow.group_filter.should_replicate_group(name)
+    ]
 
 
 def synced_topics(
