@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import structlog
@@ -137,12 +136,7 @@ class Cycles:
         self._backend.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._backend.close()
 
     def cycle(self, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from kafka.errors import KafkaError
@@ -192,12 +191,7 @@ class KafkaCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _deadline(self) -> Deadline:
