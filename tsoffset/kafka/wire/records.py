@@ -78,17 +78,14 @@ def stretch(
     start: int | None = None
     end = offset
     append_time = 0
-    transactions = _Transactions(aborted)
+    transactions = _Transactions(aborted if isolation is Isolation.READ_COMMITTED else ())
     try:
         for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
                 break
-            dropped: int = batch.attributes & _CONTROL
-            if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
-                dropped |= transactions.drop(batch)
-            if not dropped:
+            if not (transactions.drop(batch) or batch.attributes & _CONTROL):
                 found.append((batch, batch.read()))
                 append_time |= batch.attributes & LOG_APPEND_TIME
             if start is None:
