@@ -92,15 +92,8 @@ class Connections:
         except ValueError:
             self.addresses = ()
         if not self.addresses:
-            raise ConfigurationError(
-                (
-                    Problem(
-                        f"{settings.alias}.bootstrap.servers",
-                        ",".join(settings.bootstrap_servers),
-                        "must be a list of host:port",
-                    ),
-                )
-            )
+            key, given = f"{settings.alias}.bootstrap.servers", ",".join(settings.bootstrap_servers)
+            raise ConfigurationError((Problem(key, given, "must be a list of host:port"),))
 
     # --- the loop --------------------------------------------------------------------------
 

@@ -153,19 +153,16 @@ class FrameStream(Generic[Q, A]):
         """Send what may be sent now."""
         if self._lost is not None:
             self._give_up(self._lost)
-            return
-        if self._deadline.over:
-            left, self._left = self._left, deque()
+        elif self._deadline.over:
             throttled = self._rests_until > 0
+            late = ThrottlingQuotaExceededError if throttled else KafkaTimeoutError
+            left, self._left = self._left, deque()
             for question in left:
-                self._take(
-                    question,
-                    ThrottlingQuotaExceededError("the call's time is up")
-                    if throttled
-                    else KafkaTimeoutError("the call's time is up"),
-                )
-            return
-        now = time.monotonic()
+                self._take(question, late("the call's time is up"))
+        else:
+            self._send(time.monotonic())
+
+    def _send(self, now: float) -> None:
         room = min(self._window.size - len(self._under_way), len(self._left))
         # A turn of the loop and a system call for each would cost more than the rest: some are
         # sent together, while the broker still has most of the window to answer.
@@ -181,8 +178,9 @@ class FrameStream(Generic[Q, A]):
                 continue
             frames.append(self._encode(question, self._id + len(self._under_way)))
             self._under_way.append((question, now))
-        self._sent(len(frames))
-        self._connection.transport.write(b"".join(frames))
+        if frames:
+            self._sent(len(frames))
+            self._connection.transport.write(b"".join(frames))
 
     def _rests(self, now: float) -> bool:
         """Whether nothing may be sent now: a broker or a limit says so, or the library is
@@ -249,10 +247,8 @@ class FrameStream(Generic[Q, A]):
             raise
         except Exception as error:  # the transport would swallow it, and nobody would wake
             self._broke = error
-        if self._broke is not None or not (self._under_way or self._left):
-            self._wake()
-        elif not self._under_way:
-            self._wake()  # to look when it may go on
+        if self._broke is not None or not self._under_way:
+            self._wake()  # to end, or to look when it may go on
 
     def _read_frames(self) -> None:
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
@@ -281,24 +277,23 @@ class FrameStream(Generic[Q, A]):
             raise CorrelationIdError(f"asked {self._id}, answered {correlation_id}")
         question, _ = self._under_way.popleft()
         self._id += 1
-        size = len(frame)
-        self._window.answered(size)
-        if self._rate.bytes_per_second is not None:
-            self._rate.spend(size)
-        try:
-            answer = self._decode(frame)
-        except KafkaProtocolError as error:
-            self._take(question, error)
-            return
-        except struct.error:
-            self._take(question, KafkaProtocolError("an answer that is cut off"))
-            return
-        if answer.throttle_time_ms > 0:
+        self._window.answered(len(frame))
+        self._rate.spend(len(frame))
+        answer = self._decoded(frame)
+        if not isinstance(answer, KafkaError) and answer.throttle_time_ms > 0:
             self._rest(answer.throttle_time_ms / 1000)
             if answer.held_back:
                 self._left.append(question)
                 return
         self._take(question, answer)
+
+    def _decoded(self, frame: memoryview) -> A | KafkaError:
+        try:
+            return self._decode(frame)
+        except KafkaProtocolError as error:
+            return error
+        except struct.error:
+            return KafkaProtocolError("an answer that is cut off")
 
     def _rest(self, seconds: float) -> None:
         """A broker has said for how long it is to be left alone (KIP-219), by everybody who
