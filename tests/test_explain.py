@@ -35,6 +35,7 @@ from tsoffset.commands.explain.statements import (
     Told,
     Verdict,
 )
+from tsoffset.commands.selection import Selection
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
@@ -691,9 +692,10 @@ def configuration(folder: Path, more: str = "") -> Path:
 
 
 def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
-    out = io.StringIO()
+    out, notices = io.StringIO(), Notices()
+    selection = Selection.of(file, (), None, None).told(notices)
     status = run_explain(
-        file, (), Wanted(group), Output(out, format), Notices(), connect=connecting(estate)
+        selection, Wanted(group), Output(out, format), notices, connect=connecting(estate)
     )
     return status, out.getvalue()
 

@@ -1,9 +1,6 @@
 """`tsoffset check` as the command line calls it."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.selection import Selection
@@ -14,23 +11,14 @@ from tsoffset.terminal.output import Format, Output
 from tsoffset.terminal.progress import progress
 
 
-def run_check(
-    path: Path,
-    flows: Sequence[str],
-    groups: str | None,
-    topics: str | None,
-    output: Output,
-    notices: Notices,
-) -> int:
+def run_check(selection: Selection, output: Output, notices: Notices) -> int:
     """Check the flows, print the findings and return the exit status."""
-    selection = Selection.of(path, flows, groups, topics)
     with progress("checking", wanted=notices.format is LogFormat.CONSOLE) as report:
         checked = check(
             selection.flows, KafkaCluster, all_flows=selection.settings.flows, report=report
         )
     warnings = tuple(
-        Finding(Severity.WARNING, None, None, "configuration", warning)
-        for warning in selection.settings.warnings
+        Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
     )
     _print(Checked(warnings + checked.findings, checked.unreachable), output)
     return checked.exit_status

@@ -2,10 +2,11 @@
 
 import structlog
 
-from tsoffset.commands.compare.flow_comparison import Compared, Connect, compare
+from tsoffset.commands.compare.flow_comparison import Compared, compare
 from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
+from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
