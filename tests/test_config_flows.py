@@ -441,14 +441,11 @@ def test_a_connector_may_be_turned_off():
 
 
 def test_spark_and_directories_are_the_files():
-    """Every `spark.*` key is handed on; directories and addresses are kept."""
+    """Every `spark.*` key is handed on; the directory of the state is kept."""
     settings = two_clusters(
         "spark.master = local[3]",
         "spark.sql.shuffle.partitions = 7",
         "state.dir = state",
-        "history.dir = history",
-        "listeners = http://localhost:8080, http://localhost:8081",
-        "status.remote.urls = http://other:8080",
         "source.fetch.max.bytes.per.second = 5000000000",
         "source.fetch.max.requests.in.flight = 8",
         "translation.offset.header = mm-offset",
@@ -456,9 +453,6 @@ def test_spark_and_directories_are_the_files():
     )
     assert settings.spark == {"spark.master": "local[3]", "spark.sql.shuffle.partitions": "7"}
     assert settings.state_dir == "state"
-    assert settings.history_dir == "history"
-    assert settings.listeners == ("http://localhost:8080", "http://localhost:8081")
-    assert settings.status_remote_urls == ("http://other:8080",)
     (flow,) = settings.flows
     assert flow.source.fetch_max_bytes_per_second == 5_000_000_000
     assert flow.source.fetch_max_in_flight == 8

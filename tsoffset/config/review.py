@@ -7,8 +7,7 @@ from typing import Any
 
 from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.flow_keys import ENABLED, FLOW_KEYS, ISOLATION
-from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key, Use
+from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION, Key
 from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
 
 _SECURITY = re.compile(r"(?:^|\.)(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)")
@@ -32,19 +31,16 @@ POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
-_FLOW = {key.name: key for key in FLOW_KEYS}
-_CLUSTER = {key.name: key for key in CLUSTER_KEYS}
-_FILE = {key.name: key for key in FILE_KEYS}
 _ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith(".*"))
 _FAMILIES = tuple(
     name.removesuffix("*")
-    for name in (*(key.name for key in ACCEPTED_KEYS), *_FILE)
+    for name in (*(key.name for key in ACCEPTED_KEYS), *FILE_KEYS)
     if name.endswith(".*")
 )
-_CLIENT = CLIENT_NAMES | _CLUSTER.keys()
+_CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
 # Keys that mean themselves at the top level, whatever the aliases are.
-TOP_NAMES = frozenset({*_FLOW, *_FILE, *_ACCEPTED})
+TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
 def is_security(name: str, value: str | None) -> bool:
@@ -81,7 +77,7 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
         findings.warning(setting.entry, advice)
     if key is None:
         return True
-    if key.use is Use.LATER:
+    if key.later:
         findings.warning(setting.entry, "is known, but has no effect yet")
     try:
         key.read(setting.value)
@@ -108,8 +104,8 @@ def _known(place: Place, dedicated: bool) -> tuple[Key[Any] | None, str | None]:
     name = place.name
     if place.cluster is not None:
         return _known_of_cluster(name, place.cluster)
-    if name in _FLOW:
-        return _FLOW[name], None
+    if name in FLOW_KEYS:
+        return FLOW_KEYS[name], None
     if prefix := CLUSTER_PREFIX.match(name):
         return _cluster_setting(name[prefix.end() :], prefix.group())
     if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
@@ -118,9 +114,9 @@ def _known(place: Place, dedicated: bool) -> tuple[Key[Any] | None, str | None]:
         return None, "has no effect: providers read what the configuration names, wherever it is"
     if place.flow is not None:
         return _known_of_flow(name, "->".join(place.flow))
-    if name in _FILE or name.startswith("spark."):
-        return _FILE.get(name), None
-    if name in _CLUSTER or name == _BARE_ISOLATION:
+    if name in FILE_KEYS or name.startswith("spark."):
+        return FILE_KEYS.get(name), None
+    if name in CLUSTER_KEYS or name == _BARE_ISOLATION:
         return _cluster_setting(name, "") if dedicated else (None, _bare_advice(name))
     if _is_accepted(name):
         return None, None
@@ -129,39 +125,39 @@ def _known(place: Place, dedicated: bool) -> tuple[Key[Any] | None, str | None]:
     alias = _alias_before(name)
     if dedicated and alias is not None:
         return None, f"has no effect: {alias} is not among `clusters`"
-    return None, _unless_of_a_class(name, _nearest(name, TOP_NAMES | _CLUSTER.keys(), ""))
+    return None, _unless_of_a_class(name, _nearest(name, TOP_NAMES | CLUSTER_KEYS.keys(), ""))
 
 
 def _known_of_cluster(name: str, alias: str) -> tuple[Key[Any] | None, str | None]:
     """The same for what stands after `A.`."""
-    if name in _FLOW and name != ISOLATION.name:
+    if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
         return None, f"has no effect: it is a flow's; {advice}"
     if prefix := CLIENT_PREFIX.match(name):
         return _client_setting(name[prefix.end() :], prefix)
-    if name in _FILE or name.startswith("spark."):
+    if name in FILE_KEYS or name.startswith("spark."):
         return None, f"has no effect: it is the whole file's; write {name}"
     return _cluster_setting(name, f"{alias}.")
 
 
 def _known_of_flow(name: str, flow: str) -> tuple[Key[Any] | None, str | None]:
     """The same for what stands after `A->B.` and is none of a flow's own keys."""
-    if name in _FILE or name.startswith("spark."):
+    if name in FILE_KEYS or name.startswith("spark."):
         return None, f"has no effect: it is the whole file's; write {name}"
     # `A->B.client.id` names MirrorMaker 2's worker, and no cluster's client.
-    if name == _BARE_ISOLATION or (name in _CLUSTER and name != "client.id"):
+    if name == _BARE_ISOLATION or (name in CLUSTER_KEYS and name != "client.id"):
         return None, _bare_advice(name)
     if _is_accepted(name):
         return None, None
-    return None, _unless_of_a_class(name, _nearest(name, {*_FLOW, *_ACCEPTED}, f"{flow}."))
+    return None, _unless_of_a_class(name, _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, f"{flow}."))
 
 
 def may_be_of_a_class(name: str) -> bool:
     """True for a key that a user's own policy or filter may have, and that is no slip."""
     return (
         name.startswith(CLASS_FAMILIES)
-        and name not in _FLOW
-        and not difflib.get_close_matches(name, _FLOW, n=1, cutoff=_SLIP)
+        and name not in FLOW_KEYS
+        and not difflib.get_close_matches(name, FLOW_KEYS, n=1, cutoff=_SLIP)
     )
 
 
@@ -184,8 +180,8 @@ def _bare_advice(name: str) -> str:
 def _cluster_setting(rest: str, prefix: str) -> tuple[Key[Any] | None, str | None]:
     if rest == _BARE_ISOLATION:
         return None, _bare_advice(rest)
-    if rest in _CLUSTER:
-        return _CLUSTER[rest], None
+    if rest in CLUSTER_KEYS:
+        return CLUSTER_KEYS[rest], None
     if _is_accepted(rest):
         return None, None
     return None, _nearest(rest, _CLIENT, prefix)
@@ -193,8 +189,8 @@ def _cluster_setting(rest: str, prefix: str) -> tuple[Key[Any] | None, str | Non
 
 def _client_setting(rest: str, prefix: re.Match[str]) -> tuple[Key[Any] | None, str | None]:
     """Settings of one kind of client: we read the admin's and the source consumer's isolation."""
-    if prefix["client"] == "admin" and rest in _CLUSTER:
-        return _CLUSTER[rest], None
+    if prefix["client"] == "admin" and rest in CLUSTER_KEYS:
+        return CLUSTER_KEYS[rest], None
     if prefix["client"] == "consumer" and prefix["side"] != "target" and rest == _BARE_ISOLATION:
         return ISOLATION, None
     if rest in _CLIENT:
@@ -206,7 +202,7 @@ def _client_setting(rest: str, prefix: re.Match[str]) -> tuple[Key[Any] | None, 
 
 
 def _alias_before(name: str) -> str | None:
-    ends = [f".{key}" for key in _CLUSTER if name.endswith(f".{key}")]
+    ends = [f".{key}" for key in CLUSTER_KEYS if name.endswith(f".{key}")]
     return name.removesuffix(max(ends, key=len)) if ends else None
 
 
