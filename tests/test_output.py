@@ -5,7 +5,8 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from typing import TextIO
 
 import pytest
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
-from tsoffset.terminal.output import FIELDS, Format, Output, Tally, sorted_rows
+from tsoffset.terminal.output import Format, Output, Tally, sorted_rows
 from tsoffset.terminal.rows import cycle_lines
-from tsoffset.terminal.tables import Cell, Column, Line, Shape, elided, printable, table
+from tsoffset.terminal.tables import Column, elided, printable, table
 
 COMMITTED = Row(
     flow="A->B",
@@ -81,7 +82,7 @@ def drawn(rows: list[Row], width: int | None) -> list[str]:
 
 def test_the_row_has_the_fields_of_the_contract() -> None:
     """Field names and their order are fixed."""
-    assert FIELDS == SCHEMA
+    assert tuple(field.name for field in fields(Row)) == SCHEMA
 
 
 def test_json_is_one_object_a_line_with_nulls() -> None:
@@ -168,6 +169,21 @@ def test_a_reader_that_goes_away_ends_the_printing_only(format: Format) -> None:
 def test_a_file_limits_no_width() -> None:
     """Where standard output is no terminal, lines are whole, so that they can be searched."""
     assert Output(io.StringIO(), Format.TABLE).width is None
+
+
+def test_a_wide_output_limits_no_width_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal `wide` prints every column, and no name loses its middle."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [replace(COMMITTED, group="g" * 120)]
+    found = []
+    for wide in (False, True):
+        stream = io.StringIO()
+        output = Output(stream, Format.TABLE, wide=wide)
+        output.show(Row, rows, partial(cycle_lines, "A->B", rows, "done"))
+        found.append((output.width, "RE-READ" in stream.getvalue()))
+    assert found == [(80, False), (None, True)]
+    assert "g" * 120 in stream.getvalue()
 
 
 # --- the table ----------------------------------------------------------------------------
@@ -281,9 +297,11 @@ def test_no_rows_no_table() -> None:
 )
 def test_names_give_way_before_numbers(cells: list[tuple[str, int]], width: int) -> None:
     """Elastic columns are shortened, numbers never."""
-    columns = (Column("NAME", elastic=True), Column("NUMBER", right=True))
-    shape = Shape(columns, tuple(Line((Cell(name), Cell(str(number)))) for name, number in cells))
-    lines = [line.plain for line in table([lambda: shape], width)]
+    columns: tuple[Column[tuple[str, int]], ...] = (
+        Column("NAME", lambda row: row[0], elastic=True),
+        Column("NUMBER", lambda row: row[1], right=True),
+    )
+    lines = [line.plain for line in table(columns, cells, width)]
     assert all(cell_len(line) <= width for line in lines)
     assert [line.split()[-1] for line in lines[1:]] == [str(number) for _, number in cells]
 

@@ -20,6 +20,7 @@ from tsoffset.commands.options import (
     FLOW,
     FORMAT,
     STATE,
+    WIDE,
     daemon_logs,
     in_order,
     quiet_logs,
@@ -130,6 +131,7 @@ Exit status:
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
 def check(
     *,
@@ -138,6 +140,7 @@ def check(
     groups: str | None,
     topics: str | None,
     format: Format,
+    wide: bool,
     log_format: LogFormat,
     log_level: LogLevel,
     debug: bool,
@@ -153,7 +156,9 @@ def check(
     def work(notices: Notices) -> int:
         from tsoffset.commands.check.command import run_check
 
-        return run_check(config, flows, groups, topics, Output(sys.stdout, format), notices)
+        return run_check(
+            config, flows, groups, topics, Output(sys.stdout, format, wide=wide), notices
+        )
 
     _carry_out(work, log_format, log_level, debug=debug)
 
@@ -175,6 +180,7 @@ Examples:
     )
     @selection
     @FORMAT
+    @WIDE
     @STATE
     @quiet_logs
     def command(
@@ -184,6 +190,7 @@ Examples:
         groups: str | None,
         topics: str | None,
         format: Format,
+        wide: bool,
         state: Path | None,
         log_format: LogFormat,
         log_level: LogLevel,
@@ -193,7 +200,7 @@ Examples:
             from tsoffset.commands.plan_sync import run_once
 
             chosen = _selected(config, flows, groups, topics, notices)
-            output = Output(sys.stdout, format)
+            output = Output(sys.stdout, format, wide=wide)
             return run_once(chosen, output, notices, commit=commit, state=state)
 
         _carry_out(work, log_format, log_level, debug=debug)
@@ -239,6 +246,7 @@ Examples:
     callback=lambda _context, _option, word: Format(word),
     help="How it is printed; json is one object a line.",
 )
+@WIDE
 @quiet_logs
 def explain(
     *,
@@ -248,6 +256,7 @@ def explain(
     topic: str | None,
     partition: int | None,
     format: Format,
+    wide: bool,
     log_format: LogFormat,
     log_level: LogLevel,
     debug: bool,
@@ -265,7 +274,7 @@ def explain(
         from tsoffset.commands.explain.flow_explanation import Wanted
 
         wanted = Wanted(group, topic, partition)
-        return run_explain(config, flows, wanted, Output(sys.stdout, format), notices)
+        return run_explain(config, flows, wanted, Output(sys.stdout, format, wide=wide), notices)
 
     _carry_out(work, log_format, log_level, debug=debug)
 
@@ -282,6 +291,7 @@ Examples:
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
 def compare(
     *,
@@ -290,6 +300,7 @@ def compare(
     groups: str | None,
     topics: str | None,
     format: Format,
+    wide: bool,
     log_format: LogFormat,
     log_level: LogLevel,
     debug: bool,
@@ -306,7 +317,7 @@ def compare(
         from tsoffset.commands.compare.command import run_compare
 
         chosen = _selected(config, flows, groups, topics, notices)
-        return run_compare(chosen, Output(sys.stdout, format), notices)
+        return run_compare(chosen, Output(sys.stdout, format, wide=wide), notices)
 
     _carry_out(work, log_format, log_level, debug=debug)
 

@@ -8,7 +8,7 @@ import csv
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -19,8 +19,6 @@ from rich.console import Console
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
-
-FIELDS = tuple(field.name for field in fields(Row))
 
 # What stands on the target after the cycle (or would): what a failover resumes from.
 _IN_PLACE = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
@@ -37,13 +35,14 @@ class Format(StrEnum):
 class Output:
     """Standard output, or any stream, in one of the formats.
 
-    `width` is that of the terminal, None where nothing limits it. After the reader went
-    away `closed` is true and everything further is dropped.
+    `wide` is true where lines are to be whole on a terminal, too. After the reader went away
+    `closed` is true and everything further is dropped.
     """
 
-    def __init__(self, stream: TextIO, format: Format) -> None:
+    def __init__(self, stream: TextIO, format: Format, *, wide: bool = False) -> None:
         self.format = format
         self.closed = False
+        self._wide = wide
         self._stream = stream
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._begun = False
@@ -51,8 +50,21 @@ class Output:
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal; None for a file or a pipe."""
-        return self._console.width if self._console.is_terminal else None
+        """The columns of the terminal; None for a file or a pipe, and where lines are whole."""
+        return None if self._wide or not self._console.is_terminal else self._console.width
+
+    def show(
+        self,
+        kind: type,
+        records: Iterable[Any],
+        lines: Callable[[int | None], Iterable[Text]],
+    ) -> None:
+        """Write the records, or the lines that a person sees in their place, to the reader."""
+        if self.format is Format.TABLE:
+            self.lines(lines(self.width))
+        else:
+            self.records(kind, records)
+        self.flush()
 
     def records(self, kind: type, records: Iterable[Any]) -> None:
         """Write dataclass values of one `kind`, as JSON lines or CSV: all fields, in order."""

@@ -62,9 +62,9 @@ class Totals:
             Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
         )
 
-    def in_words(self) -> tuple[str, ...]:
-        """Theirs, ours, and what is on the target: a phrase each."""
-        return (self._theirs(), self._ours(), self._target())
+    def in_words(self) -> dict[str, str]:
+        """Theirs, ours, and what is on the target: a phrase each, by its name."""
+        return {"theirs": self._theirs(), "ours": self._ours(), "target": self._target()}
 
     def in_fields(self) -> dict[str, int]:
         """The numbers as a log's fields."""
