@@ -116,6 +116,7 @@ def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool)
 
 
 @cli.command(
+    short_help="Look at both clusters and say what stands in the way.",
     epilog="""\b
 Examples:
   tsoffset check -c mm2.properties
@@ -127,7 +128,7 @@ Exit status:
     1  an error was found
     2  bad usage or configuration
     3  a cluster could not be reached at all
-  130  interrupted by Ctrl-C"""
+  130  interrupted by Ctrl-C""",
 )
 @selection
 @FORMAT
