@@ -464,6 +464,22 @@ def test_spark_and_directories_are_the_files():
     assert flow.translation.expect == "same-offsets"
 
 
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("o", OffsetHeader("o")),
+        ("o:binary", OffsetHeader("o")),
+        ("o:text", OffsetHeader("o", text=True)),
+        ("a:b", OffsetHeader("a:b")),
+        ("a:b:text", OffsetHeader("a:b", text=True)),
+    ],
+)
+def test_the_form_of_the_offset_header_stands_behind_its_name(text, header):
+    """Binary where nothing else is said; a colon may be part of the name."""
+    (flow,) = two_clusters(f"translation.offset.header = {text}").flows
+    assert flow.translation.offset_header == header
+
+
 # --- choosing flows ---------------------------------------------------------------------
 
 

@@ -107,11 +107,8 @@ def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
 
 def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str, ...]:
     """The clusters' aliases; none where the list is wrong."""
-    setting = _resolve(listed, resolver, findings)
-    if not setting.usable:
-        return ()
     try:
-        aliases = keys.CLUSTERS.read(setting.value)
+        aliases = keys.CLUSTERS.read(_resolve(listed, resolver, findings).value)
     except ValueError:
         # Said when all entries are looked at.
         return ()
