@@ -23,9 +23,7 @@ def head(text: str) -> Text:
 
 def total(text: str, width: int | None) -> Iterator[Text]:
     """What all of it comes to."""
-    for line in wrapped(printable(text), width, "", "  "):
-        line.stylize("bold")
-        yield line
+    return wrapped(printable(text), width, "", "  ", style="bold")
 
 
 def notes(said: Iterable[tuple[str, str | None]], noun: str, width: int | None) -> Iterator[Text]:
@@ -85,11 +83,9 @@ def items(
 
 def _lines(one: Item, width: int | None, indent: str, arrow: str = "") -> list[Text]:
     lead = f"{arrow} " if arrow else ""
-    lines = [
+    hanging = indent + " " * len(lead)
+    return [
         line
         for sentence in one.sentences
-        for line in wrapped(lead + printable(sentence), width, indent, indent + " " * len(lead))
+        for line in wrapped(lead + printable(sentence), width, indent, hanging, style=one.style)
     ]
-    for line in lines:
-        line.stylize(one.style)
-    return lines

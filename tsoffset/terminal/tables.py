@@ -141,12 +141,17 @@ def elided(text: str, width: int) -> str:
 
 
 def wrapped(
-    text: str, width: int | None, indent: str = "  ", hanging: str | None = None
+    text: str,
+    width: int | None,
+    indent: str = "  ",
+    hanging: str | None = None,
+    *,
+    style: str = "",
 ) -> Iterator[Text]:
     """The text set in and, on a terminal, broken between words; further lines are set in by
     `hanging`, if given."""
     if width is None:
-        yield Text(indent + text)
+        yield Text(indent + text, style)
         return
     for line in textwrap.wrap(
         text,
@@ -156,7 +161,7 @@ def wrapped(
         break_long_words=False,
         break_on_hyphens=False,
     ):
-        yield Text(line)
+        yield Text(line, style)
 
 
 def printable(text: str) -> str:

@@ -41,7 +41,7 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
         yield head(f"flow {flow}")
         openings = [one.opening for one in members if one.opening is not None]
         for opening in openings[:1]:
-            yield from _dim(wrapped(_rule(opening), width))
+            yield from wrapped(_rule(opening), width, style="dim")
         for number, one in enumerate(members):
             if number:
                 yield Text()
@@ -58,18 +58,15 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
     if row.group is None:
         yield from wrapped(printable(_verdict(one)), width)
         return
+    said = [_said("commit", _verdict(one), _STYLES.get(row.outcome, ""))]
     if one.opening is None:
         yield head(_untold(row))
-        yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
-        return
-    yield from _heading(one.opening, width)
-    yield from _steps(one.steps, width)
-    for pair in one.pairs:
-        yield from _labelled("pair" if pair.proves else "equal", _pair(pair), width)
-    if one.conclusion is not None:
-        yield from _answer(one.conclusion, width)
-    yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
-    yield from _labelled("cost", _cost(one), width, "dim")
+    else:
+        yield from _heading(one.opening, width)
+        yield from _steps(one.steps, width)
+        pairs = [_said("pair" if pair.proves else "equal", _pair(pair)) for pair in one.pairs]
+        said = [*pairs, *_answer(one.conclusion), *said, _said("cost", _cost(one), "dim")]
+    yield from items(said, width, below=_LABEL)
 
 
 def _untold(row: Row) -> str:
@@ -198,15 +195,16 @@ def _read_in(step: int | None) -> str:
     return "" if step is None else f" (step {step})"
 
 
-def _answer(conclusion: Conclusion, width: int | None) -> Iterator[Text]:
+def _answer(conclusion: Conclusion | None) -> Iterator[Item]:
+    if conclusion is None:
+        return
     if conclusion.target_offset is None:
         name = f"{conclusion.reason}: " if conclusion.reason else ""
-        yield from _labelled("answer", f"none, {name}{conclusion.message}", width, "bold")
+        yield _said("answer", f"none, {name}{conclusion.message}", "bold")
         return
-    yield from _labelled(
-        "answer", f"{conclusion.target_offset}, {_precision(conclusion)}", width, "bold"
-    )
-    yield from _labelled("why", conclusion.why or "", width)
+    yield _said("answer", f"{conclusion.target_offset}, {_precision(conclusion)}", "bold")
+    if conclusion.why is not None:
+        yield _said("why", conclusion.why)
 
 
 def _precision(conclusion: Conclusion) -> str:
@@ -268,20 +266,8 @@ def _cost(one: Explanation) -> str:
 # --- words --------------------------------------------------------------------------------
 
 
-def _labelled(label: str, text: str, width: int | None, style: str = "") -> Iterator[Text]:
-    for number, line in enumerate(
-        wrapped(printable(text), width, f"  {label:<{_LABEL - 2}}", " " * _LABEL)
-    ):
-        line.stylize(style, _LABEL)
-        if number == 0:
-            line.stylize("dim", 2, _LABEL)
-        yield line
-
-
-def _dim(lines: Iterator[Text]) -> Iterator[Text]:
-    for line in lines:
-        line.stylize("dim")
-        yield line
+def _said(label: str, text: str, style: str = "") -> Item:
+    return Item(Text(f"  {label}".ljust(_LABEL - 2), "dim"), "", [text], style)
 
 
 def _enumerated(words: Sequence[str]) -> str:
