@@ -8,17 +8,20 @@ import csv
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import partial
 from itertools import chain
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
+
+T = TypeVar("T")
 
 # What stands on the target after the cycle (or would): what a failover resumes from.
 _IN_PLACE = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
@@ -46,7 +49,6 @@ class Output:
         self._stream = stream
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._begun = False
-        self._csv_begun = False
 
     @property
     def width(self) -> int | None:
@@ -69,14 +71,14 @@ class Output:
     def records(self, kind: type, records: Iterable[Any]) -> None:
         """Write dataclass values of one `kind`, as JSON lines or CSV: all fields, in order."""
         names = [field.name for field in fields(kind)]
+        rows = ([getattr(record, name) for name in names] for record in records)
         if self.format is Format.JSON:
-            lines = (
-                json.dumps({name: getattr(record, name) for name in names}) + "\n"
-                for record in records
-            )
-            self._write(lines)
+            lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            self._hand_on(self._stream.writelines, lines)
         else:
-            self._write_csv(names, records)
+            writer = csv.writer(self._stream, lineterminator="\n")
+            self._hand_on(writer.writerows, rows if self._begun else chain([names], rows))
+        self._begun = True
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
         """Write lines of text, after an empty one if there were some before (unless they are
@@ -85,34 +87,21 @@ class Output:
             lines = chain([Text()], lines)
         self._begun = True
         if self._console.is_terminal:
+            print_whole = partial(self._console.print, soft_wrap=True)
             for line in lines:
-                if self.closed:
-                    return
-                with self._reader_may_leave():
-                    self._console.print(line, soft_wrap=True)
+                self._hand_on(print_whole, line)
         else:
-            self._write(f"{line.plain}\n" for line in lines)
+            self._hand_on(self._stream.writelines, (f"{line.plain}\n" for line in lines))
 
     def flush(self) -> None:
         """Hand everything on to the reader."""
         with self._reader_may_leave():
             self._stream.flush()
 
-    def _write(self, lines: Iterable[str]) -> None:
-        if self.closed:
-            return
-        with self._reader_may_leave():
-            self._stream.writelines(lines)
-
-    def _write_csv(self, names: Sequence[str], records: Iterable[Any]) -> None:
-        if self.closed:
-            return
-        with self._reader_may_leave():
-            writer = csv.writer(self._stream, lineterminator="\n")
-            if not self._csv_begun:
-                self._csv_begun = True
-                writer.writerow(names)
-            writer.writerows([getattr(record, name) for name in names] for record in records)
+    def _hand_on(self, write: Callable[[T], object], what: T) -> None:
+        if not self.closed:
+            with self._reader_may_leave():
+                write(what)
 
     @contextmanager
     def _reader_may_leave(self) -> Iterator[None]:
