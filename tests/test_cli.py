@@ -284,6 +284,18 @@ def test_a_failed_row_is_1_and_an_unreachable_cluster_3() -> None:
     assert exit_status(Tally.of([CLUSTER_FAILED]), unreachable=True) == 3
 
 
+@pytest.mark.parametrize("logs", ["console", "json"])
+def test_nobody_has_to_read_standard_error(logs: str, away: Path) -> None:
+    """Warnings that nobody reads (`2>&1 >rows | head`) do not end the command before its work."""
+    away.write_text(away.read_text() + "A->B.topicz = x\n")
+    with start("explain", "-c", str(away), "--group", "g", "--log-format", logs) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stderr.close()
+        assert "UNREACHABLE" in process.stdout.read()
+    assert process.returncode == 3
+
+
 def test_a_reader_that_goes_away_leaves_no_traceback(away: Path) -> None:
     """`tsoffset check | true`: nothing but the exit status tells."""
     with start("check", "-c", str(away)) as process:

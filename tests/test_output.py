@@ -151,9 +151,13 @@ def test_rows_are_written_as_they_come() -> None:
     assert seen == [True]
 
 
+@pytest.mark.parametrize("colors", ["", "1"])
 @pytest.mark.parametrize("format", list(Format))
-def test_a_reader_that_goes_away_ends_the_printing_only(format: Format) -> None:
-    """A closed pipe (`| head`) raises nothing, now or at the last flush."""
+def test_a_reader_that_goes_away_ends_the_printing_only(
+    format: Format, colors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A closed pipe (`| head`) raises nothing, now or at the last flush, with colors or not."""
+    monkeypatch.setenv("FORCE_COLOR", colors)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stream:

@@ -6,20 +6,18 @@ row at a time. A reader that goes away (`| head`) ends the printing, not the com
 
 import csv
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import partial
 from itertools import chain
 from typing import Any, TextIO, TypeVar
 
-from rich.console import Console
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
+from tsoffset.terminal.console import SteadyConsole
 
 T = TypeVar("T")
 
@@ -39,16 +37,20 @@ class Output:
     """Standard output, or any stream, in one of the formats.
 
     `wide` is true where lines are to be whole on a terminal, too. After the reader went away
-    `closed` is true and everything further is dropped.
+    everything further is dropped.
     """
 
     def __init__(self, stream: TextIO, format: Format, *, wide: bool = False) -> None:
         self.format = format
-        self.closed = False
         self._wide = wide
         self._stream = stream
-        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._console = SteadyConsole(file=stream, highlight=False)
         self._begun = False
+
+    @property
+    def closed(self) -> bool:
+        """True after the reader went away."""
+        return self._console.quiet
 
     @property
     def width(self) -> int | None:
@@ -95,25 +97,14 @@ class Output:
 
     def flush(self) -> None:
         """Hand everything on to the reader."""
-        with self._reader_may_leave():
-            self._stream.flush()
+        self._hand_on(lambda stream: stream.flush(), self._stream)
 
     def _hand_on(self, write: Callable[[T], object], what: T) -> None:
         if not self.closed:
-            with self._reader_may_leave():
+            try:
                 write(what)
-
-    @contextmanager
-    def _reader_may_leave(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            self.closed = True
-            # What is still buffered goes nowhere, or the interpreter's last flush would fail.
-            with suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
-                os.close(nowhere)
+            except BrokenPipeError:
+                self._console.on_broken_pipe()
 
 
 @dataclass(frozen=True, slots=True)
