@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.text import Text
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.output import Format, Output, Tally, sorted_rows
+from tsoffset.terminal.report import Item, items
 from tsoffset.terminal.rows import cycle_lines
 from tsoffset.terminal.tables import Column, elided, printable, table
 
@@ -308,6 +310,58 @@ def test_names_give_way_before_numbers(cells: list[tuple[str, int]], width: int)
     lines = [line.plain for line in table(columns, cells, width)]
     assert all(cell_len(line) <= width for line in lines)
     assert [line.split()[-1] for line in lines[1:]] == [str(number) for _, number in cells]
+
+
+Ship = tuple[str, str, str, int]
+SHIPS: tuple[Column[Ship], ...] = (
+    Column("FLEET", lambda ship: ship[0], heads=2),
+    Column("SHIP", lambda ship: ship[1], elastic=True, short="NAME"),
+    Column("PORT", lambda ship: ship[2], drops=1),
+    Column("CREW", lambda ship: ship[3], right=True, folds=3),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            None,
+            [
+                *("FLEET  SHIP    PORT    CREW", "north  Anna    Bergen    12"),
+                *("north  Berta   Bergen     0", "south  Carola  Genova     7"),
+            ],
+        ),
+        (20, ["FLEET  NAME    CREW", "north  Anna      12", "north  Berta      0"]),
+        (14, ["  NAME    CREW", "north", "  Anna      12", "  Berta      0", "south"]),
+        (13, ["  NAME", "north", "  Anna 12", "  Berta", "south", "  Carola 7"]),
+    ],
+)
+def test_columns_give_way_step_by_step(width: int | None, lines: list[str]) -> None:
+    """One is left out, one stands over its rows, one behind the column before it, where nothing
+    and zeros are left out: no further than the width asks for."""
+    ships = [("north", "Anna", "Bergen", 12), ("north", "Berta", "Bergen", 0)]
+    drawn = table(SHIPS, [*ships, ("south", "Carola", "Genova", 7)], width)
+    assert [line.plain for line in drawn][: len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (None, ["ok  a name  what is said", "no  b       first", "            second"]),
+        (62, ["ok  a name  what is said", "no  b       first", "            second"]),
+        (61, ["ok  a name -> what is said", "no  b", "    -> first", "    -> second"]),
+        (25, ["ok  a name", "    -> what is said", "no  b", "    -> first", "    -> second"]),
+    ],
+)
+def test_sentences_stand_beside_behind_or_below_their_names(
+    width: int | None, lines: list[str]
+) -> None:
+    """In a column of their own where it is not narrow; else behind the name if they fit."""
+    members = [
+        Item(Text("ok  "), "a name", ["what is said"]),
+        Item(Text("no  "), "b", ["first", "second"]),
+    ]
+    assert [line.plain for line in items(members, width, below=4, arrow="->")] == lines
 
 
 # --- sums ---------------------------------------------------------------------------------

@@ -158,8 +158,8 @@ class Tally:
                 words.append(f"{self.outcomes[kind]} {name}")
         words = words or ["0 to commit"]
         words.append(f"{self.outcomes[OutcomeKind.UNCHANGED]} unchanged")
-        words.append(f"{self.outcomes[OutcomeKind.SKIPPED]} skipped{_by_name(self.reasons)}")
-        words.append(f"{self.failed} failed{_by_name(self.failures)}")
+        words.append(f"{self.outcomes[OutcomeKind.SKIPPED]} skipped{by_name(self.reasons)}")
+        words.append(f"{self.failed} failed{by_name(self.failures)}")
         reread = f"a failover re-reads at most {counted(self.reread_bound, 'record')}"
         if self.unproven:
             reread += f", and an unknown number for {counted(self.unproven, 'unproven row')}"
@@ -184,7 +184,8 @@ def sorted_rows(rows: Iterable[Row]) -> list[Row]:
     )
 
 
-def _by_name(counts: Counter[str]) -> str:
+def by_name(counts: Counter[str]) -> str:
+    """` (2 this, 1 that)`, to stand behind a sum; empty where nothing was counted."""
     if not counts:
         return ""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.model import Precision
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import by_name, counted
 
 _WHOSE = {
     Whose.BOTH: "as both say",
@@ -108,11 +108,7 @@ class Totals:
         ]
         if self.ours_reread:
             words[-1] += f" (at most {counted(self.ours_reread, 'record')} again in all)"
-        none = f"{self.no_answer.total()} none"
-        if self.no_answer:
-            counts = sorted(self.no_answer.items(), key=lambda item: (-item[1], item[0]))
-            none += f" ({', '.join(f'{number} {name}' for name, number in counts)})"
-        return ", ".join([*words, none])
+        return ", ".join([*words, f"{self.no_answer.total()} none{by_name(self.no_answer)}"])
 
     def _target(self) -> str:
         words = [
