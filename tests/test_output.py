@@ -19,7 +19,7 @@ from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.output import Format, Output, Tally, sorted_rows
 from tsoffset.terminal.report import Item, items
 from tsoffset.terminal.rows import cycle_lines
-from tsoffset.terminal.tables import Column, elided, printable, table
+from tsoffset.terminal.tables import Column, elided, printable, table, wrapped
 
 COMMITTED = Row(
     flow="A->B",
@@ -262,6 +262,8 @@ def test_a_message_is_told_once_under_its_reason() -> None:
         "  another; wait",
     ]
     assert "NO_LEADER (1 row)" in lines
+    alone = drawn([SKIPPED, SKIPPED], 200)
+    assert "  the mirror has not come to 1000; wait for it" in alone
 
 
 def test_of_many_messages_the_first_are_told_and_the_rest_counted() -> None:
@@ -279,13 +281,39 @@ def test_names_cannot_steer_the_terminal() -> None:
     assert not any("\x1b" in line for line in lines)
 
 
-@given(st.text(max_size=30), st.integers(min_value=1, max_value=30))
+@given(st.text(max_size=30) | st.text("a漢", max_size=30), st.integers(min_value=1, max_value=30))
 def test_a_shortened_name_keeps_within_its_width(name: str, width: int) -> None:
     """`elided` never exceeds the width, and leaves what fits as it is."""
     shown = printable(name)
     short = elided(shown, width)
     assert cell_len(short) <= width
     assert short == shown or cell_len(shown) > width
+
+
+def test_a_name_of_any_length_makes_no_column_give_way() -> None:
+    """It loses its middle instead."""
+    lines = drawn([replace(COMMITTED, group="g" * 120)], 160)
+    assert "RE-READ" in lines[1]
+    assert "ggg…ggg" in lines[2]
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    """A cluster that cannot be reached has a row without group, topic and offsets."""
+    lines = drawn([CLUSTER_FAILED], 200)
+    assert lines[2].split() == [*"------", "failed", "UNREACHABLE", *"--"]
+
+
+def test_words_are_whole_whatever_the_width() -> None:
+    """Lines break between words, never inside a name or an address that somebody may copy."""
+    words = ["a-topic-that-has-many-hyphens", "and", "127.0.0.1:9092,127.0.0.1:9093"]
+    assert [line.plain for line in wrapped(" ".join(words), 12)] == [f"  {word}" for word in words]
+
+
+def test_without_messages_the_summary_follows_the_table() -> None:
+    """One empty line lies between."""
+    lines = drawn([COMMITTED], 200)
+    assert [at for at, line in enumerate(lines) if not line] == [3]
+    assert lines[4].startswith("A->B: 1 committed")
 
 
 def test_no_rows_no_table() -> None:
@@ -362,6 +390,16 @@ def test_sentences_stand_beside_behind_or_below_their_names(
         Item(Text("no  "), "b", ["first", "second"]),
     ]
     assert [line.plain for line in items(members, width, below=4, arrow="->")] == lines
+
+
+def test_a_long_name_leaves_room_for_what_is_said() -> None:
+    """On a terminal it loses its middle where the sentences stand beside it; in a file it is
+    whole. No names, no lines."""
+    members = [Item(Text("ok  "), "n" * 100, ["what is said"])]
+    narrow, wide = (next(items(members, width, below=4)).plain for width in (104, None))
+    assert (cell_len(narrow), "…" in narrow) == (4 + 48 + 2 + 12, True)
+    assert wide == f"ok  {'n' * 100}  what is said"
+    assert list(items([], 80, below=4)) == []
 
 
 # --- sums ---------------------------------------------------------------------------------

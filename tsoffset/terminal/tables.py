@@ -8,6 +8,7 @@ can be searched and cut.
 Drawn here, since rich's own table takes 1.5 ms a row, and a large cycle has 100,000.
 """
 
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,6 @@ _NEVER = 99
 # A name longer than this does not make columns give way: it is shortened instead.
 _LONG_NAME = 40
 _SHORTEST_NAME = 10
-_NARROWEST_TEXT = 40
 
 
 class Cell(NamedTuple):
@@ -155,7 +155,7 @@ def wrapped(
         return
     for line in textwrap.wrap(
         text,
-        max(width, _NARROWEST_TEXT),
+        width,
         initial_indent=indent,
         subsequent_indent=indent if hanging is None else hanging,
         break_long_words=False,
@@ -194,21 +194,16 @@ def _total(shape: _Shape[R], widths: Sequence[int]) -> int:
 
 
 def _shortened(shape: _Shape[R], widths: Sequence[int], width: int, shortest: int) -> list[int]:
-    """Take columns from the widest names until all fits, down to `shortest` each."""
+    """The widths with names cut to what makes all fit, the longest first, down to `shortest`."""
     found = list(widths)
-    least = [max(shortest, cell_len(title.text)) for title in shape.titles]
-    while (over := _total(shape, found) - width) > 0:
-        elastic = [
-            at
-            for at, (column, *_) in enumerate(shape.columns)
-            if column.elastic and found[at] > least[at]
-        ]
-        if not elastic:
-            break
-        widest = max(elastic, key=lambda at: found[at])
-        others = sorted((found[at] for at in elastic), reverse=True)
-        level = others[1] if len(others) > 1 and others[1] < found[widest] else 0
-        found[widest] -= max(1, min(over, found[widest] - max(least[widest], level)))
+    least = [
+        max(shortest, cell_len(title.text)) if column.elastic else sys.maxsize
+        for (column, *_), title in zip(shape.columns, shape.titles, strict=True)
+    ]
+    longest = max(widths)
+    while _total(shape, found) > width and longest > shortest:
+        longest -= 1
+        found = [min(one, max(longest, floor)) for one, floor in zip(widths, least, strict=True)]
     return found
 
 
