@@ -222,6 +222,8 @@ def test_no_key_is_listed_twice():
     names = [key.name for key in ACCEPTED_KEYS]
     names += [*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS]
     assert sorted(names) == sorted(set(names))
+    with pytest.raises(AssertionError, match="groups"):
+        FLOW_KEYS.declare("groups", 1, int, "Declared before.")
 
 
 @pytest.mark.integration
