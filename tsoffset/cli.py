@@ -21,6 +21,7 @@ from tsoffset.commands.options import (
     FLOW,
     FORMAT,
     STATE,
+    WIDE,
     Choice,
     daemon_logs,
     in_order,
@@ -153,6 +154,7 @@ def demo(_: Notices, *, keep: bool) -> int:
 
 
 @cli.command(
+    short_help="Look at both clusters and say what stands in the way.",
     epilog="""\b
 Examples:
   tsoffset check -c mm2.properties
@@ -164,13 +166,14 @@ Exit status:
     1  an error was found
     2  bad usage or configuration
     3  a cluster could not be reached at all
-  130  interrupted by Ctrl-C"""
+  130  interrupted by Ctrl-C""",
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
 @_carried_out
-def check(notices: Notices, *, format: Format, **choice: Unpack[Choice]) -> int:
+def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choice]) -> int:
     """Look at both clusters of each flow and say what stands in the way.
 
     Connections, versions, groups and topics that pass the filters, missing or narrower
@@ -181,7 +184,7 @@ def check(notices: Notices, *, format: Format, **choice: Unpack[Choice]) -> int:
     from tsoffset.commands.check.command import run_check
     from tsoffset.commands.selection import Selection
 
-    return run_check(Selection.of(**choice), Output(sys.stdout, format), notices)
+    return run_check(Selection.of(**choice), Output(sys.stdout, format, wide=wide), notices)
 
 
 def _cycle_command(name: str, summary: str, more: str, *, commit: bool) -> None:
@@ -201,15 +204,21 @@ Examples:
     )
     @selection
     @FORMAT
+    @WIDE
     @STATE
     @quiet_logs
     @_carried_out
     def command(
-        notices: Notices, *, format: Format, state: Path | None, **choice: Unpack[Choice]
+        notices: Notices,
+        *,
+        format: Format,
+        wide: bool,
+        state: Path | None,
+        **choice: Unpack[Choice],
     ) -> int:
         from tsoffset.commands.plan_sync import run_once
 
-        selection, output = _selected(notices, **choice), Output(sys.stdout, format)
+        selection, output = _selected(notices, **choice), Output(sys.stdout, format, wide=wide)
         return run_once(selection, output, notices, commit=commit, state=state)
 
 
@@ -251,6 +260,7 @@ Examples:
     "How it is printed; json is one object a line.",
     (Format.TABLE, Format.JSON),
 )
+@WIDE
 @quiet_logs
 @_carried_out
 def explain(
@@ -262,6 +272,7 @@ def explain(
     topic: str | None,
     partition: int | None,
     format: Format,
+    wide: bool,
 ) -> int:
     """Show the conversation behind the translation of a group's offsets.
 
@@ -275,7 +286,7 @@ def explain(
 
     selection = _selected(notices, config=config, flows=flows, groups=None, topics=None)
     wanted = Wanted(group, topic, partition)
-    return run_explain(selection, wanted, Output(sys.stdout, format), notices)
+    return run_explain(selection, wanted, Output(sys.stdout, format, wide=wide), notices)
 
 
 @cli.command(
@@ -290,9 +301,10 @@ Examples:
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
 @_carried_out
-def compare(notices: Notices, *, format: Format, **choice: Unpack[Choice]) -> int:
+def compare(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choice]) -> int:
     """Set what MirrorMaker 2's checkpoint connector has for each group beside our translation.
 
     Reads its newest checkpoints and the target groups' commits, translates the groups'
@@ -302,7 +314,7 @@ def compare(notices: Notices, *, format: Format, **choice: Unpack[Choice]) -> in
     """
     from tsoffset.commands.compare.command import run_compare
 
-    return run_compare(_selected(notices, **choice), Output(sys.stdout, format), notices)
+    return run_compare(_selected(notices, **choice), Output(sys.stdout, format, wide=wide), notices)
 
 
 @cli.command(

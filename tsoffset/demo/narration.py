@@ -1,13 +1,13 @@
 """What the demo says: numbered steps on standard output."""
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rich.text import Text
 
 from tsoffset.demo.verdict import GroupVerdict, Way
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.tables import Cell, Column, Line, Shape, printable, table
+from tsoffset.terminal.tables import Cell, Column, printable, table
 
 _INDENT = "   "
 _WIDTH = 100
@@ -51,11 +51,10 @@ class Narrator:
         """Lines as they are, apart from what stands before."""
         self._write(lines, apart=True)
 
-    def shape(self, shape: Shape) -> None:
-        """A table, set in like the text around it."""
-        width = None if self._output.width is None else self._output.width - len(_INDENT)
-        lines = table([lambda: shape], width)
-        self._write((Text(_INDENT).append_text(line) for line in lines), apart=True)
+    def table(self, lines: Callable[[int | None], Iterable[Text]]) -> None:
+        """The lines for a width, set in like the text around them."""
+        width = None if self.width is None else self.width - len(_INDENT)
+        self._write((Text(_INDENT).append_text(line) for line in lines(width)), apart=True)
 
     @property
     def width(self) -> int | None:
@@ -77,56 +76,34 @@ class Narrator:
         self._output.flush()
 
 
-def verdict_table(verdicts: Sequence[GroupVerdict], stands: Mapping[str, str]) -> Shape:
+def verdict_table(
+    verdicts: Sequence[GroupVerdict], stands: Mapping[str, str], width: int | None
+) -> Iterator[Text]:
     """A line for each group: where it stood, and what its consumer got."""
-    columns = (
-        Column("GROUP"),
-        Column("WHERE IT STOOD", elastic=True),
-        Column("READ", right=True),
-        Column("AGAIN", right=True),
-        Column("ANNOUNCED", right=True),
-        Column("SKIPPED", right=True),
-    )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    Cell(verdict.group),
-                    Cell(stands[verdict.group]),
-                    Cell(f"{verdict.count.read:,}"),
-                    _counted(verdict.count.reread, "yellow"),
-                    Cell(f"{verdict.announced:,}" if verdict.moved else "-"),
-                    _counted(verdict.count.skipped, "bold red"),
-                )
-            )
-            for verdict in verdicts
+    columns: tuple[Column[GroupVerdict], ...] = (
+        Column("GROUP", lambda verdict: verdict.group),
+        Column("WHERE IT STOOD", lambda verdict: stands[verdict.group], elastic=True),
+        Column("READ", lambda verdict: f"{verdict.count.read:,}", right=True),
+        Column("AGAIN", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
+        Column(
+            "ANNOUNCED",
+            lambda verdict: f"{verdict.announced:,}" if verdict.moved else None,
+            right=True,
         ),
+        Column("SKIPPED", lambda verdict: _counted(verdict.count.skipped, "bold red"), right=True),
     )
+    return table(columns, verdicts, width)
 
 
-def ways_table(ways: Sequence[Way]) -> Shape:
+def ways_table(ways: Sequence[Way], width: int | None) -> Iterator[Text]:
     """A line for each way to translate."""
-    columns = (
-        Column("TARGET OFFSETS", elastic=True),
-        Column("READ AGAIN", right=True),
-        Column("SKIPPED", right=True),
-        Column("NO ANSWER", right=True),
+    columns: tuple[Column[Way], ...] = (
+        Column("TARGET OFFSETS", lambda way: way.name, elastic=True),
+        Column("READ AGAIN", lambda way: _counted(way.count.reread, "yellow"), right=True),
+        Column("SKIPPED", lambda way: _counted(way.count.skipped, "bold red"), right=True),
+        Column("NO ANSWER", lambda way: f"{way.silent} of {way.positions}", right=True),
     )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    Cell(way.name),
-                    _counted(way.count.reread, "yellow"),
-                    _counted(way.count.skipped, "bold red"),
-                    Cell(f"{way.silent} of {way.positions}"),
-                )
-            )
-            for way in ways
-        ),
-    )
+    return table(columns, ways, width)
 
 
 def _counted(number: int, style: str) -> Cell:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from tsoffset.config.loading import Configuration
@@ -280,7 +281,7 @@ class Story:
             "gets is compared, record by record, with what the group had processed."
         )
         stands = {group.name: group.stands for group in GROUPS}
-        self._narrator.shape(verdict_table(list(verdicts.values()), stands))
+        self._narrator.table(partial(verdict_table, list(verdicts.values()), stands))
         moved = [row for row in rows if row.group is not None and verdicts[row.group].moved]
         self._compare(moved, by_timestamp, logs)
         alone = [row for row in rows if row.group is not None and not verdicts[row.group].moved]
@@ -318,13 +319,14 @@ class Story:
             "auto.offset.reset decides: it re-reads everything, or skips.",
             apart=True,
         )
-        self._narrator.shape(
-            ways_table(
+        self._narrator.table(
+            partial(
+                ways_table,
                 [
                     way("as tsoffset commits them", ours, logs, processed),
                     way("by timestamp alone (KIP-1292's rule)", theirs, logs, processed),
                     way("the source's, copied as they are", copied, logs, processed),
-                ]
+                ],
             )
         )
 
