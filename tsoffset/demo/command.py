@@ -33,7 +33,8 @@ def run(*, keep: bool) -> int:
     TsoffsetError for what keeps the demo from its end; the folder with the logs stays then.
     """
     started = time.monotonic()
-    resolve_jars(find_java())
+    find_java()
+    resolve_jars()
     folder = Path(tempfile.mkdtemp(prefix="tsoffset-demo-"))
     narrator = Narrator(Output(sys.stdout, Format.TABLE))
     try:

@@ -71,7 +71,7 @@ def _write_tools(folder: Path) -> list[str]:
             str(java),
             f"-Dlog4j2.configurationFile={logging}",
             "-cp",
-            f"{resolve_jars(java)}/*",
+            f"{resolve_jars()}/*",
             main,
         ]
         path = folder / name

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from tsoffset.errors import StartFailed
@@ -54,6 +54,10 @@ logger.settings.level = warn
 logger.scan.name = org.reflections
 logger.scan.level = error
 """
+
+
+# Checked once in a process: it takes a tenth of a second.
+_jars = cache(resolve_jars)
 
 
 class JavaProcess:
@@ -100,7 +104,7 @@ class JavaProcess:
         Raises `JavaMissing`, `JavaTooOld` or `JarsUnavailable`.
         """
         java = find_java()
-        jars = resolve_jars(java)
+        jars = _jars()
         logging = self.log_path.parent / "log4j2.properties"
         logging.write_text(_LOG4J)
         command = [
