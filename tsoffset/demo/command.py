@@ -95,5 +95,6 @@ def _play(folder: Path, narrator: Narrator, started: float, *, keep: bool) -> in
         narrator.say(f"{time.monotonic() - started:.0f} s in all.")
         if keep:
             tell_how_to_explore(clusters, narrator)
-            clusters.let_go()
+            for each in clusters.processes:
+                each.let_go()
     return status

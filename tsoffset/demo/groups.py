@@ -1,10 +1,17 @@
 """The consumer groups of the demo, and where each of them stands when the source is left."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tsoffset.demo.logs import Entry, Place
-from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PARTITIONS, PAYMENTS, Topic
+from tsoffset.demo.topics import (
+    ACCOUNTS,
+    CLICKS,
+    ORDERS,
+    PARTITIONS,
+    PAYMENTS,
+    Entry,
+    Topic,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +45,6 @@ class Group:
     metadata: str = ""
     on_target: tuple[Depth, ...] | None = None
     member: bool = False
-
-    def stops(self, written: Mapping[Place, Sequence[Entry]]) -> dict[int, int | None]:
-        """By partition, the first source offset that the group does not process."""
-        return {
-            partition: depth.stop(written[self.topic.name, partition])
-            for partition, depth in enumerate(self.depths)
-        }
 
 
 def _left(*records: int) -> tuple[Depth, ...]:
