@@ -14,7 +14,8 @@ import pytest
 
 from tests.waiting import wait_until
 from tsoffset.demo.command import conclusion
-from tsoffset.demo.groups import GROUPS, Depth
+from tsoffset.demo.consumers import stops
+from tsoffset.demo.groups import GROUPS, Stand
 from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Entry, Topic
 from tsoffset.demo.verdict import (
     Count,
@@ -279,9 +280,8 @@ def test_demo_holds_what_it_promises() -> None:
     assert sum(group.member for group in GROUPS) == 1
     assert sum(group.on_target is not None and not group.member for group in GROUPS) == 1
     assert any(group.metadata for group in GROUPS)
-    assert any(group.depths == (Depth(done=0),) * PARTITIONS for group in GROUPS)
-    caught_up = {g.topic.name for g in GROUPS if g.depths == (Depth(left=0),) * PARTITIONS}
-    assert caught_up == {topic.name for topic in TOPICS}
+    assert any(group.at == 0 for group in GROUPS)
+    assert {g.topic.name for g in GROUPS if g.at is None} == {topic.name for topic in TOPICS}
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
@@ -303,19 +303,19 @@ def test_hundreds_of_clicks_share_a_timestamp() -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "stop"),
+    ("stand", "offsets"),
     [
-        (Depth(left=0), None),
-        (Depth(left=1), 104),
-        (Depth(left=5), 100),
-        (Depth(done=0), 100),
-        (Depth(done=2), 102),
-        (Depth(done=5), None),
+        (None, [None] * PARTITIONS),
+        (-1, [104] * PARTITIONS),
+        (-5, [100] * PARTITIONS),
+        (0, [100] * PARTITIONS),
+        ((-1, -2, 0, 1), [104, 103, 100, 101]),
     ],
 )
-def test_depth_stops_at_a_record(depth: Depth, stop: int | None) -> None:
+def test_group_stops_at_a_record(stand: Stand, offsets: Sequence[int | None]) -> None:
     """A group stops before the first record that it does not process."""
-    assert depth.stop(entries(*range(5), first_offset=100)) == stop
+    log = {("orders", n): entries(*range(5), first_offset=100) for n in range(PARTITIONS)}
+    assert stops(stand, "orders", log) == dict(enumerate(offsets))
 
 
 # --- all of it ----------------------------------------------------------------------------

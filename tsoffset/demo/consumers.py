@@ -10,8 +10,8 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tsoffset.demo.clusters import Clusters, remote
-from tsoffset.demo.groups import Depth, Group
-from tsoffset.demo.topics import TOPICS, Entry, Place
+from tsoffset.demo.groups import Group, Stand
+from tsoffset.demo.topics import PARTITIONS, TOPICS, Entry, Place
 from tsoffset.demo.verdict import Logs, Read
 from tsoffset.errors import EmbeddedError
 
@@ -46,20 +46,19 @@ class Consumers:
         def read(group: Group) -> None:
             topic = group.topic.name
             with _member(self._clusters.source.bootstrap, group.name, topic) as consumer:
-                stops = _stops(group.depths, topic, written)
-                self._take_down(group, _read_and_commit(consumer, stops, group.metadata))
+                up_to = stops(group.at, topic, written)
+                self._take_down(group, _read_and_commit(consumer, up_to, group.metadata))
 
         list(self._pool.map(read, groups))
 
     def read_at_target(self, group: Group) -> None:
         """Let a group read on the target before anything is synced, and leave unless it is to
         stay a member."""
-        assert group.on_target is not None
         bootstrap, topic = self._clusters.target.bootstrap, remote(group.topic.name)
-        stops = _stops(group.on_target, topic, read_log(bootstrap, [topic]))
+        up_to = stops(group.on_target, topic, read_log(bootstrap, [topic]))
         with ExitStack() as leaving:
             consumer = leaving.enter_context(_member(bootstrap, group.name, topic))
-            self._take_down(group, _read_and_commit(consumer, stops))
+            self._take_down(group, _read_and_commit(consumer, up_to))
             if group.member:
                 self._members[group.name] = consumer
                 self._stack.push(leaving.pop_all())
@@ -167,23 +166,25 @@ class _FromTheStart(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka i
             self._consumer.seek_to_beginning(*assigned)
 
 
-def _stops(
-    depths: Sequence[Depth], topic: str, log: Mapping[Place, Sequence[Entry]]
-) -> dict[int, int | None]:
+def stops(stand: Stand, topic: str, log: Mapping[Place, Sequence[Entry]]) -> dict[int, int | None]:
     """By partition, the first offset that a group does not process; None if it does all."""
-    return {number: depth.stop(log[topic, number]) for number, depth in enumerate(depths)}
+    each = stand if isinstance(stand, tuple) else (stand,) * PARTITIONS
+    return {
+        number: None if at is None else log[topic, number][at].offset
+        for number, at in enumerate(each)
+    }
 
 
 def _read_and_commit(
-    consumer: KafkaConsumer, stops: Mapping[int, int | None], metadata: str = ""
+    consumer: KafkaConsumer, up_to: Mapping[int, int | None], metadata: str = ""
 ) -> Reads:
-    """Read up to the stops, and commit that for the group."""
-    reads = _read_on(consumer, stops)
+    """Read up to these offsets, and commit that for the group."""
+    reads = _read_on(consumer, up_to)
     commits = {}
     for place in consumer.assignment():
         read = reads[place.partition]
         at = consumer.position(place)
-        if stops[place.partition] is not None:
+        if up_to[place.partition] is not None:
             # It has not seen what follows: a consumer commits behind its last record then.
             at = read.entries[-1].offset + 1 if read.entries else read.start
         commits[place] = OffsetAndMetadata(at, metadata, -1)
@@ -191,9 +192,9 @@ def _read_and_commit(
     return reads
 
 
-def _read_on(consumer: KafkaConsumer, stops: Mapping[int, int | None] | None = None) -> Reads:
-    """Read each partition from the group's commit up to its stop (which is not read), or to
-    the end where there is none; by partition."""
+def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = None) -> Reads:
+    """Read each partition from the group's commit up to an offset (which is not read), or to
+    the end where none is given."""
     places = sorted(consumer.assignment())
     ends = consumer.end_offsets(places)
     starts = consumer.beginning_offsets(places)
@@ -205,7 +206,7 @@ def _read_on(consumer: KafkaConsumer, stops: Mapping[int, int | None] | None = N
             starts[place] = max(commit.offset, starts[place])
             metadata[place] = commit.metadata
         consumer.seek(place, starts[place])
-        stop = (stops or {}).get(place.partition)
+        stop = (up_to or {}).get(place.partition)
         if stop is not None:
             ends[place] = stop
     found = _read(consumer, ends)
