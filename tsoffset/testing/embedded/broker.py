@@ -90,7 +90,7 @@ class EmbeddedBroker(Server):
             start_seconds=start_seconds,
         )
         self.node_id = node_id
-        self._controller = self if joins is None else joins
+        self._controller: EmbeddedBroker = self if joins is None else joins._controller
         self._asked_port = port
         self._port: int | None = None
         self._controller_port: int | None = None
