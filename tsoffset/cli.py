@@ -20,6 +20,7 @@ from tsoffset.commands.options import (
     FLOW,
     FORMAT,
     STATE,
+    WIDE,
     daemon_logs,
     in_order,
     quiet_logs,
@@ -115,6 +116,7 @@ def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool)
 
 
 @cli.command(
+    short_help="Look at both clusters and say what stands in the way.",
     epilog="""\b
 Examples:
   tsoffset check -c mm2.properties
@@ -126,10 +128,11 @@ Exit status:
     1  an error was found
     2  bad usage or configuration
     3  a cluster could not be reached at all
-  130  interrupted by Ctrl-C"""
+  130  interrupted by Ctrl-C""",
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
 def check(
     *,
@@ -138,6 +141,7 @@ def check(
     groups: str | None,
     topics: str | None,
     format: Format,
+    wide: bool,
     log_format: LogFormat,
     log_level: LogLevel,
     debug: bool,
@@ -153,7 +157,9 @@ def check(
     def work(notices: Notices) -> int:
         from tsoffset.commands.check.command import run_check
 
-        return run_check(config, flows, groups, topics, Output(sys.stdout, format), notices)
+        return run_check(
+            config, flows, groups, topics, Output(sys.stdout, format, wide=wide), notices
+        )
 
     _carry_out(work, log_format, log_level, debug=debug)
 
@@ -175,6 +181,7 @@ Examples:
     )
     @selection
     @FORMAT
+    @WIDE
     @STATE
     @quiet_logs
     def command(
@@ -184,6 +191,7 @@ Examples:
         groups: str | None,
         topics: str | None,
         format: Format,
+        wide: bool,
         state: Path | None,
         log_format: LogFormat,
         log_level: LogLevel,
@@ -193,7 +201,7 @@ Examples:
             from tsoffset.commands.plan_sync import run_once
 
             chosen = _selected(config, flows, groups, topics, notices)
-            output = Output(sys.stdout, format)
+            output = Output(sys.stdout, format, wide=wide)
             return run_once(chosen, output, notices, commit=commit, state=state)
 
         _carry_out(work, log_format, log_level, debug=debug)
@@ -239,6 +247,7 @@ Examples:
     callback=lambda _context, _option, word: Format(word),
     help="How it is printed; json is one object a line.",
 )
+@WIDE
 @quiet_logs
 def explain(
     *,
@@ -248,6 +257,7 @@ def explain(
     topic: str | None,
     partition: int | None,
     format: Format,
+    wide: bool,
     log_format: LogFormat,
     log_level: LogLevel,
     debug: bool,
@@ -265,7 +275,7 @@ def explain(
         from tsoffset.commands.explain.flow_explanation import Wanted
 
         wanted = Wanted(group, topic, partition)
-        return run_explain(config, flows, wanted, Output(sys.stdout, format), notices)
+        return run_explain(config, flows, wanted, Output(sys.stdout, format, wide=wide), notices)
 
     _carry_out(work, log_format, log_level, debug=debug)
 
@@ -282,6 +292,7 @@ Examples:
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
 def compare(
     *,
@@ -290,6 +301,7 @@ def compare(
     groups: str | None,
     topics: str | None,
     format: Format,
+    wide: bool,
     log_format: LogFormat,
     log_level: LogLevel,
     debug: bool,
@@ -306,7 +318,7 @@ def compare(
         from tsoffset.commands.compare.command import run_compare
 
         chosen = _selected(config, flows, groups, topics, notices)
-        return run_compare(chosen, Output(sys.stdout, format), notices)
+        return run_compare(chosen, Output(sys.stdout, format, wide=wide), notices)
 
     _carry_out(work, log_format, log_level, debug=debug)
 

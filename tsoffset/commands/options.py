@@ -54,6 +54,11 @@ TOPICS = click.option(
     help="Of the configured topics, only those whose whole name on the source matches.",
 )
 FORMAT = choice("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="Print every column, and lines whole, whatever the terminal's width.",
+)
 STATE = click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),

@@ -1,12 +1,15 @@
 """What the demo says: numbered steps on standard output."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 
 from tsoffset.demo.verdict import GroupVerdict, Way
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.tables import Cell, Column, Line, Shape, printable, table, wrapped
+from tsoffset.terminal.tables import Cell, Column, printable, table, wrapped
+
+R = TypeVar("R")
 
 _INDENT = "   "
 _WIDTH = 100
@@ -49,10 +52,10 @@ class Narrator:
         self._output.lines(lines, apart=apart)
         self._output.flush()
 
-    def shape(self, shape: Shape) -> None:
+    def table(self, columns: Sequence[Column[R]], rows: Sequence[R]) -> None:
         """A table, set in like the text around it."""
         width = None if self.width is None else self.width - len(_INDENT)
-        self.lines(Text(_INDENT).append_text(line) for line in table([lambda: shape], width))
+        self.lines(Text(_INDENT).append_text(line) for line in table(columns, rows, width))
 
     @property
     def width(self) -> int | None:
@@ -63,57 +66,29 @@ class Narrator:
         return wrapped(printable(sentence), min(self.width or _WIDTH, _WIDTH), first, others)
 
 
-def verdict_table(verdicts: Sequence[GroupVerdict], stands: Mapping[str, str]) -> Shape:
-    """A line for each group: where it stood, and what its consumer got."""
-    columns = (
-        Column("GROUP"),
-        Column("WHERE IT STOOD", elastic=True),
-        Column("READ", right=True),
-        Column("AGAIN", right=True),
-        Column("ANNOUNCED", right=True),
-        Column("SKIPPED", right=True),
-    )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    Cell(verdict.group),
-                    Cell(stands[verdict.group]),
-                    Cell(f"{verdict.count.read:,}"),
-                    _counted(verdict.count.reread, "yellow"),
-                    Cell(f"{verdict.announced:,}" if verdict.moved else "-"),
-                    _counted(verdict.count.skipped, "bold red"),
-                )
-            )
-            for verdict in verdicts
-        ),
-    )
-
-
-def ways_table(ways: Sequence[Way]) -> Shape:
-    """A line for each way to translate."""
-    columns = (
-        Column("TARGET OFFSETS", elastic=True),
-        Column("READ AGAIN", right=True),
-        Column("SKIPPED", right=True),
-        Column("NO ANSWER", right=True),
-    )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    Cell(way.name),
-                    _counted(way.count.reread, "yellow"),
-                    _counted(way.count.skipped, "bold red"),
-                    Cell(f"{way.silent} of {way.positions}"),
-                )
-            )
-            for way in ways
-        ),
-    )
-
-
 def _counted(number: int, style: str) -> Cell:
     return Cell(f"{number:,}", style if number else "")
+
+
+def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupVerdict], ...]:
+    """Of each group, where it stood, and what its consumer got."""
+    return (
+        Column("GROUP", lambda verdict: verdict.group),
+        Column("WHERE IT STOOD", lambda verdict: stands[verdict.group], elastic=True),
+        Column("READ", lambda verdict: f"{verdict.count.read:,}", right=True),
+        Column("AGAIN", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
+        Column(
+            "ANNOUNCED",
+            lambda verdict: f"{verdict.announced:,}" if verdict.moved else None,
+            right=True,
+        ),
+        Column("SKIPPED", lambda verdict: _counted(verdict.count.skipped, "bold red"), right=True),
+    )
+
+
+WAY_COLUMNS: tuple[Column[Way], ...] = (
+    Column("TARGET OFFSETS", lambda way: way.name, elastic=True),
+    Column("READ AGAIN", lambda way: _counted(way.count.reread, "yellow"), right=True),
+    Column("SKIPPED", lambda way: _counted(way.count.skipped, "bold red"), right=True),
+    Column("NO ANSWER", lambda way: f"{way.silent} of {way.positions}", right=True),
+)

@@ -13,7 +13,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, Clusters, remote
 from tsoffset.demo.consumers import Consumers, Reads, read_log
 from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import Narrator, verdict_table, ways_table
+from tsoffset.demo.narration import WAY_COLUMNS, Narrator, verdict_columns
 from tsoffset.demo.producers import Source
 from tsoffset.demo.topics import (
     ACCOUNTS,
@@ -268,9 +268,8 @@ class Story:
             "A real consumer of each group reads from the group's offsets to the end. What it "
             "gets is compared, record by record, with what the group had processed."
         )
-        self._narrator.shape(
-            verdict_table(verdicts, {group.name: group.stands for group in GROUPS})
-        )
+        stands = {group.name: group.stands for group in GROUPS}
+        self._narrator.table(verdict_columns(stands), verdicts)
         self._compare(
             [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
             by_timestamp,
@@ -314,4 +313,4 @@ class Story:
             ),
             way("the source's, copied as they are", moved, lambda one: one.copied),
         ]
-        self._narrator.shape(ways_table(ways))
+        self._narrator.table(WAY_COLUMNS, ways)
