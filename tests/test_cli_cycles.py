@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.invoking import start
 from tests.processes import descendants, is_java, runs
 from tests.producing import Contents, numbered
 from tests.waiting import wait_until
-from tsoffset.terminal.output import FIELDS
+from tsoffset.model import Row
 from tsoffset.testing.embedded import EmbeddedBroker
 from tsoffset.testing.embedded.ports import free_port
 
@@ -89,7 +90,7 @@ def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_
     status, out, err = run("plan", "-c", file, "--format", "json")
     (row,) = rows_of(out)
     assert (status, row["outcome"], row["target_offset"]) == (0, "would_commit", 20)
-    assert tuple(row) == FIELDS
+    assert tuple(row) == tuple(field.name for field in fields(Row))
     assert f"warning: cluster A: {dead} does not answer" in err
     assert "1 would be committed" in err
     assert mirrored.committed() == {}
