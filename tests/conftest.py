@@ -17,16 +17,16 @@ from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properti
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
 # that is printed.
+settings.register_profile("here")
 settings.register_profile(
     "ci",
+    settings.get_profile("here"),
     database=None,
-    deadline=None,
     print_blob=True,
     # To find the smallest failing example takes minutes, which is for whoever mends it.
     phases=(Phase.explicit, Phase.generate),
 )
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.test_kafka_batch_records import SENT
 from tests.test_kafka_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed
 from tsoffset.columns import RecordColumns, columns_of
+from tsoffset.kafka.wire.lockstep import PAYS_FROM
 from tsoffset.kafka.wire.records import stretch
 from tsoffset.records import NO_TIMESTAMP, Record, Stretch, UnreadableRecords
 
@@ -45,41 +46,43 @@ def plain(record: Record) -> Record:
     return Record(record.offset, record.timestamp_ms, record.key, record.value)
 
 
-@given(st.lists(PARTS, min_size=1, max_size=6), st.data())
+@given(st.lists(PARTS, min_size=1, max_size=6), st.booleans(), st.data())
 def test_columns_say_what_the_records_say(
-    logs: list[tuple[list[Sent], int, str, int, int]], data: st.DataObject
+    logs: list[tuple[list[Sent], int, str, int, int]], many: bool, data: st.DataObject
 ) -> None:
-    """By log and offset, each once, however often it was read, from the bytes, from what is
-    settled and from records as such."""
+    """By log and offset, each once, however often it was read, from few batches or many walked
+    side by side, from what is settled and from records as such."""
     parts = [(log, part(*one)) for log, one in enumerate(logs)]
     expected = [(log, plain(record)) for log, one in parts for record in tuple(one.records)]
     # These have let go of their bytes; the same once more with them.
     fresh = [(log, part(*one)) for log, one in enumerate(logs)]
     decoded = [(log, Stretch(s.start, s.end, tuple(s.records))) for log, s in parts]
-    chosen = data.draw(st.permutations([*parts, *fresh, *decoded]))
-    several = data.draw(st.integers(len(logs), len(chosen)))
-    there = [*chosen[:several], *fresh]
-    assert records_of(columns_of(there)) == expected
+    chosen = data.draw(st.permutations([*parts, *decoded]))
+    several = data.draw(st.integers(0, len(chosen)))
+    beside = [(len(logs), part([(1, None, b"", [])], 0, "none", 0, 0))] * PAYS_FROM * many
+    columns = columns_of([*chosen[:several], *fresh, *beside])
+    assert [each for each in records_of(columns) if each[0] < len(logs)] == expected
 
 
-@given(SENT, SENT, st.integers(0, 10_000), st.integers(0, 255))
+@given(SENT, SENT, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
 def test_a_malformed_batch_is_left_out(
-    records: list[Sent], others: list[Sent], place: int, byte: int
+    records: list[Sent], others: list[Sent], place: int, byte: int, many: bool
 ) -> None:
-    """Where a walk along the batch finds it malformed; its neighbours are not touched."""
+    """Where a walk along the batch finds it malformed, alone or beside many; or where few are
+    decoded. Its neighbours are not touched."""
     raw = batch(records)
     raw[RECORDS_AT + place % (len(raw) - RECORDS_AT)] = byte
     odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
-    good = part(others, 0, "none", 0, 0)
     assert odd is not None
-    columns = columns_of([(0, good), (1, odd), (2, good)])
+    beside = range(1, PAYS_FROM if many else 3)
+    columns = columns_of([(0, odd), *((log, part(others, 0, "none", 0, 0)) for log in beside)])
     try:
         expected = [*zip(odd.offsets, odd.timestamps, strict=True)]
     except UnreadableRecords:
         expected = []
-    found = columns.log == 1
-    stamps = [None if stamp == NO_TIMESTAMP else stamp for stamp in columns.timestamp[found]]
-    assert [*zip(columns.offset[found], stamps, strict=True)] == expected
-    columns.contents(np.flatnonzero(found), ALL)  # whatever it is, it is an answer
-    for log in (0, 2):
-        assert np.count_nonzero(columns.log == log) == len(others)
+    there = columns.log == 0
+    stamps = [None if stamp == NO_TIMESTAMP else stamp for stamp in columns.timestamp[there]]
+    found = [*zip(columns.offset[there], stamps, strict=True)]
+    assert found == expected or (not many and not found)
+    columns.contents(np.flatnonzero(there), ALL)  # whatever it is, it is an answer
+    assert np.count_nonzero(columns.log > 0) == len(beside) * len(others)

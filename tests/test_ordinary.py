@@ -188,7 +188,7 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch) -> float:
     monkeypatch.setattr(rounds, "next_record", noted)
     counts = {"asked": 0, "at once": 0}
 
-    @settings(max_examples=worlds, deadline=None)
+    @settings(max_examples=worlds)
     @given(st.one_of(LONG_KINDS, LONG_KINDS, kinds), seeds)
     def holds(kind: Kind, seed: int) -> None:
         world = build(kind, seed)
