@@ -5,8 +5,6 @@ import io
 import json
 import random
 import string
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -190,14 +188,6 @@ def test_a_question_for_the_youngest_record_is_told() -> None:
     ]
     asked, told = heard.steps[0]
     assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
-
-
-def test_nothing_is_committed() -> None:
-    """Explaining changes nothing on either cluster."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 45)
-    assert the_one(estate).row.outcome is OutcomeKind.WOULD_COMMIT
-    assert estate["A"].asked(Verb.COMMIT) == estate["B"].asked(Verb.COMMIT) == 0
 
 
 def test_the_steps_of_a_pair_are_those_that_read_it() -> None:
@@ -828,28 +818,3 @@ def test_bad_words_are_bad_usage(words: list[str], tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "Error: " in result.stderr
     assert result.stdout == ""
-
-
-def test_an_unknown_flow_is_bad_usage(tmp_path: Path) -> None:
-    """As for every other command."""
-    file = str(configuration(tmp_path))
-    result = invoke("explain", "-c", file, "--group", "billing", "--flow", "B->C")
-    assert result.exit_code == 2
-    assert result.stderr == "error: there is no flow B->C; the configuration has A->B\n"
-
-
-def test_unreachable_clusters_exit_3_without_spark(tmp_path: Path) -> None:
-    """A real client that nobody answers: one failed row; Spark is not even imported."""
-    file = str(configuration(tmp_path, "admin.timeout.ms = 2000\n"))
-    words = ["explain", "-c", file, "--group", "billing", "--format", "json"]
-    code = (
-        "import json, sys\n"
-        "from click.testing import CliRunner\n"
-        "from tsoffset.cli import cli\n"
-        f"result = CliRunner().invoke(cli, {words!r})\n"
-        "assert result.exit_code == 3, result.output\n"
-        "(verdict,) = map(json.loads, result.stdout.splitlines())\n"
-        "assert verdict['reason'] == 'UNREACHABLE' and 'A.bootstrap' in verdict['message']\n"
-        "assert 'kafka' in sys.modules and 'pyspark' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

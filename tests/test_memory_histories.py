@@ -276,7 +276,7 @@ def test_carry_over_changes_cost_and_no_answer(seed: int, isolation: Isolation) 
 def test_histories_are_answered_from_carry_over() -> None:
     """The histories are worth something: many of their positions are remembered and used."""
     saved = asked = 0
-    for seed in range(30):
+    for seed in range(8):
         history = History(seed, Isolation.READ_UNCOMMITTED)
         for _ in range(STEPS):
             history.sync()

@@ -625,7 +625,11 @@ strikes = st.lists(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=max(50, EXAMPLES // 2),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(kinds, seeds, target_commits, strikes)
 def test_failures_lose_no_row_and_move_no_group_back(
     kind: Kind,
