@@ -99,6 +99,10 @@ class Estate:
     def __getitem__(self, alias: str) -> MemoryCluster:
         return self.clusters[alias]
 
+    def connect(self, settings: ClusterSettings) -> MemoryCluster:
+        """The cluster of these settings, as commands connect to it."""
+        return self[settings.alias]
+
     # --- filling --------------------------------------------------------------------------
 
     def write(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, invoke, start
 from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset import __version__
 from tsoffset.commands.plan_sync import exit_status
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.terminal.output import Tally
-from tsoffset.testing.embedded.ports import free_port
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
 FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "compare")
@@ -24,14 +24,7 @@ EXPLAIN = ("explain", "--group", "billing")
 @pytest.fixture
 def away(tmp_path: Path) -> Path:
     """A configuration whose clusters are both not there."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(
-        "clusters = A, B\n"
-        f"A.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        f"B.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        "A->B.enabled = true\n"
-    )
-    return file
+    return properties_file(tmp_path, nowhere(), nowhere())
 
 
 # --- help and versions --------------------------------------------------------------------
@@ -174,14 +167,7 @@ def test_a_bad_expression_is_bad_usage(command: str, option: str, away: Path) ->
 @pytest.mark.parametrize("command", FLOW_COMMANDS)
 def test_all_that_is_wrong_in_a_file_is_told_at_once(command: str, tmp_path: Path) -> None:
     """Exit 2, one sentence for each problem with file and line, and no traceback."""
-    file = tmp_path / "mm2.properties"
-    file.write_text(
-        "clusters = A, B\n"
-        "A.bootstrap.servers = a\n"
-        "B.bootstrap.servers = b:1\n"
-        "A->B.enabled = true\n"
-        "tasks.max = none\n"
-    )
+    file = properties_file(tmp_path, "a", "b:1", "tasks.max = none")
     result = invoke(command, "-c", str(file))
     lines = result.stderr.splitlines()
     assert result.exit_code == 2

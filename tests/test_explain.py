@@ -5,7 +5,6 @@ import io
 import json
 import random
 import string
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.configured import properties_file
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
-from tsoffset.cluster import Cluster
 from tsoffset.commands.explain.command import run_explain
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
@@ -35,7 +34,7 @@ from tsoffset.commands.explain.statements import (
 )
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -59,17 +58,9 @@ from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Question
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import FIELDS, Format, Output
-from tsoffset.testing.embedded.ports import free_port
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
-
-
-def connecting(estate: Estate) -> Callable[[ClusterSettings], Cluster]:
-    def connect(wanted: ClusterSettings) -> Cluster:
-        return estate[wanted.alias]
-
-    return connect
 
 
 def explained(
@@ -83,7 +74,7 @@ def explained(
     return explain(
         Wanted(group, topic, partition),
         chosen,
-        connecting(estate),
+        estate.connect,
         settings=Settings(tuple(chosen), tuple(estate.clusters)),
     )
 
@@ -481,7 +472,7 @@ def test_another_flow_that_writes_the_same_is_found() -> None:
     found = explain(
         Wanted("billing"),
         flows[:1],
-        connecting(estate),
+        estate.connect,
         settings=Settings(flows, tuple(estate.clusters)),
     )
     (one,) = found.explanations
@@ -669,21 +660,10 @@ def _word(kind: type[Statement]) -> str:
     return word
 
 
-def configuration(folder: Path, more: str = "") -> Path:
-    file = folder / "mm2.properties"
-    file.write_text(
-        "clusters = A, B\n"
-        f"A.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        f"B.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        "A->B.enabled = true\n" + more
-    )
-    return file
-
-
 def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
     out = io.StringIO()
     status = run_explain(
-        file, (), Wanted(group), Output(out, format), Notices(), connect=connecting(estate)
+        file, (), Wanted(group), Output(out, format), Notices(), connect=estate.connect
     )
     return status, out.getvalue()
 
@@ -702,7 +682,7 @@ def test_json_is_one_object_a_line_with_fixed_fields(tmp_path: Path) -> None:
     estate.mirror("orders", up_to=60)
     estate.commit("billing", "orders", 80)
     estate.commit("billing", "orders", 20, partition=1)
-    found = objects(estate, configuration(tmp_path))
+    found = objects(estate, properties_file(tmp_path, "a:1", "b:1"))
     schema = {_word(kind): [field.name for field in fields(kind)] for kind in KINDS}
     assert {one["kind"] for one in found} == schema.keys()
     for one in found:
@@ -722,7 +702,11 @@ def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
     """Ranges, the next record with its time, what is equal; ends are one past the last."""
     estate = mirrored_estate(100, first_offset=1000)
     estate.commit("billing", "orders", 45)
-    answers = [one for one in objects(estate, configuration(tmp_path)) if one["kind"] == "answer"]
+    answers = [
+        one
+        for one in objects(estate, properties_file(tmp_path, "a:1", "b:1"))
+        if one["kind"] == "answer"
+    ]
     whole = [one for one in answers if one["answer"] == "range"]
     assert [(one["side"], one["start"], one["end"]) for one in whole] == [
         ("target", 1000, 1100),
@@ -762,7 +746,7 @@ def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path: Path) -> 
     """0 where all is well, 1 for a failed row, 3 for a cluster that is away."""
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 45)
-    file = configuration(tmp_path)
+    file = properties_file(tmp_path, "a:1", "b:1")
     status, out = printed(estate, file, Format.TABLE)
     assert status == 0
     assert out.startswith("flow A->B\n  equal means ")
@@ -781,7 +765,7 @@ def test_what_other_flows_have_goes_to_standard_error(
     """Standard output has the explanation alone."""
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 45)
-    file = configuration(tmp_path, "B->A.enabled = true\nA->B.topicz = x\n")
+    file = properties_file(tmp_path, "a:1", "b:1", "B->A.enabled = true", "A->B.topicz = x")
     status, out = printed(estate, file, Format.JSON)
     assert status == 0
     assert all(json.loads(line)["flow"] == "A->B" for line in out.splitlines())
@@ -814,7 +798,7 @@ def test_help_shows_the_command_with_examples() -> None:
 )
 def test_bad_words_are_bad_usage(words: list[str], tmp_path: Path) -> None:
     """Exit 2, before anything is asked."""
-    result = invoke("explain", "-c", str(configuration(tmp_path)), *words)
+    result = invoke("explain", "-c", str(properties_file(tmp_path, "a:1", "b:1")), *words)
     assert result.exit_code == 2
     assert "Error: " in result.stderr
     assert result.stdout == ""

@@ -44,24 +44,9 @@ from tsoffset.model import (
 from tsoffset.spark import dataflow
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowCarryOver
-from tsoffset.spark.session import spark_session
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with spark_session({"spark.master": "local[2]"}) as session:
-        yield session
-
-
-@pytest.fixture(params=["one task", "many tasks"])
-def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How the cycle is laid out, which the driver alone decides."""
-    if request.param == "many tasks":
-        spread(monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture

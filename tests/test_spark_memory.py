@@ -3,7 +3,6 @@
 Each rule is checked in both shapes of a cycle: all in one task, and spread over many.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,31 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
-from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
+from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark.carry_over import carry_overs_of
 from tsoffset.spark.flow import CycleResult, FlowCarryOver
-from tsoffset.spark.session import spark_session
 from tsoffset.spark.state import StateFile
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
 
 pytestmark = pytest.mark.spark
 
 GROUPS = 4
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with spark_session({"spark.master": "local[2]"}) as session:
-        yield session
-
-
-@pytest.fixture(params=["one task", "many tasks"])
-def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How the cycle is laid out, which the driver alone decides."""
-    if request.param == "many tasks":
-        spread(monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture
