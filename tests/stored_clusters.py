@@ -168,27 +168,31 @@ def journal(folder: Path, alias: str, verb: str, items: Collection[Any]) -> None
         file.write(json.dumps([verb, os.getpid(), [str(item) for item in items]]) + "\n")
 
 
+def calls(folder: Path, alias: str, verb: str) -> Iterator[tuple[int, list[str]]]:
+    """Every call of that verb so far: the process and the items."""
+    for line in (folder / f"{alias}.journal").read_text().splitlines():
+        name, pid, items = json.loads(line)
+        if name == verb:
+            yield pid, items
+
+
 def asked(folder: Path, alias: str, verb: str) -> list[list[str]]:
     """The items of every call of that verb so far."""
-    lines = (folder / f"{alias}.journal").read_text().splitlines()
-    return [items for name, _, items in map(json.loads, lines) if name == verb]
+    return [items for _, items in calls(folder, alias, verb)]
 
 
 def limits(folder: Path, alias: str) -> dict[int, set[tuple[str, ...]]]:
     """For each process that read, the limits that its clients were given: bytes a second, and
     reads under way."""
-    lines = (folder / f"{alias}.journal").read_text().splitlines()
     found: dict[int, set[tuple[str, ...]]] = {}
-    for name, pid, items in map(json.loads, lines):
-        if name == "read within":
-            found.setdefault(pid, set()).add(tuple(items))
+    for pid, items in calls(folder, alias, "read within"):
+        found.setdefault(pid, set()).add(tuple(items))
     return found
 
 
 def processes(folder: Path, alias: str, verb: str) -> set[int]:
     """Which processes made such a call."""
-    lines = (folder / f"{alias}.journal").read_text().splitlines()
-    return {pid for name, pid, _ in map(json.loads, lines) if name == verb}
+    return {pid for pid, _ in calls(folder, alias, verb)}
 
 
 def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:
