@@ -33,7 +33,7 @@ $(PYTEST) -m "$(ON_JAVA) and $(1)"; second=$$?; \
 wait $$running; status=$$?; echo; echo "and without Java:"; cat "$$first"; exit $$((status | second))
 endef
 
-.PHONY: help setup java demo test test-fast test-all test-long bench bench-check lint lock
+.PHONY: help setup java demo test test-fast test-all test-long bench bench-check lint lock lock-jars
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -80,3 +80,10 @@ lint: $(READY) ## ruff, mypy and the layers of the architecture
 
 lock: $(READY) ## resolve the packages anew into .ci/requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --extra dev --upgrade --custom-compile-command "make lock" --output-file .ci/requirements.lock pyproject.toml
+
+# By the Ivy inside pyspark, whose checksums are the repository's own.
+lock-jars: $(READY) ## resolve Kafka's jars anew into tsoffset/testing/embedded/jars.sha256
+	@folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; \
+	java -Divy.default.ivy.user.dir="$$folder/ivy" -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
+		-m2compatible -ivy .ci/kafka-jars.xml -types jar bundle -retrieve "$$folder/jars/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
+	(cd "$$folder/jars" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/jars.sha256

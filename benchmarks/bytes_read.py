@@ -80,11 +80,6 @@ def _measure(chosen: argparse.Namespace) -> Result:
     }
 
 
-def read_over_needed(estate: Result, cycle: str) -> float:
-    """Bytes of the source that a cycle read for each byte of the batches that it needed."""
-    return float(estate[cycle]["source_bytes_read"] / estate["needed_bytes"])
-
-
 def _batches(commits: Commits, log: Log) -> int:
     """How many batches hold the positions' next records."""
     return len(

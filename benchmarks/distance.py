@@ -48,13 +48,8 @@ def _measure(chosen: argparse.Namespace) -> Result:
         found: dict[str, list[Result]] = {name: [] for name in groups}
 
         def one(name: str, round_trip_ms: int) -> float:
-            for far in (source, target):
-                far.move_away(round_trip_ms)
-            try:
+            with source.moved_away(round_trip_ms), target.moved_away(round_trip_ms):
                 result = cycle(spark, configuration, groups=f"{name}-.*")
-            finally:
-                for far in (source, target):
-                    far.move_away(0)
             assert exact_rows(result.rows, SHIFT) == len(result.rows)
             found[name].append({"positions": result.positions, **asdict(result.cost)})
             return result.seconds

@@ -16,7 +16,7 @@ from benchmarks.cycles import cycle, session, standalone
 from benchmarks.estates import Log, exact_rows, flow_file, settings
 from benchmarks.filling import Batches
 from benchmarks.measures import in_turns, ratio_spread, spread
-from benchmarks.proxy import FarBroker, far_broker
+from benchmarks.proxy import far_broker
 from benchmarks.results import Result, options, run, shown
 
 SHIFT = 1_000
@@ -54,7 +54,11 @@ def _measure(chosen: argparse.Namespace) -> Result:
         positions: set[int] = set()
 
         def one(spark: object, workers: int, round_trip_ms: int) -> float:
-            return _far_cycle(spark, flows[workers], (source, target), round_trip_ms, positions)
+            with source.moved_away(round_trip_ms), target.moved_away(round_trip_ms):
+                result = cycle(spark, flows[workers])
+            assert exact_rows(result.rows, SHIFT) == len(result.rows)
+            positions.add(result.positions)
+            return result.seconds
 
         with session("local[4]") as spark:
             one(spark, 4, 0)
@@ -83,25 +87,6 @@ def _measure(chosen: argparse.Namespace) -> Result:
             "standalone_over_two": ratio_spread(seconds[name], far[2]),
         },
     }
-
-
-def _far_cycle(
-    spark: object,
-    configuration: object,
-    brokers: tuple[FarBroker, FarBroker],
-    round_trip_ms: int,
-    positions: set[int],
-) -> float:
-    for far in brokers:
-        far.move_away(round_trip_ms)
-    try:
-        result = cycle(spark, configuration)
-    finally:
-        for far in brokers:
-            far.move_away(0)
-    assert exact_rows(result.rows, SHIFT) == len(result.rows)
-    positions.add(result.positions)
-    return result.seconds
 
 
 if __name__ == "__main__":

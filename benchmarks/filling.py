@@ -15,11 +15,8 @@ from typing import Any
 
 from crc32c import crc32c
 from kafka import KafkaAdminClient
-from kafka.errors import NoError, for_code
-from kafka.protocol.producer import ProduceRequest
-from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from tests.producing import Contents
+from tests.producing import Contents, Written, batch_of, first_offset, produce_request
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, TopicPartition
@@ -40,21 +37,13 @@ class Batches:
 
     def stamped(self, count: int, start_ms: int) -> Iterator[bytes]:
         """`count` batches whose records follow each other by a millisecond."""
-        builder = DefaultRecordBatchBuilder(
-            magic=2,
-            compression_type=0,
-            is_transactional=False,
-            producer_id=-1,
-            producer_epoch=-1,
-            base_sequence=-1,
-            batch_size=1 << 30,
-        )
         filler = random.Random(1292)
         values = [filler.randbytes(self.value_bytes) for _ in range(_PERIOD)]
-        for number in range(self.records):
-            key = b"key-%d" % (number % _PERIOD)
-            builder.append(number, number, key, values[number % _PERIOD], [])
-        batch = bytearray(builder.build())
+        records = [
+            Written(number, values[number % _PERIOD], b"key-%d" % (number % _PERIOD))
+            for number in range(self.records)
+        ]
+        batch = bytearray(batch_of(records))
         for number in range(count):
             first_ms = start_ms + number * self.records
             struct.pack_into(">qq", batch, _TIMES_AT, first_ms, first_ms + self.records - 1)
@@ -91,12 +80,12 @@ def fill(
             under_way: deque[Any] = deque()
             for batch in batches.stamped(count, start_ms):
                 if len(under_way) == _UNDER_WAY:
-                    _accepted(await under_way.popleft())
+                    first_offset(await under_way.popleft())
                 under_way.append(
-                    admin._manager.send(_produce(name, partition, batch), node_id=node)
+                    admin._manager.send(produce_request(name, partition, batch), node_id=node)
                 )
             while under_way:
-                _accepted(await under_way.popleft())
+                first_offset(await under_way.popleft())
 
         for partition in partitions:
             admin._manager.run(send, partition)
@@ -136,21 +125,3 @@ def committed(
 def recent_ms(records: int) -> int:
     """A time from which on so many records lie in the past."""
     return int(time.time() * 1000) - records - 60_000
-
-
-def _produce(name: str, partition: int, batch: bytes) -> ProduceRequest:
-    data = ProduceRequest.TopicProduceData
-    part = data.PartitionProduceData(index=partition, records=batch)
-    return ProduceRequest(
-        transactional_id=None,
-        acks=-1,
-        timeout_ms=30_000,
-        topic_data=[data(name=name, partition_data=[part])],
-        # From version 13 on topics go by their ids.
-        max_version=12,
-    )
-
-
-def _accepted(answer: Any) -> None:
-    error = for_code(answer.responses[0].partition_responses[0].error_code)
-    assert error is NoError, error.__name__

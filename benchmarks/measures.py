@@ -6,8 +6,11 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
+
+from tests.processes import descendants
 
 T = TypeVar("T")
 
@@ -83,21 +86,9 @@ def cpu_seconds(pid: int) -> float:
 def processes_below(pid: int) -> dict[int, str]:
     """All processes that this one has started, directly or not, with their command lines."""
     found: dict[int, str] = {}
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    waiting = [pid]
-    while waiting:
-        for child in children.get(waiting.pop(), ()):
-            waiting.append(child)
-            try:
-                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
+    for child in descendants(pid):
+        with suppress(OSError):
+            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
             found[child] = b" ".join(words).decode(errors="replace")
     return found
 

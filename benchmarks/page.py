@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.report import table
+from benchmarks.accuracy.report import placed, table
 from benchmarks.estimate import Estate, driver_gb, shares
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, Result, load, said
@@ -23,10 +23,6 @@ ALTERNATIVES = {
 _KINDS = ("Fetch", "ListOffsets", "OffsetFetch", "OffsetCommit", "FindCoordinator")
 
 
-class MarksMissing(ValueError):
-    """The page has no place for a table."""
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
     parser.add_argument("--results", type=Path, default=FOLDER)
@@ -34,27 +30,24 @@ def main(arguments: list[str] | None = None) -> None:
     page = PAGE.read_text(encoding="utf-8")
     found = {path.stem: load(path.stem, chosen.results) for path in chosen.results.glob("*.json")}
     for name, write in TABLES.items():
-        page = placed(page, name, write(found[name]) if name in found else NOT_MEASURED)
+        text = write(found[name]) if name in found else NOT_MEASURED
+        page = placed(page, text, *marks(name))
     needed = [found[name] for name in ("unit_costs", "growth") if name in found]
-    page = placed(page, "estimate", estimate(*needed) if len(needed) == 2 else NOT_MEASURED)
+    text = estimate(*needed) if len(needed) == 2 else NOT_MEASURED
+    page = placed(page, text, *marks("estimate"))
     for name, draw in PLOTS.items():
         shown = ""
         if name in found:
             (DOCS / f"{name}.svg").write_text(draw(found[name]), encoding="utf-8")
             shown = f"![{ALTERNATIVES[name]}]({name}.svg)"
-        page = placed(page, f"plot of {name}", shown)
+        page = placed(page, shown, *marks(f"plot of {name}"))
     PAGE.write_text(page, encoding="utf-8")
     said(f"wrote {PAGE} from {', '.join(sorted(found))}")
 
 
-def placed(page: str, name: str, text: str) -> str:
-    """The page with what lies between the marks of that name replaced. Raises MarksMissing."""
-    begin, end = (_MARK.format(name=name, edge=edge) for edge in ("begin", "end"))
-    before, first, rest = page.partition(begin)
-    _, last, after = rest.partition(end)
-    if not first or not last:
-        raise MarksMissing(f"the page needs the lines {begin} and {end}")
-    return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
+def marks(name: str) -> tuple[str, str]:
+    """The lines of the page between which the table or plot of that name stands."""
+    return _MARK.format(name=name, edge="begin"), _MARK.format(name=name, edge="end")
 
 
 def taken(result: Result) -> str:

@@ -28,9 +28,14 @@ class FarBroker:
     bootstrap: str
     _delay: "Synchronized[float]"
 
-    def move_away(self, round_trip_ms: float) -> None:
-        """Let everything that is sent from now on take so long, there and back."""
+    @contextmanager
+    def moved_away(self, round_trip_ms: float) -> Iterator[None]:
+        """Let everything that is sent within the block take so long, there and back."""
         self._delay.value = round_trip_ms / 2000
+        try:
+            yield
+        finally:
+            self._delay.value = 0.0
 
 
 @contextmanager

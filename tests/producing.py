@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
@@ -164,28 +165,9 @@ class Contents:
         leader = self._leader(topic, partition)
         offsets: list[int] = []
         for some in _cut(records, batch):
-            request = ProduceRequest(
-                transactional_id=None,
-                acks=-1,
-                timeout_ms=30_000,
-                topic_data=[
-                    ProduceRequest.TopicProduceData(
-                        name=topic,
-                        partition_data=[
-                            ProduceRequest.TopicProduceData.PartitionProduceData(
-                                index=partition, records=_batch(some, CODECS[compression])
-                            )
-                        ],
-                    )
-                ],
-                # From version 13 on topics go by their ids.
-                max_version=12,
-            )
-            answer = self.admin._manager.run(self._send, request, leader)
-            stored = answer.responses[0].partition_responses[0]
-            error = for_code(stored.error_code)
-            assert error is NoError, f"{topic}-{partition}: {error.__name__}"
-            offsets += range(stored.base_offset, stored.base_offset + len(some))
+            request = produce_request(topic, partition, batch_of(some, CODECS[compression]))
+            first = first_offset(self.admin._manager.run(self._send, request, leader))
+            offsets += range(first, first + len(some))
         return offsets
 
     def begin_transaction(self, transactional_id: str, *, compression: str = "none") -> Transaction:
@@ -315,7 +297,30 @@ def _cut(records: list[Written], batch: int | Sequence[int]) -> Iterator[list[Wr
         start += size
 
 
-def _batch(records: Sequence[Written], codec: int) -> bytes:
+def produce_request(topic: str, partition: int, batch: bytes) -> ProduceRequest:
+    """A request that writes one batch, for the partition's leader."""
+    data = ProduceRequest.TopicProduceData
+    part = data.PartitionProduceData(index=partition, records=batch)
+    return ProduceRequest(
+        transactional_id=None,
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[data(name=topic, partition_data=[part])],
+        # From version 13 on topics go by their ids.
+        max_version=12,
+    )
+
+
+def first_offset(answer: Any) -> int:
+    """Where the batch of a produce request lies; fails if it was refused."""
+    stored = answer.responses[0].partition_responses[0]
+    error = for_code(stored.error_code)
+    assert error is NoError, error.__name__
+    return int(stored.base_offset)
+
+
+def batch_of(records: Sequence[Written], codec: int = CODECS["none"]) -> bytes:
+    """The records as one batch; offsets are counted from 0, which the broker changes."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,

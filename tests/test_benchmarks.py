@@ -10,6 +10,7 @@ import pytest
 from kafka.record.memory_records import MemoryRecords
 
 from benchmarks import guard, mirror_cycles, page
+from benchmarks.accuracy.report import MarksMissing, placed
 from benchmarks.estates import Log, Verdict
 from benchmarks.filling import Batches
 from benchmarks.generated import RECORDS, SHIFT, TOPIC, GeneratedCluster, Sizes, connect
@@ -241,16 +242,17 @@ def test_plot_is_well_formed_and_names_its_lines() -> None:
 
 def test_table_takes_the_place_of_the_last_one() -> None:
     """What stands between the marks is replaced, the rest of the page stays."""
-    first = page.placed(page.PAGE.read_text(encoding="utf-8"), "distance", "| old |")
-    second = page.placed(first, "distance", "| new |")
+    marks = page.marks("distance")
+    first = placed(page.PAGE.read_text(encoding="utf-8"), "| old |", *marks)
+    second = placed(first, "| new |", *marks)
     assert "| new |" in second
     assert second.replace("| new |", "| old |") == first
 
 
 def test_page_without_the_marks_is_refused() -> None:
     """A table that has no place is said, not lost."""
-    with pytest.raises(page.MarksMissing, match="distance"):
-        page.placed("# Performance\n", "distance", "| new |")
+    with pytest.raises(MarksMissing, match="distance"):
+        placed("# Performance\n", "| new |", *page.marks("distance"))
 
 
 COMMITTED = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -269,4 +271,4 @@ def test_page_shows_the_committed_results(name: str) -> None:
     """The page's table is the one that the committed results make."""
     if name in page.TABLES:
         text = page.PAGE.read_text(encoding="utf-8")
-        assert page.placed(text, name, page.TABLES[name](load(name))) == text
+        assert placed(text, page.TABLES[name](load(name)), *page.marks(name)) == text

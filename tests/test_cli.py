@@ -1,6 +1,7 @@
 """The commands' words: usage, help, errors and exit statuses, without Spark or brokers."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -61,6 +62,24 @@ def test_flow_commands_take_the_same_choice(command: str) -> None:
     output = invoke(command, "--help").output
     for option in ("-c, --config", "--flow A->B", "--groups REGEX", "--topics REGEX", "--debug"):
         assert option in output
+
+
+@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare"])
+def test_what_prints_a_table_prints_it_wide(command: str) -> None:
+    """`--wide` is an option of each command whose table gives way to a terminal."""
+    assert "--wide" in invoke(command, "--help").output
+
+
+def test_wide_lines_are_whole_on_a_narrow_terminal(away: Path) -> None:
+    """Standard output is a terminal of 60 columns; `--wide` prints as into a file."""
+    terminal = {"FORCE_COLOR": "1", "COLUMNS": "60"}
+    words = ("check", "-c", str(away))
+    narrow, wide = (
+        re.sub(r"\x1b\[[\d;]*m", "", invoke(*words, *option, env=terminal).stdout).splitlines()
+        for option in ([], ["--wide"])
+    )
+    assert max(map(len, narrow)) <= 60
+    assert any("A: connection  connect to cluster A" in line and len(line) > 60 for line in wide)
 
 
 @pytest.mark.parametrize("command", ["plan", "sync"])
@@ -259,6 +278,18 @@ def test_a_failed_row_is_1_and_an_unreachable_cluster_3() -> None:
     """3 outranks 1."""
     assert exit_status(Tally.of([COMMITTED, FAILED]), unreachable=False) == 1
     assert exit_status(Tally.of([CLUSTER_FAILED]), unreachable=True) == 3
+
+
+@pytest.mark.parametrize("logs", ["console", "json"])
+def test_nobody_has_to_read_standard_error(logs: str, away: Path) -> None:
+    """Warnings that nobody reads (`2>&1 >rows | head`) do not end the command before its work."""
+    away.write_text(away.read_text() + "A->B.topicz = x\n")
+    with start("explain", "-c", str(away), "--group", "g", "--log-format", logs) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stderr.close()
+        assert "UNREACHABLE" in process.stdout.read()
+    assert process.returncode == 3
 
 
 def test_a_reader_that_goes_away_leaves_no_traceback(away: Path) -> None:

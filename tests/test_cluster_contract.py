@@ -1061,6 +1061,10 @@ def test_a_commit_that_may_not_be_sent_is_not(stand: Stand, cluster: Cluster) ->
     assert refused.kind is FailureKind.TIMEOUT
     assert refused.patience_seconds > 0
     assert cluster.committed(groups, require_stable=True) == {**commits, groups[1]: {}}
+    (refused,) = cluster.commit({groups[1]: commits[groups[1]]}, may_send=lambda _: False)[
+        groups[1]
+    ].values()
+    assert isinstance(refused, Failed)
 
 
 def test_offsets_of_a_deleted_topic_are_gone(stand: Stand, cluster: Cluster) -> None:

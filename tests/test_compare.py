@@ -594,11 +594,11 @@ def test_totals_add_up_the_pairs() -> None:
     assert (totals.skipped, totals.reread) == (2 * 277, 0)
     assert totals.precisions == {Precision.EXACT: 8}
     assert totals.standing == {None: 7, Whose.BOTH: 1}
-    assert totals.in_words() == (
-        "4 equal, 0 re-read, 2 unsafe (at most 554 records skipped in all), 2 none",
-        "8 exact, 0 none",
-        "1 as both say, 7 without a commit",
-    )
+    assert totals.in_words() == {
+        "theirs": "4 equal, 0 re-read, 2 unsafe (at most 554 records skipped in all), 2 none",
+        "ours": "8 exact, 0 none",
+        "target": "1 as both say, 7 without a commit",
+    }
 
 
 @pytest.mark.parametrize("width", [80, 120, None])

@@ -441,14 +441,11 @@ def test_a_connector_may_be_turned_off():
 
 
 def test_spark_and_directories_are_the_files():
-    """Every `spark.*` key is handed on; directories and addresses are kept."""
+    """Every `spark.*` key is handed on; the directory of the state is kept."""
     settings = two_clusters(
         "spark.master = local[3]",
         "spark.sql.shuffle.partitions = 7",
         "state.dir = state",
-        "history.dir = history",
-        "listeners = http://localhost:8080, http://localhost:8081",
-        "status.remote.urls = http://other:8080",
         "source.fetch.max.bytes.per.second = 5000000000",
         "source.fetch.max.requests.in.flight = 8",
         "translation.offset.header = mm-offset",
@@ -456,9 +453,6 @@ def test_spark_and_directories_are_the_files():
     )
     assert settings.spark == {"spark.master": "local[3]", "spark.sql.shuffle.partitions": "7"}
     assert settings.state_dir == "state"
-    assert settings.history_dir == "history"
-    assert settings.listeners == ("http://localhost:8080", "http://localhost:8081")
-    assert settings.status_remote_urls == ("http://other:8080",)
     (flow,) = settings.flows
     assert flow.source.fetch_max_bytes_per_second == 5_000_000_000
     assert flow.source.fetch_max_in_flight == 8
@@ -468,6 +462,22 @@ def test_spark_and_directories_are_the_files():
     assert flow.target.offset_header == OffsetHeader("mm-offset")
     assert flow.source.offset_header is None
     assert flow.translation.expect == "same-offsets"
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("o", OffsetHeader("o")),
+        ("o:binary", OffsetHeader("o")),
+        ("o:text", OffsetHeader("o", text=True)),
+        ("a:b", OffsetHeader("a:b")),
+        ("a:b:text", OffsetHeader("a:b", text=True)),
+    ],
+)
+def test_the_form_of_the_offset_header_stands_behind_its_name(text, header):
+    """Binary where nothing else is said; a colon may be part of the name."""
+    (flow,) = two_clusters(f"translation.offset.header = {text}").flows
+    assert flow.translation.offset_header == header
 
 
 # --- choosing flows ---------------------------------------------------------------------

@@ -7,13 +7,16 @@ import pytest
 
 from tests.configured import resolved, two_clusters
 from tsoffset.config.accepted import ACCEPTED_KEYS
-from tsoffset.config.flow_keys import FLOW_KEYS
-from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key
+from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 from tsoffset.config.loading import Configuration
 from tsoffset.config.review import is_security
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.client_settings import client_settings
 from tsoffset.testing.embedded.process import JavaProcess
 
 ROOT = Path(__file__).parent.parent
+# Without these the system or the library decides.
+OF_OTHERS = ("send.buffer.bytes", "receive.buffer.bytes", "client.dns.lookup")
 
 # Everything that a file in operation tends to hold, with the keys of all of MirrorMaker 2's
 # connectors, its workers and its clients, and with the internal topics of the sample file.
@@ -168,16 +171,17 @@ def _in_code(text: str) -> str:
 
 def rows_of_the_table() -> list[str]:
     """The rows as they stand in docs/configuration.md; what is no value is not set as code."""
-    keys: tuple[Key[object], ...] = (*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS)
+    levels = {"flow": FLOW_KEYS, "cluster": CLUSTER_KEYS, "file": FILE_KEYS}
     rows = [
         _row(
             key.name,
-            key.level,
+            level,
             key.shown_default if key.default in (None, ()) else _in_code(key.shown_default),
-            key.use,
+            "no effect yet" if key.later else "used",
             key.meaning,
         )
-        for key in keys
+        for level, keys in levels.items()
+        for key in keys.values()
     ]
     return rows + [
         _row(key.name, "", _in_code(key.shown_default), "accepted", key.meaning)
@@ -196,7 +200,7 @@ def test_the_documentation_has_exactly_the_keys_that_are_known():
 def test_defaults_are_those_that_the_table_shows():
     """What a user would write for the default reads as the default."""
     read = 0
-    for key in FLOW_KEYS:
+    for key in FLOW_KEYS.values():
         words = key.shown_default.partition(";")[0]
         if key.default is not None:
             assert key.read(words) == key.default, key.name
@@ -204,10 +208,22 @@ def test_defaults_are_those_that_the_table_shows():
     assert read > 15
 
 
+def test_what_connections_do_by_themselves_is_what_the_table_shows():
+    """A client setting that is written out with its default changes nothing."""
+    written = {key.name: key.shown_default for key in CLIENT_KEYS if key.name not in OF_OTHERS}
+    assert len(written) > 8
+    bare = client_settings(ClusterSettings("A", ("a:9092",)))
+    for name, text in written.items():
+        assert client_settings(ClusterSettings("A", ("a:9092",), {name: text})) == bare, name
+
+
 def test_no_key_is_listed_twice():
     """One key, one meaning."""
-    names = [key.name for key in (*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS, *ACCEPTED_KEYS)]
+    names = [key.name for key in ACCEPTED_KEYS]
+    names += [*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS]
     assert sorted(names) == sorted(set(names))
+    with pytest.raises(AssertionError, match="groups"):
+        FLOW_KEYS.declare("groups", 1, int, "Declared before.")
 
 
 @pytest.mark.integration
@@ -227,7 +243,7 @@ def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
     assert listing.run(timeout_seconds=60) == 0
     page = listing.log_path.read_text(encoding="utf-8")
     # Those that are read, so that a value would have to be right, are known for certain.
-    read = {"isolation.level", *(key.name for key in CLUSTER_KEYS)}
+    read = {"isolation.level", *CLUSTER_KEYS}
     names = {
         name
         for name in re.findall(r'href="#[a-z]+configs_([^"]+)"', page)

@@ -53,6 +53,7 @@ from tsoffset.kafka.client_settings import client_settings
         ("translation.match", "timestamp", "timestamp, key, value"),
         ("translation.budget", "0", "from 1"),
         ("translation.floor", "end", "none or log_start"),
+        ("translation.offset.header", ":text", "NAME:text"),
         ("source.fetch.max.bytes.per.second", "-1", "from 1"),
         ("source.fetch.max.requests.in.flight", "0", "from 1"),
         ("A.request.timeout.ms", "soon", "integer"),
@@ -162,12 +163,22 @@ def test_blanks_around_the_arrow_end_the_key():
     assert "without any around the arrow" in problem.allowed
 
 
-@pytest.mark.parametrize("aliases", ["", "A->B", "A B", "A,,B", "A, spark"])
+@pytest.mark.parametrize(
+    "aliases", ["", "A->B", "A B", "A,,B", "A, spark", "${env:TSOFFSET_TEST_NOT_SET}"]
+)
 def test_aliases_must_be_usable_in_keys(aliases):
     """No blanks, arrows or empty ones, and not Spark's own prefix."""
     found = problems(f"clusters = {aliases}\nA.bootstrap.servers = a:1\n")
     assert found[0].key == "clusters"
     assert len(found) == 1
+
+
+def test_a_cluster_that_is_listed_twice_is_one():
+    """A slip that a warning tells; no flow leads from it to itself."""
+    settings = resolved(TWO_CLUSTERS.replace("A, B", "A, B, A") + "enabled = true")
+    assert settings.clusters == ("A", "B")
+    assert [flow.name for flow in settings.flows] == ["A->B", "B->A"]
+    assert "names a cluster twice" in settings.warnings[0]
 
 
 def test_a_file_without_clusters_and_connector_is_none():

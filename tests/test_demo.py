@@ -14,23 +14,21 @@ import pytest
 
 from tests.waiting import wait_until
 from tsoffset.demo.command import conclusion
-from tsoffset.demo.groups import GROUPS, Depth
-from tsoffset.demo.logs import Entry, Place
-from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Topic
+from tsoffset.demo.consumers import stops
+from tsoffset.demo.groups import GROUPS, Stand
+from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Entry, Topic
 from tsoffset.demo.verdict import (
     Count,
     GroupVerdict,
     Logs,
+    Read,
     Resumed,
     group_verdict,
-    imagined,
     judge,
     surprises,
     way,
 )
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
-
-PLACE = ("orders", 0)
 
 
 def entries(*numbers: int, first_offset: int = 0, keys: int = 1_000) -> tuple[Entry, ...]:
@@ -51,9 +49,37 @@ TARGET = entries(*range(10))
 MIRRORED = Logs(SOURCE, TARGET)
 
 
-def resumed(start: int, *, processed: int, metadata: str = "") -> Resumed:
+def row(
+    outcome: OutcomeKind = OutcomeKind.COMMITTED,
+    *,
+    target_offset: int | None = 6,
+    current: int | None = None,
+    bound: int | None = 0,
+    reason: Reason | None = None,
+) -> Row:
+    return Row(
+        flow="primary->backup",
+        group="g",
+        source_topic="orders",
+        partition=0,
+        source_offset=8,
+        source_timestamp_ms=1,
+        target_topic="primary.orders",
+        target_offset=target_offset,
+        current_target_offset=current,
+        outcome=outcome,
+        reason=reason,
+        precision=Precision.BOUNDED if bound else Precision.EXACT,
+        reread_bound=bound,
+    )
+
+
+def resumed(
+    start: int, *, processed: int = 6, metadata: str = "", at: Row | None = None
+) -> Resumed:
     """A consumer that got all of the target from `start` on, after `processed` records."""
-    return Resumed(values(*range(processed)), start, TARGET[start:], metadata)
+    read = Read(start, TARGET[start:], metadata)
+    return Resumed(at or row(), MIRRORED, values(*range(processed)), read)
 
 
 # --- the judge ----------------------------------------------------------------------------
@@ -72,15 +98,15 @@ def resumed(start: int, *, processed: int, metadata: str = "") -> Resumed:
 def test_reread_and_skipped_are_told_by_content(start: int, count: Count) -> None:
     """What came and had been processed is re-read, what lies on the source and did neither come
     nor was processed is skipped, whatever the offsets."""
-    assert judge(MIRRORED, resumed(start, processed=6)) == count
-    assert imagined(MIRRORED, values(*range(6)), start) == count
+    assert resumed(start).count == count
+    assert resumed(0).count_from(start) == count
 
 
 def test_record_that_was_never_mirrored_counts_as_skipped() -> None:
     """The judge looks at the source, not at what the mirror happens to hold."""
     mirrored_in_part = Logs(SOURCE, TARGET[:8])
     got = TARGET[6:8]
-    assert judge(mirrored_in_part, Resumed(values(*range(6)), 6, got)).skipped == 2
+    assert judge(mirrored_in_part, values(*range(6)), Read(6, got)).skipped == 2
 
 
 @pytest.mark.parametrize(("start", "reread"), [(9, 0), (3, 4)])
@@ -90,7 +116,7 @@ def test_copy_by_a_repeat_is_no_reread_unless_the_first_one_came_too(
     """A replicator that repeats a stretch makes copies that no offset could keep away."""
     target = entries(0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 4, 9)
     logs = Logs(SOURCE, target)
-    assert judge(logs, Resumed(values(*range(7)), start, target[start:])).reread == reread
+    assert judge(logs, values(*range(7)), Read(start, target[start:])).reread == reread
 
 
 @pytest.mark.parametrize(("compacted", "skipped"), [(True, 0), (False, 1)])
@@ -102,54 +128,26 @@ def test_newer_record_of_the_key_makes_up_only_in_a_compacted_topic(
     source = entries(0, 1, 2, 3, keys=2)
     logs = Logs(source, source[2:], compacted)
     got = source[2:]
-    assert judge(logs, Resumed(values(0), 2, got)).skipped == skipped
+    assert judge(logs, values(0), Read(2, got)).skipped == skipped
 
 
 def test_older_record_of_the_key_makes_up_for_nothing() -> None:
     """To get an old value in place of the newest is a loss in a compacted topic too."""
     source = entries(0, 1, 2, 3, keys=2)
     logs = Logs(source, source[:2], compacted=True)
-    assert judge(logs, Resumed(frozenset(), 0, source[:2])).skipped == 2
+    assert judge(logs, frozenset(), Read(0, source[:2])).skipped == 2
 
 
 # --- the verdict on a group ---------------------------------------------------------------
 
 
-def row(
-    outcome: OutcomeKind = OutcomeKind.COMMITTED,
-    *,
-    group: str = "g",
-    place: Place = PLACE,
-    source_offset: int = 8,
-    target_offset: int | None = 6,
-    current: int | None = None,
-    bound: int | None = 0,
-    reason: Reason | None = None,
-) -> Row:
-    return Row(
-        flow="primary->backup",
-        group=group,
-        source_topic=place[0],
-        partition=place[1],
-        source_offset=source_offset,
-        source_timestamp_ms=1,
-        target_topic=f"primary.{place[0]}",
-        target_offset=target_offset,
-        current_target_offset=current,
-        outcome=outcome,
-        reason=reason,
-        precision=Precision.BOUNDED if bound else Precision.EXACT,
-        reread_bound=bound,
-    )
-
-
-def verdict_on(given: Row, on: Resumed, metadata: str = "") -> GroupVerdict:
-    return group_verdict("g", [given], {PLACE: MIRRORED}, {PLACE: on}, metadata)
+def verdict_on(*resumed: Resumed, metadata: str = "") -> GroupVerdict:
+    return group_verdict("g", resumed, metadata)
 
 
 def test_group_that_goes_on_where_its_row_says_has_no_fault() -> None:
     """Nothing skipped, nothing again, the metadata there: the exit status is 0."""
-    verdict = verdict_on(row(), resumed(6, processed=6, metadata="m"), "m")
+    verdict = verdict_on(resumed(6, metadata="m"), metadata="m")
     assert verdict.moved
     assert verdict.faults == ()
     status, sentences = conclusion([verdict])
@@ -159,9 +157,8 @@ def test_group_that_goes_on_where_its_row_says_has_no_fault() -> None:
 
 def test_skipped_record_makes_the_exit_status_one() -> None:
     """One lost record is a failure, of whichever group."""
-    lossy = verdict_on(row(target_offset=7), resumed(7, processed=6))
-    sound = verdict_on(row(), resumed(6, processed=6))
-    status, sentences = conclusion([sound, lossy])
+    lossy = verdict_on(resumed(7, at=row(target_offset=7)))
+    status, sentences = conclusion([verdict_on(resumed(6)), lossy])
     assert status == 1
     assert sentences == [
         "1 record skipped, which must never be; please report it.",
@@ -172,14 +169,14 @@ def test_skipped_record_makes_the_exit_status_one() -> None:
 def test_skip_of_a_group_that_was_left_alone_counts_too() -> None:
     """No skip is explained away."""
     ahead = row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9)
-    status, _ = conclusion([verdict_on(ahead, resumed(9, processed=6))])
+    status, _ = conclusion([verdict_on(resumed(9, at=ahead))])
     assert status == 1
 
 
 @pytest.mark.parametrize(("bound", "status"), [(2, 0), (1, 1), (0, 1)])
 def test_no_more_is_read_again_than_the_row_announces(bound: int, status: int) -> None:
     """The bound of a row is a promise."""
-    verdict = verdict_on(row(target_offset=4, bound=bound), resumed(4, processed=6))
+    verdict = verdict_on(resumed(4, at=row(target_offset=4, bound=bound)))
     assert verdict.announced == bound
     assert conclusion([verdict])[0] == status
 
@@ -187,87 +184,74 @@ def test_no_more_is_read_again_than_the_row_announces(bound: int, status: int) -
 def test_group_that_was_left_alone_announces_nothing() -> None:
     """Its consumer goes on from offsets of its own; what it reads again is not our doing."""
     active = row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=0)
-    verdict = verdict_on(active, resumed(0, processed=6))
+    verdict = verdict_on(resumed(0, at=active))
     assert not verdict.moved
     assert verdict.count.reread == 6
     assert conclusion([verdict])[0] == 0
 
 
-def test_unchanged_group_begins_where_it_stood() -> None:
-    """Of an unchanged row the offset that the target has counts, not an equal one."""
-    unchanged = row(OutcomeKind.UNCHANGED, current=7, target_offset=6)
-    processed = values(*range(7))
-    assert verdict_on(unchanged, Resumed(processed, 7, TARGET[7:])).misplaced == ()
-    assert verdict_on(unchanged, Resumed(processed, 6, TARGET[6:])).misplaced == (PLACE,)
-
-
 def test_consumer_that_begins_elsewhere_is_a_fault() -> None:
     """A commit that did not arrive shows, even if nothing is skipped."""
-    verdict = verdict_on(row(bound=6), resumed(0, processed=6))
+    verdict = verdict_on(resumed(0, at=row(bound=6)))
     assert verdict.faults == ("g did not begin orders-0 where its row says",)
 
 
 def test_lost_metadata_is_a_fault() -> None:
     """The commit's metadata comes along."""
-    verdict = verdict_on(row(), resumed(6, processed=6, metadata=""), "m")
+    verdict = verdict_on(resumed(6, metadata=""), metadata="m")
     assert verdict.faults == ("g has lost its commit's metadata on orders-0",)
 
 
 def test_way_counts_positions_without_an_answer_apart() -> None:
     """What has no offset re-reads and skips nothing: it is silent."""
-    other = ("orders", 1)
-    logs = {PLACE: MIRRORED, other: MIRRORED}
-    processed = {("g", PLACE): values(*range(6)), ("g", other): values(*range(6))}
-    found = way("copied", {("g", PLACE): 8, ("g", other): None}, logs, processed)
+    starts = iter([8, None])
+    found = way("copied", [resumed(6), resumed(6)], lambda _: next(starts))
     assert (found.count, found.positions, found.silent) == (Count(2, 0, 2), 2, 1)
+
+
+@pytest.mark.parametrize(("length", "copied"), [(10, 8), (8, 8), (7, None)])
+def test_copied_offset_behind_the_targets_end_is_no_answer(length: int, copied: int | None) -> None:
+    """A consumer is reset from an offset that its log does not have."""
+    logs = Logs(SOURCE, TARGET[:length])
+    assert Resumed(row(), logs, frozenset(), Read(0, ())).copied == copied
 
 
 # --- surprises ----------------------------------------------------------------------------
 
 
-def said(given: Row, on: Resumed, *, logs: Logs = MIRRORED, translated: int = 0) -> list[str]:
-    verdict = group_verdict("g", [given], {PLACE: logs}, {PLACE: on})
-    return surprises([given], {"g": verdict}, {"g": Count(reread=translated)}, {PLACE: logs})
-
-
 def test_what_is_as_expected_is_no_surprise() -> None:
-    """An exact row of a record that is there needs no sentence."""
-    assert said(row(), resumed(6, processed=6)) == []
+    """A committed row of a record that is there needs no sentence."""
+    assert surprises("g", [resumed(6)]) == []
 
 
 @pytest.mark.parametrize(
-    ("given", "on", "words"),
+    ("on", "words"),
     [
         (
-            row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=2),
-            resumed(2, processed=6),
+            resumed(2, at=row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=2)),
             ["g was not moved", "read 4 records again", "it would have been 0"],
         ),
         (
-            row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9),
-            resumed(9, processed=9),
+            resumed(
+                9,
+                processed=9,
+                at=row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9),
+            ),
             ["3 offsets further on the target", "no group is moved backwards"],
         ),
         (
-            row(OutcomeKind.SKIPPED, reason=Reason.EXPIRED, target_offset=None, bound=None),
-            resumed(0, processed=0),
+            resumed(
+                0,
+                processed=0,
+                at=row(OutcomeKind.SKIPPED, reason=Reason.EXPIRED, target_offset=None, bound=None),
+            ),
             ["deleted since", "auto.offset.reset"],
-        ),
-        (
-            row(OutcomeKind.SKIPPED, reason=Reason.NO_PROOF, target_offset=None, bound=None),
-            resumed(0, processed=6),
-            ["no offset in 1 of 1 partitions (NO_PROOF", "6 records again"],
-        ),
-        (
-            row(target_offset=4, bound=3),
-            resumed(4, processed=6),
-            ["not be placed exactly in 1 of 1", "at most 3 records again, and it was 2"],
         ),
     ],
 )
-def test_each_surprise_has_one_sentence(given: Row, on: Resumed, words: Sequence[str]) -> None:
+def test_each_surprise_has_one_sentence(on: Resumed, words: Sequence[str]) -> None:
     """A reader is told why a group was left alone, or read records again."""
-    (sentence,) = said(given, on)
+    (sentence,) = surprises("g", [on])
     assert all(word in sentence for word in words), sentence
 
 
@@ -278,8 +262,7 @@ def test_group_that_stood_where_no_record_is_shows(compacted: bool, word: str) -
     """The record a group stood at may be gone, or never have been one."""
     hole = tuple(entry for entry in SOURCE if entry.offset != 8)
     logs = Logs(hole, hole, compacted)
-    on = Resumed(values(*range(6)), 6, hole[6:])
-    (sentence,) = said(row(), on, logs=logs)
+    (sentence,) = surprises("g", [Resumed(row(), logs, values(*range(6)), Read(6, hole[6:]))])
     assert word in sentence
 
 
@@ -297,9 +280,8 @@ def test_demo_holds_what_it_promises() -> None:
     assert sum(group.member for group in GROUPS) == 1
     assert sum(group.on_target is not None and not group.member for group in GROUPS) == 1
     assert any(group.metadata for group in GROUPS)
-    assert any(group.depths == (Depth(done=0),) * PARTITIONS for group in GROUPS)
-    caught_up = {g.topic.name for g in GROUPS if g.depths == (Depth(left=0),) * PARTITIONS}
-    assert caught_up == {topic.name for topic in TOPICS}
+    assert any(group.at == 0 for group in GROUPS)
+    assert {g.topic.name for g in GROUPS if g.at is None} == {topic.name for topic in TOPICS}
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
@@ -321,19 +303,19 @@ def test_hundreds_of_clicks_share_a_timestamp() -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "stop"),
+    ("stand", "offsets"),
     [
-        (Depth(left=0), None),
-        (Depth(left=1), 104),
-        (Depth(left=5), 100),
-        (Depth(done=0), 100),
-        (Depth(done=2), 102),
-        (Depth(done=5), None),
+        (None, [None] * PARTITIONS),
+        (-1, [104] * PARTITIONS),
+        (-5, [100] * PARTITIONS),
+        (0, [100] * PARTITIONS),
+        ((-1, -2, 0, 1), [104, 103, 100, 101]),
     ],
 )
-def test_depth_stops_at_a_record(depth: Depth, stop: int | None) -> None:
+def test_group_stops_at_a_record(stand: Stand, offsets: Sequence[int | None]) -> None:
     """A group stops before the first record that it does not process."""
-    assert depth.stop(entries(*range(5), first_offset=100)) == stop
+    log = {("orders", n): entries(*range(5), first_offset=100) for n in range(PARTITIONS)}
+    assert stops(stand, "orders", log) == dict(enumerate(offsets))
 
 
 # --- all of it ----------------------------------------------------------------------------

@@ -5,10 +5,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
+from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from kafka.errors import KafkaError
@@ -19,13 +24,14 @@ from tests.waiting import wait_until
 from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
 from tsoffset.java import find_java
 from tsoffset.testing.embedded import (
+    KAFKA_VERSION,
     EmbeddedBroker,
     EmbeddedCluster,
     MirrorMaker,
     flow_properties,
     resolve_jars,
 )
-from tsoffset.testing.embedded.jars import COORDINATES, REPOSITORY_VARIABLE
+from tsoffset.testing.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
 
 WAIT_SECONDS = 60
 ROOT = Path(__file__).parents[1]
@@ -43,19 +49,42 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
         yield broker
 
 
-def local_repository(folder: Path, coordinates: tuple[str, ...] = COORDINATES) -> str:
-    """Make a Maven repository of small files, and return its address."""
-    for coordinate in coordinates:
-        group, artifact, version = coordinate.split(":")
-        place = folder / group.replace(".", "/") / artifact / version
-        place.mkdir(parents=True)
-        (place / f"{artifact}-{version}.jar").write_bytes(b"jar of " + artifact.encode())
-        (place / f"{artifact}-{version}.pom").write_text(
-            "<project><modelVersion>4.0.0</modelVersion>"
-            f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-            f"<version>{version}</version></project>"
-        )
-    return folder.as_uri() + "/"
+JARS = {
+    f"org/example/{name}/1.0/{name}-1.0.jar": b"jar of " + name.encode()
+    for name in ("clients", "server", "tools")
+}
+PINS = "".join(f"{sha256(jar).hexdigest()}  {path}\n" for path, jar in JARS.items())
+
+
+class Repository(SimpleHTTPRequestHandler):
+    """A Maven repository of small files; `asked` are the paths that were asked for."""
+
+    asked: ClassVar[list[str]]
+
+    def log_message(self, *_: object) -> None:
+        self.asked.append(self.path)
+
+
+@pytest.fixture
+def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """The folder of a repository that serves `JARS`, and that the environment leads to."""
+    folder = tmp_path / "repository"
+    for path, jar in JARS.items():
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_bytes(jar)
+    Repository.asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Repository, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever).start()
+        monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
+        yield folder
+        server.shutdown()
+
+
+def fetched(folder: Path) -> dict[str, bytes]:
+    return {jar.name: jar.read_bytes() for jar in folder.iterdir()}
+
+
+ALL = {Path(path).name: jar for path, jar in JARS.items()}
 
 
 # --- Java
@@ -100,94 +129,113 @@ def fake_java(path: Path, version: str) -> Path:
 # --- Jars
 
 
-def test_unreachable_repository_is_said_with_coordinates_folder_and_remedy(
+def test_unreachable_repository_is_said_with_version_folder_and_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No cache and no way to a repository: the error says what, where to, why, and what next."""
     monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{unused_port()}/")
     with pytest.raises(JarsUnavailable) as caught:
-        resolve_jars(find_java(), tmp_path / "cache")
+        resolve_jars(tmp_path / "cache")
     text = str(caught.value)
-    assert all(coordinate in text for coordinate in COORDINATES)
+    assert f"Kafka {KAFKA_VERSION}" in text
     assert str(tmp_path / "cache") in text
     assert "Connection refused" in text
     assert REPOSITORY_VARIABLE in text
 
 
-def test_fetched_jars_are_found_again_without_java(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The second time nothing is started and nothing is fetched."""
-    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
-    cache = tmp_path / "cache"
-    folder = resolve_jars(find_java(), cache)
-    assert len(list(folder.glob("*.jar"))) == len(COORDINATES)
-    assert resolve_jars(tmp_path / "no-java", cache) == folder
+def test_folder_that_cannot_be_made_is_said_with_remedy(tmp_path: Path) -> None:
+    """Where the jars cannot be kept, another folder is the remedy, and no network is asked for."""
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(JarsUnavailable, match=r"cache.*set XDG_CACHE_HOME"):
+        resolve_jars(tmp_path / "cache")
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"")])
-def test_damaged_cache_is_fetched_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: Callable[[Path], object]
-) -> None:
-    """A jar that is gone or cut off makes the whole folder worth nothing."""
-    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
-    folder = resolve_jars(find_java(), tmp_path / "cache")
-    jar = min(folder.glob("*.jar"))
-    before = jar.read_bytes()
-    damage(jar)
-    resolve_jars(find_java(), tmp_path / "cache")
-    assert jar.read_bytes() == before
-
-
-def test_fetch_that_lacks_a_module_leaves_no_cache(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """What arrived of a failed fetch is not taken for whole, and a later fetch completes it."""
-    cache = tmp_path / "cache"
-    partial = local_repository(tmp_path / "partial", COORDINATES[:-1])
-    monkeypatch.setenv(REPOSITORY_VARIABLE, partial)
+def test_fetched_jars_are_found_again_without_network(repository: Path, tmp_path: Path) -> None:
+    """The second time nobody is asked."""
     for _ in range(2):
-        with pytest.raises(JarsUnavailable, match=COORDINATES[-1].split(":")[1]):
-            resolve_jars(find_java(), cache)
-    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "whole"))
-    assert len(list(resolve_jars(find_java(), cache).glob("*.jar"))) == len(COORDINATES)
+        fetch_jars(tmp_path / "jars", PINS)
+        assert fetched(tmp_path / "jars") == ALL
+    assert sorted(Repository.asked) == sorted(f"/{path}" for path in JARS)
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda jar: jar.write_bytes(b""), lambda jar: jar.write_bytes(b"foul")]
+)
+def test_damaged_jar_is_fetched_again(
+    repository: Path, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    """A jar that is gone, cut off or not what it was comes anew, and it alone."""
+    fetch_jars(tmp_path / "jars", PINS)
+    damage(tmp_path / "jars" / "server-1.0.jar")
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+    assert len(Repository.asked) == len(JARS) + 1
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"jar of ser")])
+def test_jar_that_the_repository_lacks_or_cuts_off_is_said_and_not_kept(
+    repository: Path, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    """What is not by its checksum what was wanted is never taken for it; a later fetch goes on."""
+    damage(repository / "org/example/server/1.0/server-1.0.jar")
+    with pytest.raises(JarsUnavailable, match=r"server-1\.0\.jar"):
+        fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars").items() < ALL.items()
+    (repository / "org/example/server/1.0/server-1.0.jar").write_bytes(b"jar of server")
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+
+
+def test_pinned_jars_are_those_of_the_version() -> None:
+    """Version and checksums are changed together; each jar lies under a name of its own."""
+    names = [Path(line.split()[1]).name for line in PINNED.read_text().splitlines()]
+    assert len({*names}) == len(names)
+    for name in ("kafka_2.13", "kafka-clients", "kafka-tools", "connect-mirror", "connect-runtime"):
+        assert f"{name}-{KAFKA_VERSION}.jar" in names
+
+
+def test_jar_that_another_took_the_place_of_is_gone(repository: Path, tmp_path: Path) -> None:
+    """Java takes all that lies in the folder, so only what is wanted does."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "server-0.9.jar").write_bytes(b"older")
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
 
 
 def test_processes_that_need_the_jars_at_once_fetch_them_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    repository: Path, tmp_path: Path
 ) -> None:
     """One fetches, the others wait for it and find the jars."""
-    monkeypatch.setenv(REPOSITORY_VARIABLE, local_repository(tmp_path / "repository"))
     script = (
-        "import sys; from pathlib import Path; from tsoffset.java import find_java\n"
-        "from tsoffset.testing.embedded import resolve_jars\n"
-        "print(resolve_jars(find_java(), Path(sys.argv[1])))"
+        "import sys; from pathlib import Path\n"
+        "from tsoffset.testing.embedded.jars import fetch_jars\n"
+        "fetch_jars(Path(sys.argv[1]), sys.argv[2])"
     )
-    command = [sys.executable, "-c", script, str(tmp_path / "cache")]
+    command = [sys.executable, "-c", script, str(tmp_path / "jars"), PINS]
     started = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(3)
     ]
     said = [process.communicate(timeout=WAIT_SECONDS) for process in started]
-    folder = resolve_jars(tmp_path / "no-java", tmp_path / "cache")
-    assert said == [(f"{folder}\n".encode(), b"")] * 3
+    assert said == [(b"", b"")] * 3
+    assert fetched(tmp_path / "jars") == ALL
+    assert sorted(Repository.asked) == sorted(f"/{path}" for path in JARS)
 
 
 def test_mirror_of_mavens_own_settings_is_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A machine that is set up for Maven needs no setting of ours."""
-    address = local_repository(tmp_path / "repository")
     settings = tmp_path / "home" / ".m2" / "settings.xml"
     settings.parent.mkdir(parents=True)
     settings.write_text(
         f"<settings><mirrors><mirror><mirrorOf>external:*,!own</mirrorOf>"
-        f"<url>{address}</url></mirror></mirrors></settings>"
+        f"<url>{os.environ[REPOSITORY_VARIABLE]}</url></mirror></mirrors></settings>"
     )
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv(REPOSITORY_VARIABLE, raising=False)
-    folder = resolve_jars(find_java(), tmp_path / "cache")
-    assert len(list(folder.glob("*.jar"))) == len(COORDINATES)
+    monkeypatch.delenv(REPOSITORY_VARIABLE)
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
 
 
 # --- Brokers

@@ -32,6 +32,7 @@ from tsoffset.commands.explain.statements import (
     Told,
     Verdict,
 )
+from tsoffset.commands.selection import Selection
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
@@ -48,6 +49,7 @@ from tsoffset.model import (
     Precision,
     ReadFrom,
     Reason,
+    Row,
     Side,
     TimedOffset,
     TimestampType,
@@ -57,7 +59,7 @@ from tsoffset.model import (
 from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Question
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import FIELDS, Format, Output
+from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
@@ -661,9 +663,10 @@ def _word(kind: type[Statement]) -> str:
 
 
 def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
-    out = io.StringIO()
+    out, notices = io.StringIO(), Notices()
+    selection = Selection.of(file, (), None, None).told(notices)
     status = run_explain(
-        file, (), Wanted(group), Output(out, format), Notices(), connect=estate.connect
+        selection, Wanted(group), Output(out, format), notices, connect=estate.connect
     )
     return status, out.getvalue()
 
@@ -723,7 +726,10 @@ def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
 
 def test_the_verdict_has_the_fields_of_a_row(tmp_path: Path) -> None:
     """Those of `plan`, after `kind`."""
-    assert tuple(field.name for field in fields(Verdict)) == ("kind", *FIELDS)
+    assert tuple(field.name for field in fields(Verdict)) == (
+        "kind",
+        *(field.name for field in fields(Row)),
+    )
 
 
 def test_every_field_is_documented() -> None:

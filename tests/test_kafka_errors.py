@@ -6,7 +6,7 @@ import pickle
 import kafka.errors as kafka_errors
 import pytest
 
-from tsoffset.kafka.errors import Remedy, failure, failure_for_code, rule
+from tsoffset.kafka.errors import Remedy, failure, rule
 from tsoffset.model import FailureKind
 
 ALL = sorted(
@@ -87,7 +87,7 @@ def test_what_brokers_answer_has_a_kind(
 ) -> None:
     """What a newer look at the cluster may cure is asked again, and nothing else."""
     error = kafka_errors.for_code(code)
-    assert failure_for_code(code, "read orders-3@512", "A").kind is kind
+    assert failure(code, "read orders-3@512", "A").kind is kind
     assert (rule(error).remedy is not Remedy.NONE) is again
 
 
@@ -116,24 +116,24 @@ def test_what_the_client_notices_has_a_kind(
 @pytest.mark.parametrize("code", [22, 25, 27, 82, 110, 113])
 def test_a_group_with_members_is_marked(code: int) -> None:
     """All ways in which a coordinator says that the offsets are its members' to move."""
-    assert failure_for_code(code, "commit", "B").group_active
+    assert failure(code, "commit", "B").group_active
 
 
 def test_a_missing_topic_is_marked() -> None:
     """Missing is a state of the cluster, told apart from trouble."""
-    assert failure_for_code(3, "commit", "B").missing
-    assert failure_for_code(17, "commit", "B").missing
-    assert not failure_for_code(6, "commit", "B").missing
+    assert failure(3, "commit", "B").missing
+    assert failure(17, "commit", "B").missing
+    assert not failure(6, "commit", "B").missing
 
 
 def test_metadata_that_is_too_large_is_marked() -> None:
     """The commit can be repeated without it."""
-    assert failure_for_code(12, "commit", "B").metadata_too_large
+    assert failure(12, "commit", "B").metadata_too_large
 
 
 def test_a_code_that_nobody_knows_is_named() -> None:
     """A newer broker's error comes with its number."""
-    failed = failure_for_code(9_999, "commit offsets of group g", "B")
+    failed = failure(9_999, "commit offsets of group g", "B")
     assert failed.kind is FailureKind.INTERNAL
     assert "9999" in failed.message
 

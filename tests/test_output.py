@@ -5,18 +5,21 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from typing import TextIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.text import Text
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
-from tsoffset.terminal.output import FIELDS, Format, Output, Tally, sorted_rows
+from tsoffset.terminal.output import Format, Output, Tally, sorted_rows
+from tsoffset.terminal.report import Item, items
 from tsoffset.terminal.rows import cycle_lines
-from tsoffset.terminal.tables import Cell, Column, Line, Shape, elided, printable, table
+from tsoffset.terminal.tables import Column, elided, printable, table, wrapped
 
 COMMITTED = Row(
     flow="A->B",
@@ -81,7 +84,7 @@ def drawn(rows: list[Row], width: int | None) -> list[str]:
 
 def test_the_row_has_the_fields_of_the_contract() -> None:
     """Field names and their order are fixed."""
-    assert FIELDS == SCHEMA
+    assert tuple(field.name for field in fields(Row)) == SCHEMA
 
 
 def test_json_is_one_object_a_line_with_nulls() -> None:
@@ -150,9 +153,13 @@ def test_rows_are_written_as_they_come() -> None:
     assert seen == [True]
 
 
+@pytest.mark.parametrize("colors", ["", "1"])
 @pytest.mark.parametrize("format", list(Format))
-def test_a_reader_that_goes_away_ends_the_printing_only(format: Format) -> None:
-    """A closed pipe (`| head`) raises nothing, now or at the last flush."""
+def test_a_reader_that_goes_away_ends_the_printing_only(
+    format: Format, colors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A closed pipe (`| head`) raises nothing, now or at the last flush, with colors or not."""
+    monkeypatch.setenv("FORCE_COLOR", colors)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stream:
@@ -168,6 +175,21 @@ def test_a_reader_that_goes_away_ends_the_printing_only(format: Format) -> None:
 def test_a_file_limits_no_width() -> None:
     """Where standard output is no terminal, lines are whole, so that they can be searched."""
     assert Output(io.StringIO(), Format.TABLE).width is None
+
+
+def test_a_wide_output_limits_no_width_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal `wide` prints every column, and no name loses its middle."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [replace(COMMITTED, group="g" * 120)]
+    found = []
+    for wide in (False, True):
+        stream = io.StringIO()
+        output = Output(stream, Format.TABLE, wide=wide)
+        output.show(Row, rows, partial(cycle_lines, "A->B", rows, "done"))
+        found.append((output.width, "RE-READ" in stream.getvalue()))
+    assert found == [(80, False), (None, True)]
+    assert "g" * 120 in stream.getvalue()
 
 
 # --- the table ----------------------------------------------------------------------------
@@ -240,6 +262,8 @@ def test_a_message_is_told_once_under_its_reason() -> None:
         "  another; wait",
     ]
     assert "NO_LEADER (1 row)" in lines
+    alone = drawn([SKIPPED, SKIPPED], 200)
+    assert "  the mirror has not come to 1000; wait for it" in alone
 
 
 def test_of_many_messages_the_first_are_told_and_the_rest_counted() -> None:
@@ -257,13 +281,39 @@ def test_names_cannot_steer_the_terminal() -> None:
     assert not any("\x1b" in line for line in lines)
 
 
-@given(st.text(max_size=30), st.integers(min_value=1, max_value=30))
+@given(st.text(max_size=30) | st.text("a漢", max_size=30), st.integers(min_value=1, max_value=30))
 def test_a_shortened_name_keeps_within_its_width(name: str, width: int) -> None:
     """`elided` never exceeds the width, and leaves what fits as it is."""
     shown = printable(name)
     short = elided(shown, width)
     assert cell_len(short) <= width
     assert short == shown or cell_len(shown) > width
+
+
+def test_a_name_of_any_length_makes_no_column_give_way() -> None:
+    """It loses its middle instead."""
+    lines = drawn([replace(COMMITTED, group="g" * 120)], 160)
+    assert "RE-READ" in lines[1]
+    assert "ggg…ggg" in lines[2]
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    """A cluster that cannot be reached has a row without group, topic and offsets."""
+    lines = drawn([CLUSTER_FAILED], 200)
+    assert lines[2].split() == [*"------", "failed", "UNREACHABLE", *"--"]
+
+
+def test_words_are_whole_whatever_the_width() -> None:
+    """Lines break between words, never inside a name or an address that somebody may copy."""
+    words = ["a-topic-that-has-many-hyphens", "and", "127.0.0.1:9092,127.0.0.1:9093"]
+    assert [line.plain for line in wrapped(" ".join(words), 12)] == [f"  {word}" for word in words]
+
+
+def test_without_messages_the_summary_follows_the_table() -> None:
+    """One empty line lies between."""
+    lines = drawn([COMMITTED], 200)
+    assert [at for at, line in enumerate(lines) if not line] == [3]
+    assert lines[4].startswith("A->B: 1 committed")
 
 
 def test_no_rows_no_table() -> None:
@@ -281,11 +331,75 @@ def test_no_rows_no_table() -> None:
 )
 def test_names_give_way_before_numbers(cells: list[tuple[str, int]], width: int) -> None:
     """Elastic columns are shortened, numbers never."""
-    columns = (Column("NAME", elastic=True), Column("NUMBER", right=True))
-    shape = Shape(columns, tuple(Line((Cell(name), Cell(str(number)))) for name, number in cells))
-    lines = [line.plain for line in table([lambda: shape], width)]
+    columns: tuple[Column[tuple[str, int]], ...] = (
+        Column("NAME", lambda row: row[0], elastic=True),
+        Column("NUMBER", lambda row: row[1], right=True),
+    )
+    lines = [line.plain for line in table(columns, cells, width)]
     assert all(cell_len(line) <= width for line in lines)
     assert [line.split()[-1] for line in lines[1:]] == [str(number) for _, number in cells]
+
+
+Ship = tuple[str, str, str, int]
+SHIPS: tuple[Column[Ship], ...] = (
+    Column("FLEET", lambda ship: ship[0], heads=2),
+    Column("SHIP", lambda ship: ship[1], elastic=True, short="NAME"),
+    Column("PORT", lambda ship: ship[2], drops=1),
+    Column("CREW", lambda ship: ship[3], right=True, folds=3),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            None,
+            [
+                *("FLEET  SHIP    PORT    CREW", "north  Anna    Bergen    12"),
+                *("north  Berta   Bergen     0", "south  Carola  Genova     7"),
+            ],
+        ),
+        (20, ["FLEET  NAME    CREW", "north  Anna      12", "north  Berta      0"]),
+        (14, ["  NAME    CREW", "north", "  Anna      12", "  Berta      0", "south"]),
+        (13, ["  NAME", "north", "  Anna 12", "  Berta", "south", "  Carola 7"]),
+    ],
+)
+def test_columns_give_way_step_by_step(width: int | None, lines: list[str]) -> None:
+    """One is left out, one stands over its rows, one behind the column before it, where nothing
+    and zeros are left out: no further than the width asks for."""
+    ships = [("north", "Anna", "Bergen", 12), ("north", "Berta", "Bergen", 0)]
+    drawn = table(SHIPS, [*ships, ("south", "Carola", "Genova", 7)], width)
+    assert [line.plain for line in drawn][: len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (None, ["ok  a name  what is said", "no  b       first", "            second"]),
+        (62, ["ok  a name  what is said", "no  b       first", "            second"]),
+        (61, ["ok  a name -> what is said", "no  b", "    -> first", "    -> second"]),
+        (25, ["ok  a name", "    -> what is said", "no  b", "    -> first", "    -> second"]),
+    ],
+)
+def test_sentences_stand_beside_behind_or_below_their_names(
+    width: int | None, lines: list[str]
+) -> None:
+    """In a column of their own where it is not narrow; else behind the name if they fit."""
+    members = [
+        Item(Text("ok  "), "a name", ["what is said"]),
+        Item(Text("no  "), "b", ["first", "second"]),
+    ]
+    assert [line.plain for line in items(members, width, below=4, arrow="->")] == lines
+
+
+def test_a_long_name_leaves_room_for_what_is_said() -> None:
+    """On a terminal it loses its middle where the sentences stand beside it; in a file it is
+    whole. No names, no lines."""
+    members = [Item(Text("ok  "), "n" * 100, ["what is said"])]
+    narrow, wide = (next(items(members, width, below=4)).plain for width in (104, None))
+    assert (cell_len(narrow), "…" in narrow) == (4 + 48 + 2 + 12, True)
+    assert wide == f"ok  {'n' * 100}  what is said"
+    assert list(items([], 80, below=4)) == []
 
 
 # --- sums ---------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ standard error. What a command needs is imported when it runs, so that help is q
 import os
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import click
 
@@ -20,10 +21,13 @@ from tsoffset.commands.options import (
     FLOW,
     FORMAT,
     STATE,
+    WIDE,
+    Choice,
     daemon_logs,
     in_order,
     quiet_logs,
     selection,
+    word_of,
 )
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.terminal.notices import Notices
@@ -56,6 +60,44 @@ def _show_versions(context: click.Context, _option: click.Parameter, wanted: boo
             parts.append(f"{package} missing")
     click.echo(f"tsoffset {__version__} ({', '.join(parts)})")
     context.exit()
+
+
+def _selected(notices: Notices, **choice: Unpack[Choice]) -> "Selection":
+    from tsoffset.commands.selection import Selection
+
+    return Selection.of(**choice).told(notices)
+
+
+def _carried_out(work: Callable[..., int]) -> Callable[..., NoReturn]:
+    """A command that does the work, with its logs set up, and ends with its exit status.
+
+    What stops it is said in one sentence each; a traceback comes with `--debug` only.
+    """
+
+    @wraps(work)
+    def command(
+        *, log_format: LogFormat, log_level: LogLevel, debug: bool, **options: Any
+    ) -> NoReturn:
+        configure_logs(log_format, LogLevel.DEBUG if debug else log_level)
+        notices = Notices(log_format)
+        try:
+            status = work(notices, **options)
+        except KeyboardInterrupt:
+            notices.note("interrupted")
+            status = INTERRUPTED
+        except Exception as error:
+            notices.error(error, trace=debug)
+            status = getattr(error, "exit_status", 1)
+        sys.exit(status)
+
+    return command
+
+
+def _leave_at_once() -> NoReturn:
+    """End the process although a thread hangs; Spark's JVM ends with its parent's pipe."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 @click.group(
@@ -99,22 +141,20 @@ Examples:
     "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
 )
 @quiet_logs
-def demo(*, keep: bool, log_format: LogFormat, log_level: LogLevel, debug: bool) -> None:
+@_carried_out
+def demo(_: Notices, *, keep: bool) -> int:
     """See it work: two real brokers and MirrorMaker 2 on this machine.
 
     Real groups at many depths, one sync, then a failover that counts which records were
     read again and which were skipped. Needs Java 17, and once the network for Kafka's jars.
     """
+    from tsoffset.demo.command import run
 
-    def work(_: Notices) -> int:
-        from tsoffset.demo.command import run
-
-        return run(keep=keep)
-
-    _carry_out(work, log_format, log_level, debug=debug)
+    return run(keep=keep)
 
 
 @cli.command(
+    short_help="Look at both clusters and say what stands in the way.",
     epilog="""\b
 Examples:
   tsoffset check -c mm2.properties
@@ -126,22 +166,14 @@ Exit status:
     1  an error was found
     2  bad usage or configuration
     3  a cluster could not be reached at all
-  130  interrupted by Ctrl-C"""
+  130  interrupted by Ctrl-C""",
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
-def check(
-    *,
-    config: Path,
-    flows: tuple[str, ...],
-    groups: str | None,
-    topics: str | None,
-    format: Format,
-    log_format: LogFormat,
-    log_level: LogLevel,
-    debug: bool,
-) -> None:
+@_carried_out
+def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choice]) -> int:
     """Look at both clusters of each flow and say what stands in the way.
 
     Connections, versions, groups and topics that pass the filters, missing or narrower
@@ -149,13 +181,10 @@ def check(
     the replicator or the target changes in them and which setting fits that. Each finding
     comes with its remedy. Nothing is written, and Spark is not started.
     """
+    from tsoffset.commands.check.command import run_check
+    from tsoffset.commands.selection import Selection
 
-    def work(notices: Notices) -> int:
-        from tsoffset.commands.check.command import run_check
-
-        return run_check(config, flows, groups, topics, Output(sys.stdout, format), notices)
-
-    _carry_out(work, log_format, log_level, debug=debug)
+    return run_check(Selection.of(**choice), Output(sys.stdout, format, wide=wide), notices)
 
 
 def _cycle_command(name: str, summary: str, more: str, *, commit: bool) -> None:
@@ -175,28 +204,22 @@ Examples:
     )
     @selection
     @FORMAT
+    @WIDE
     @STATE
     @quiet_logs
+    @_carried_out
     def command(
+        notices: Notices,
         *,
-        config: Path,
-        flows: tuple[str, ...],
-        groups: str | None,
-        topics: str | None,
         format: Format,
+        wide: bool,
         state: Path | None,
-        log_format: LogFormat,
-        log_level: LogLevel,
-        debug: bool,
-    ) -> None:
-        def work(notices: Notices) -> int:
-            from tsoffset.commands.plan_sync import run_once
+        **choice: Unpack[Choice],
+    ) -> int:
+        from tsoffset.commands.plan_sync import run_once
 
-            chosen = _selected(config, flows, groups, topics, notices)
-            output = Output(sys.stdout, format)
-            return run_once(chosen, output, notices, commit=commit, state=state)
-
-        _carry_out(work, log_format, log_level, debug=debug)
+        selection, output = _selected(notices, **choice), Output(sys.stdout, format, wide=wide)
+        return run_once(selection, output, notices, commit=commit, state=state)
 
 
 _cycle_command(
@@ -231,16 +254,17 @@ Examples:
 @click.option(
     "--partition", type=click.IntRange(min=0), metavar="NUMBER", help="Only this partition."
 )
-@click.option(
+@word_of(
     "--format",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value], case_sensitive=False),
-    default=Format.TABLE.value,
-    show_default=True,
-    callback=lambda _context, _option, word: Format(word),
-    help="How it is printed; json is one object a line.",
+    Format.TABLE,
+    "How it is printed; json is one object a line.",
+    (Format.TABLE, Format.JSON),
 )
+@WIDE
 @quiet_logs
+@_carried_out
 def explain(
+    notices: Notices,
     *,
     config: Path,
     flows: tuple[str, ...],
@@ -248,10 +272,8 @@ def explain(
     topic: str | None,
     partition: int | None,
     format: Format,
-    log_format: LogFormat,
-    log_level: LogLevel,
-    debug: bool,
-) -> None:
+    wide: bool,
+) -> int:
     """Show the conversation behind the translation of a group's offsets.
 
     Each question that was asked of a cluster with its answer, the pairs of equal records
@@ -259,15 +281,12 @@ def explain(
     the commit rule makes of it. Prints offsets, times and counts, never what a record
     holds. Nothing is committed, and Spark is not started.
     """
+    from tsoffset.commands.explain.command import run_explain
+    from tsoffset.commands.explain.flow_explanation import Wanted
 
-    def work(notices: Notices) -> int:
-        from tsoffset.commands.explain.command import run_explain
-        from tsoffset.commands.explain.flow_explanation import Wanted
-
-        wanted = Wanted(group, topic, partition)
-        return run_explain(config, flows, wanted, Output(sys.stdout, format), notices)
-
-    _carry_out(work, log_format, log_level, debug=debug)
+    selection = _selected(notices, config=config, flows=flows, groups=None, topics=None)
+    wanted = Wanted(group, topic, partition)
+    return run_explain(selection, wanted, Output(sys.stdout, format, wide=wide), notices)
 
 
 @cli.command(
@@ -282,18 +301,10 @@ Examples:
 )
 @selection
 @FORMAT
+@WIDE
 @quiet_logs
-def compare(
-    *,
-    config: Path,
-    flows: tuple[str, ...],
-    groups: str | None,
-    topics: str | None,
-    format: Format,
-    log_format: LogFormat,
-    log_level: LogLevel,
-    debug: bool,
-) -> None:
+@_carried_out
+def compare(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choice]) -> int:
     """Set what MirrorMaker 2's checkpoint connector has for each group beside our translation.
 
     Reads its newest checkpoints and the target groups' commits, translates the groups'
@@ -301,14 +312,9 @@ def compare(
     would read again, or skip, if it resumed from the checkpoint. Nothing is committed, and
     Spark is not started.
     """
+    from tsoffset.commands.compare.command import run_compare
 
-    def work(notices: Notices) -> int:
-        from tsoffset.commands.compare.command import run_compare
-
-        chosen = _selected(config, flows, groups, topics, notices)
-        return run_compare(chosen, Output(sys.stdout, format), notices)
-
-    _carry_out(work, log_format, log_level, debug=debug)
+    return run_compare(_selected(notices, **choice), Output(sys.stdout, format, wide=wide), notices)
 
 
 @cli.command(
@@ -326,73 +332,22 @@ Exit status:
 )
 @selection
 @daemon_logs
-def run(
-    *,
-    config: Path,
-    flows: tuple[str, ...],
-    groups: str | None,
-    topics: str | None,
-    log_format: LogFormat,
-    log_level: LogLevel,
-    debug: bool,
-) -> None:
+@_carried_out
+def run(notices: Notices, **choice: Unpack[Choice]) -> int:
     """Run until told to stop: a cycle of each flow per sync.group.offsets.interval.seconds.
 
     All flows share one Spark session and take turns. A cycle that fails is logged and the
     next one is tried; a cluster that is away never ends the command. SIGTERM and Ctrl-C end
     it within ten seconds. The configuration is read once, at the start.
     """
+    from tsoffset.commands.daemon import Ending
+    from tsoffset.commands.run import run_daemon
 
-    def work(notices: Notices) -> int:
-        from tsoffset.commands.daemon import Ending
-        from tsoffset.commands.run import run_daemon
-
-        chosen = _selected(config, flows, groups, topics, notices)
-        if run_daemon(chosen) is Ending.ABANDONED:
-            _leave_at_once()
-        return 0
-
-    _carry_out(work, log_format, log_level, debug=debug)
+    if run_daemon(_selected(notices, **choice)) is Ending.ABANDONED:
+        _leave_at_once()
+    return 0
 
 
 def main() -> None:
     """The console script."""
     cli(prog_name="tsoffset")
-
-
-def _selected(
-    config: Path, flows: tuple[str, ...], groups: str | None, topics: str | None, notices: Notices
-) -> "Selection":
-    from tsoffset.commands.selection import Selection
-
-    chosen = Selection.of(config, flows, groups, topics)
-    for warning in chosen.settings.warnings:
-        notices.warning("configuration_warning", warning)
-    return chosen
-
-
-def _carry_out(
-    work: Callable[[Notices], int], log_format: LogFormat, log_level: LogLevel, *, debug: bool
-) -> NoReturn:
-    """Do the work of a command and end with its exit status.
-
-    What stops it is said in one sentence each; a traceback comes with `--debug` only.
-    """
-    configure_logs(log_format, LogLevel.DEBUG if debug else log_level)
-    notices = Notices(log_format)
-    try:
-        status = work(notices)
-    except KeyboardInterrupt:
-        notices.note("interrupted")
-        status = INTERRUPTED
-    except Exception as error:
-        notices.error(error, trace=debug)
-        status = getattr(error, "exit_status", 1)
-    sys.exit(status)
-
-
-def _leave_at_once() -> NoReturn:
-    """End the process although a thread hangs; Spark's JVM ends with its parent's pipe."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)

@@ -299,11 +299,6 @@ class Position:
     partition: int
     offset: int
 
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """The partition it lies in."""
-        return TopicPartition(self.topic, self.partition)
-
 
 @dataclass(frozen=True, slots=True)
 class Translated:

@@ -14,16 +14,16 @@ Tallies = Mapping[str, Mapping[str, Tally]]
 
 
 class MarksMissing(ValueError):
-    """The page has no place for the tables."""
+    """The page has no place for the text."""
 
 
-def placed(page: str, tables: str) -> str:
-    """The page with its tables replaced by these. Raises MarksMissing."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise MarksMissing(f"the page needs the lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{tables.strip()}\n\n{END}{after}"
+def placed(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
+    """The page with what lies between the two marks replaced. Raises MarksMissing."""
+    before, first, rest = page.partition(begin)
+    _, last, after = rest.partition(end)
+    if not first or not last:
+        raise MarksMissing(f"the page needs the lines {begin} and {end}")
+    return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
 
 
 def precision_table(tallies: Tallies) -> str:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -119,12 +118,7 @@ class Signals:
         self._handlers_before = {number: signal.signal(number, _heard) for number in _SIGNALS}
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._handlers_before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup_before)

@@ -1,9 +1,9 @@
 """The options that commands of `tsoffset` share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import click
 
@@ -13,12 +13,23 @@ from tsoffset.terminal.output import Format
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def choice(option: str, default: StrEnum, text: str) -> Callable[[F], F]:
-    """An option that takes one of an enum's words."""
+class Choice(TypedDict):
+    """What the options of `selection` say."""
+
+    config: Path
+    flows: tuple[str, ...]
+    groups: str | None
+    topics: str | None
+
+
+def word_of(
+    option: str, default: StrEnum, text: str, words: Iterable[StrEnum] | None = None
+) -> Callable[[F], F]:
+    """An option that takes one of an enum's words, or of some of them."""
     kind = type(default)
     return click.option(
         option,
-        type=click.Choice([word.value for word in kind], case_sensitive=False),
+        type=click.Choice([word.value for word in words or kind], case_sensitive=False),
         default=default.value,
         show_default=True,
         callback=lambda _context, _option, word: kind(word),
@@ -53,14 +64,19 @@ TOPICS = click.option(
     metavar="REGEX",
     help="Of the configured topics, only those whose whole name on the source matches.",
 )
-FORMAT = choice("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+FORMAT = word_of("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="Print every column, and lines whole, whatever the terminal's width.",
+)
 STATE = click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
     help="Where what this cycle learns is kept for the next one.  [default: state.dir, if set]",
 )
-LOG_FORMAT = choice(
+LOG_FORMAT = word_of(
     "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."
 )
 DEBUG = click.option(
@@ -70,7 +86,7 @@ DEBUG = click.option(
 
 def log_level(default: LogLevel) -> Callable[[F], F]:
     """What is worth logging, where a command is asked for nothing else."""
-    return choice("--log-level", default, "What is worth logging.")
+    return word_of("--log-level", default, "What is worth logging.")
 
 
 def in_order(*options: Callable[[F], F]) -> Callable[[F], F]:

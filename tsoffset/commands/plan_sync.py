@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,9 +115,6 @@ def exit_status(tally: Tally, *, unreachable: bool) -> int:
 
 def _print(output: Output, notices: Notices, flow: str, rows: Sequence[Row], summary: str) -> None:
     """The rows on standard output; the summary below the table, else for a person alone."""
-    if output.format is Format.TABLE:
-        output.lines(cycle_lines(flow, rows, summary, output.width))
-    else:
-        output.records(Row, rows)
+    output.show(Row, rows, partial(cycle_lines, flow, rows, summary))
+    if output.format is not Format.TABLE:
         notices.note(f"{flow}: {summary}")
-    output.flush()

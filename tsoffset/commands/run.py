@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from threading import Event
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import structlog
 
@@ -37,28 +36,9 @@ _TO_BE_REMEDIED = (
 )
 
 
-class Backend(Protocol):
-    """What cycles run on. A session may die and be opened anew; the carry-overs stay."""
-
-    def open(self) -> None:
-        """Make a session, in place of one that died."""
-
-    def alive(self) -> bool:
-        """False where there is no session, or it has died."""
-
-    def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
-        """One cycle of a flow. Raises CycleFailed."""
-
-    def cancel(self) -> None:
-        """End the cycle that is under way; called from another thread."""
-
-    def close(self) -> None:
-        """End the session."""
-
-
 class SparkBackend:
-    """Cycles in one Spark session, with a carry-over of each flow, which `state.dir` keeps for the
-    next process."""
+    """Cycles in one Spark session, which may die and be opened anew, with a carry-over of each
+    flow, which `state.dir` keeps for the next process."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
@@ -82,7 +62,7 @@ class SparkBackend:
         return self._session is not None and is_alive(self._session)
 
     def cycle(self, flow: str, *, commit: bool) -> "CycleResult":
-        """One cycle, with what the driver remembers of the flow."""
+        """One cycle, with what the driver remembers of the flow. Raises CycleFailed."""
         from tsoffset.spark.dataflow import run_cycle
         from tsoffset.spark.flow import FlowTask
 
@@ -117,7 +97,7 @@ class SparkBackend:
         self._told[event, flow] = message
 
     def cancel(self) -> None:
-        """Cancel Spark's jobs."""
+        """Cancel Spark's jobs; called from another thread."""
         session = self._session
         if session is not None:
             try:
@@ -140,7 +120,7 @@ class Cycles:
     def __init__(
         self,
         selection: Selection,
-        backend: Backend,
+        backend: SparkBackend,
         *,
         stopping: Callable[[], bool],
         now: Callable[[], float] = time.monotonic,
@@ -156,12 +136,7 @@ class Cycles:
         self._backend.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._backend.close()
 
     def cycle(self, name: str) -> None:

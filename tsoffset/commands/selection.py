@@ -9,6 +9,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.terminal.notices import Notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Selection:
 
     @classmethod
     def of(
-        cls, path: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
+        cls, config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
     ) -> Self:
         """Read the file, resolve it and choose.
 
@@ -36,7 +37,7 @@ class Selection:
         an expression is none.
         """
         narrowing = Narrowing(groups, topics)
-        configuration = Configuration.read(path)
+        configuration = Configuration.read(config)
         settings = configuration.resolve()
         try:
             chosen = tuple(narrowing.apply(flow) for flow in settings.select(flows))
@@ -44,6 +45,12 @@ class Selection:
             error.warnings = settings.warnings
             raise
         return cls(configuration, settings, chosen, narrowing)
+
+    def told(self, notices: Notices) -> Self:
+        """Itself, once a person has been told of what the configuration warns of."""
+        for warning in self.settings.warnings:
+            notices.warning("configuration_warning", warning)
+        return self
 
 
 def only_planned(flow: FlowSettings) -> str:

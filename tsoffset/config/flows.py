@@ -3,11 +3,11 @@
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tsoffset.config import flow_keys
+from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings, without
-from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, Key
+from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, FLOW_KEYS, Key
 from tsoffset.config.places import Setting, client_names, first_of
 from tsoffset.config.plugins import (
     GROUP_FILTER_PLUGIN,
@@ -34,7 +34,7 @@ from tsoffset.flow.policy import (
     TopicFilter,
 )
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
-from tsoffset.model import Isolation
+from tsoffset.model import Isolation, Side
 
 T = TypeVar("T")
 
@@ -63,45 +63,38 @@ class FlowSource:
         """The key's value, or its default where it is absent or not usable."""
         return read(key, self.settings.get(key.name))
 
+    def fields(self, of: type, side: Side | None = None) -> dict[str, Any]:
+        """The values of the keys that fill fields of `of`, by field; for one side without those
+        of the keys that begin with the other's name."""
+        return {
+            key.fills.name: self.value(key)
+            for key in FLOW_KEYS.values()
+            if key.fills is not None
+            and key.fills.of is of
+            and not (side and key.name.startswith(f"{side.other}."))
+        }
+
 
 def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
     """The flow. What is wrong goes to `findings`, with a value in its place that fits the type."""
     enabled = (
-        origin.value(flow_keys.ENABLED)
-        if flow_keys.ENABLED.name in origin.settings
-        else not origin.dedicated
+        origin.value(keys.ENABLED) if keys.ENABLED.name in origin.settings else not origin.dedicated
     )
     _check_aliases(origin, findings)
+    translation = TranslationSettings(**origin.fields(TranslationSettings))
     policy = _policy(origin, findings)
     return FlowSettings(
-        source=replace(
-            _cluster(origin, "source", origin.source, enabled, findings),
-            fetch_max_bytes_per_second=origin.value(flow_keys.FETCH_RATE),
-            fetch_max_in_flight=origin.value(flow_keys.FETCHES_IN_FLIGHT),
-        ),
+        source=_cluster(origin, Side.SOURCE, enabled, findings),
         target=replace(
-            _cluster(origin, "target", origin.target, enabled, findings),
-            offset_header=origin.value(flow_keys.OFFSET_HEADER),
+            _cluster(origin, Side.TARGET, enabled, findings),
+            offset_header=translation.offset_header,
         ),
         policy=policy,
         group_filter=_group_filter(origin, findings),
         topic_filter=_topic_filter(origin, findings),
         enabled=enabled,
-        isolation=_isolation(origin),
-        refresh_groups_enabled=origin.value(flow_keys.REFRESH_ENABLED),
-        refresh_groups_interval_seconds=origin.value(flow_keys.REFRESH_INTERVAL),
-        sync_enabled=origin.value(flow_keys.SYNC_ENABLED),
-        sync_interval_seconds=origin.value(flow_keys.SYNC_INTERVAL),
-        tasks_max=origin.value(flow_keys.TASKS_MAX),
-        translation=TranslationSettings(
-            proof=origin.value(flow_keys.PROOF),
-            match=origin.value(flow_keys.MATCH),
-            budget=origin.value(flow_keys.BUDGET),
-            scan_bytes=origin.value(flow_keys.SCAN_BYTES),
-            floor=origin.value(flow_keys.FLOOR),
-            offset_header=origin.value(flow_keys.OFFSET_HEADER),
-            expect=origin.value(flow_keys.EXPECT),
-        ),
+        translation=translation,
+        **origin.fields(FlowSettings) | {"isolation": _isolation(origin)},
     )
 
 
@@ -115,8 +108,8 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
     if not origin.dedicated:
         return
     for key, alias in (
-        (flow_keys.SOURCE_ALIAS, origin.source),
-        (flow_keys.TARGET_ALIAS, origin.target),
+        (keys.SOURCE_ALIAS, origin.source),
+        (keys.TARGET_ALIAS, origin.target),
     ):
         setting = origin.settings.get(key.name)
         if setting is not None and setting.value != alias:
@@ -125,13 +118,12 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
             )
 
 
-def _cluster(
-    origin: FlowSource, side: str, alias: str, enabled: bool, findings: Findings
-) -> ClusterSettings:
+def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) -> ClusterSettings:
+    alias = origin.source if side is Side.SOURCE else origin.target
     addresses = first_of(origin.settings, *client_names(side, BOOTSTRAP.name))
     if addresses is None and enabled:
         prefix = alias if origin.dedicated else f"{side}.cluster"
-        on = origin.settings.get(flow_keys.ENABLED.name)
+        on = origin.settings.get(keys.ENABLED.name)
         of_side = [name for name in origin.settings if name.startswith(f"{side}.")]
         slips = difflib.get_close_matches(f"{side}.cluster.{BOOTSTRAP.name}", of_side, n=1)
         seen = "".join(f"; there is {origin.settings[name].entry.key}" for name in slips)
@@ -150,26 +142,25 @@ def _cluster(
         alias=alias,
         bootstrap_servers=read(BOOTSTRAP, addresses),
         client=client,
-        admin_timeout_ms=origin.value(flow_keys.ADMIN_TIMEOUT),
-        poll_timeout_ms=origin.value(flow_keys.POLL_TIMEOUT),
+        **origin.fields(ClusterSettings, side),
     )
 
 
 def _isolation(origin: FlowSource) -> Isolation:
     """What the replicator's source consumer reads with (MirrorSourceConfig)."""
-    name = flow_keys.ISOLATION.name
-    return read(flow_keys.ISOLATION, first_of(origin.settings, f"source.{name}", name))
+    name = keys.ISOLATION.name
+    return read(keys.ISOLATION, first_of(origin.settings, f"source.{name}", name))
 
 
 def _policy(origin: FlowSource, findings: Findings) -> ReplicationPolicy:
-    policy = _plugin(origin, POLICY_PLUGIN, flow_keys.POLICY, findings)
+    policy = _plugin(origin, POLICY_PLUGIN, keys.POLICY, findings)
     if policy is None:
         return DefaultReplicationPolicy()
     if type(policy) is DefaultReplicationPolicy and origin.source != policy.topic_source(
         policy.format_remote_topic(origin.source, "topic")
     ):
         findings.warning(
-            _entry_of(origin, flow_keys.POLICY_SEPARATOR),
+            _entry_of(origin, keys.POLICY_SEPARATOR),
             f"the separator is part of the alias {origin.source}: remote topics of flow"
             f" {origin.name} cannot be told from others, nor cycles be seen",
         )
@@ -177,21 +168,21 @@ def _policy(origin: FlowSource, findings: Findings) -> ReplicationPolicy:
 
 
 def _group_filter(origin: FlowSource, findings: Findings) -> GroupFilter:
-    group_filter = _plugin(origin, GROUP_FILTER_PLUGIN, flow_keys.GROUP_FILTER, findings)
+    group_filter = _plugin(origin, GROUP_FILTER_PLUGIN, keys.GROUP_FILTER, findings)
     if group_filter is None:
         return DefaultGroupFilter()
     if isinstance(group_filter, DefaultGroupFilter):
-        _warn_of_nothing(origin, flow_keys.GROUPS, findings)
-    assigned = origin.value(flow_keys.ASSIGNED_GROUPS)
+        _warn_of_nothing(origin, keys.GROUPS, findings)
+    assigned = origin.value(keys.ASSIGNED_GROUPS)
     if assigned is None:
         return group_filter
     return AssignedGroups(group_filter, frozenset(assigned))
 
 
 def _topic_filter(origin: FlowSource, findings: Findings) -> TopicFilter:
-    topic_filter = _plugin(origin, TOPIC_FILTER_PLUGIN, flow_keys.TOPIC_FILTER, findings)
+    topic_filter = _plugin(origin, TOPIC_FILTER_PLUGIN, keys.TOPIC_FILTER, findings)
     if isinstance(topic_filter, DefaultTopicFilter):
-        _warn_of_nothing(origin, flow_keys.TOPICS, findings)
+        _warn_of_nothing(origin, keys.TOPICS, findings)
     return topic_filter if topic_filter is not None else DefaultTopicFilter()
 
 
@@ -203,8 +194,8 @@ def _warn_of_nothing(origin: FlowSource, key: Key[tuple[str, ...]], findings: Fi
 def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Findings) -> T | None:
     """The configured instance, or None where that was not possible."""
     texts = {name: setting.value for name, setting in origin.settings.items() if setting.usable}
-    texts[flow_keys.SOURCE_ALIAS.name] = origin.source
-    texts[flow_keys.TARGET_ALIAS.name] = origin.target
+    texts[keys.SOURCE_ALIAS.name] = origin.source
+    texts[keys.TARGET_ALIAS.name] = origin.target
     entry = _entry_of(origin, key)
     try:
         return configured(plugin, origin.value(key), texts)
@@ -225,9 +216,9 @@ def review_of_classes(origins: Sequence[FlowSource], findings: Findings) -> None
     level may be meant for another flow, which has a class of the user's.
     """
     for family, plugin, key in (
-        (POLICY_FAMILY, POLICY_PLUGIN, flow_keys.POLICY),
-        (GROUP_FILTER_FAMILY, GROUP_FILTER_PLUGIN, flow_keys.GROUP_FILTER),
-        (TOPIC_FILTER_FAMILY, TOPIC_FILTER_PLUGIN, flow_keys.TOPIC_FILTER),
+        (POLICY_FAMILY, POLICY_PLUGIN, keys.POLICY),
+        (GROUP_FILTER_FAMILY, GROUP_FILTER_PLUGIN, keys.GROUP_FILTER),
+        (TOPIC_FILTER_FAMILY, TOPIC_FILTER_PLUGIN, keys.TOPIC_FILTER),
     ):
         found: dict[Entry, str] = {}
         taken: set[Entry] = set()

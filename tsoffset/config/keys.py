@@ -1,44 +1,38 @@
-"""What a key is, and the keys of clusters and of the file as a whole.
+"""Every key that tsoffset reads, declared once: its name, default, reader and meaning.
 
-`tsoffset.config.flow_keys` has those of a flow, `tsoffset.config.accepted` what belongs to
-MirrorMaker 2 and Connect alone. The table in docs/configuration.md is made of all three.
+A key whose value becomes one field of the resolved settings names that field and has its default;
+`tsoffset.config.flows` fills the fields from here. `tsoffset.config.accepted` has what belongs to
+MirrorMaker 2 and Connect alone. The table in docs/configuration.md is made of both.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tsoffset.config import values
+from tsoffset.flow import policy
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 
 T = TypeVar("T")
 
-
-class Use(StrEnum):
-    """What tsoffset does with a key."""
-
-    USED = "used"
-    LATER = "no effect yet"
+MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."
+_NO_NAMES: tuple[str, ...] = ()
 
 
-class Level(StrEnum):
-    """What a key is a setting of, and with that where it may stand.
+class Field(NamedTuple):
+    """A field of the resolved settings, which a key fills."""
 
-    A flow's: top level or `A->B.`; a cluster's: top level, `A.` or, for one flow,
-    `A->B.source.cluster.`; the file's: top level alone.
-    """
-
-    FILE = "file"
-    CLUSTER = "cluster"
-    FLOW = "flow"
+    of: type
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Key(Generic[T]):
     """A key with the reader of its value.
 
-    `read` raises ValueError with a sentence of what is allowed; `default` is the value where
-    the key is absent, `shown_default` the same as a user would write it.
+    `read` raises ValueError with a sentence of what is allowed. `default` is the value where
+    the key is absent, `shown_default` the same as a user would write it. `fills` is None where
+    more than one field is made of the value; `later` is true where nothing is made of it yet.
     """
 
     name: str
@@ -46,147 +40,367 @@ class Key(Generic[T]):
     read: Callable[[str], T]
     shown_default: str
     meaning: str
-    level: Level = Level.FLOW
-    use: Use = Use.USED
+    fills: Field | None
+    later: bool
 
 
-def _client(
-    name: str, read: Callable[[str], str], shown_default: str, meaning: str
-) -> Key[str | None]:
-    return Key(name, None, values.optional(read), shown_default, meaning, Level.CLUSTER)
+class Keys(dict[str, Key[Any]]):
+    """The keys of one level by their names, in the order in which they are documented."""
+
+    def declare(
+        self,
+        name: str,
+        default: T | Field,
+        read: Callable[[str], T],
+        meaning: str,
+        shown_default: str | None = None,
+        *,
+        later: bool = False,
+    ) -> Key[T]:
+        """Add a key, and return it. A field in the default's place is filled, and gives its own."""
+        assert name not in self, name
+        fills = default if isinstance(default, Field) else None
+        value: Any = default
+        if fills is not None:
+            value = next(field.default for field in fields(fills.of) if field.name == fills.name)
+        shown = _shown(value) if shown_default is None else shown_default
+        key = Key(name, value, read, shown, meaning, fills, later)
+        self[name] = key
+        return key
 
 
-# --- a cluster's ------------------------------------------------------------------------
+def _shown(default: object) -> str:
+    match default:
+        case None | ():
+            return "none"
+        case bool():
+            return str(default).lower()
+        case tuple():
+            return ", ".join(default)
+        case _:
+            return str(default)
 
-BOOTSTRAP: Key[tuple[str, ...]] = Key(
-    "bootstrap.servers",
-    (),
-    values.addresses,
-    "required",
-    "Addresses of a few brokers, `host:port` with commas between.",
-    Level.CLUSTER,
+
+# --- a flow's: at the top level or after `A->B.` -------------------------------------------
+
+FLOW_KEYS = Keys()
+
+ENABLED = FLOW_KEYS.declare(
+    "enabled",
+    False,
+    values.boolean,
+    "The flow is on.",
+    "false; true in a Connect configuration",
 )
-SECURITY_PROTOCOL = _client(
-    "security.protocol",
-    values.as_text(values.one_of("plaintext")),
-    "PLAINTEXT",
-    "Nothing else is supported yet: it and every `sasl.*` and `ssl.*` key are errors.",
+SOURCE_ALIAS = FLOW_KEYS.declare(
+    "source.cluster.alias",
+    None,
+    values.alias,
+    "Name of the source; with `clusters` the names come from there.",
+    "required in a Connect configuration",
 )
+TARGET_ALIAS = FLOW_KEYS.declare(
+    "target.cluster.alias",
+    "target",
+    values.alias,
+    "Name of the target; with `clusters` the names come from there.",
+)
+GROUPS = FLOW_KEYS.declare(
+    "groups",
+    policy.DEFAULT_GROUPS,
+    values.names,
+    "Groups to sync: names or regular expressions, each matching a whole name. Empty: none."
+    " Also written `group`.",
+)
+FLOW_KEYS.declare(
+    "groups.exclude",
+    policy.DEFAULT_GROUPS_EXCLUDE,
+    values.names,
+    "Groups to leave out; wins over `groups`. Also written `groups.blacklist`.",
+)
+TOPICS = FLOW_KEYS.declare(
+    "topics",
+    policy.DEFAULT_TOPICS,
+    values.names,
+    "Topics to sync, by their names on the source. Internal topics and heartbeats never are.",
+)
+FLOW_KEYS.declare(
+    "topics.exclude",
+    policy.DEFAULT_TOPICS_EXCLUDE,
+    values.names,
+    "Topics to leave out; wins over `topics`. Also written `topics.blacklist`.",
+)
+GROUP_FILTER = FLOW_KEYS.declare(
+    "group.filter.class",
+    f"{MIRROR_PACKAGE}DefaultGroupFilter",
+    values.text,
+    "Chooses groups: MirrorMaker 2's filter by the four lists, or a Python class of your own.",
+)
+TOPIC_FILTER = FLOW_KEYS.declare(
+    "topic.filter.class",
+    f"{MIRROR_PACKAGE}DefaultTopicFilter",
+    values.text,
+    "Chooses topics: MirrorMaker 2's filter by the four lists, or a Python class of your own.",
+)
+POLICY = FLOW_KEYS.declare(
+    "replication.policy.class",
+    f"{MIRROR_PACKAGE}DefaultReplicationPolicy",
+    values.text,
+    "Names of topics on the target: MirrorMaker 2's Default or IdentityReplicationPolicy, or a"
+    " Python class of your own. Must say what the replicator does.",
+)
+POLICY_SEPARATOR = FLOW_KEYS.declare(
+    "replication.policy.separator",
+    policy.DEFAULT_SEPARATOR,
+    values.name_part,
+    "Between alias and topic in a remote topic's name.",
+)
+FLOW_KEYS.declare(
+    "replication.policy.internal.topic.separator.enabled",
+    True,
+    values.boolean,
+    "MirrorMaker 2's own topics use the separator too.",
+)
+FLOW_KEYS.declare(
+    "default.replication.policy.heartbeats.topic.name",
+    policy.DEFAULT_HEARTBEATS,
+    values.name_part,
+    "Name of the heartbeats topic, which is never synced.",
+)
+FLOW_KEYS.declare(
+    "sync.group.offsets.enabled",
+    Field(FlowSettings, "sync_enabled"),
+    values.boolean,
+    "`false`: `sync` and `run` only plan. (MirrorMaker 2's own default is false.)",
+    "absent: we commit",
+)
+FLOW_KEYS.declare(
+    "sync.group.offsets.interval.seconds",
+    Field(FlowSettings, "sync_interval_seconds"),
+    values.integer(1),
+    "Seconds from the start of one cycle of `run` to the start of the next.",
+)
+FLOW_KEYS.declare(
+    "refresh.groups.enabled",
+    Field(FlowSettings, "refresh_groups_enabled"),
+    values.boolean,
+    "Look for new groups while running.",
+)
+FLOW_KEYS.declare(
+    "refresh.groups.interval.seconds",
+    Field(FlowSettings, "refresh_groups_interval_seconds"),
+    values.integer(1),
+    "Seconds for which the list of groups is kept.",
+)
+FLOW_KEYS.declare(
+    "tasks.max",
+    Field(FlowSettings, "tasks_max"),
+    values.integer(1),
+    "Upper limit of parallel tasks. (MirrorMaker 2's default is 1.)",
+    "from the work and the cores",
+)
+ASSIGNED_GROUPS = FLOW_KEYS.declare(
+    "task.assigned.groups",
+    None,
+    values.names,
+    "Of the groups that the filter lets through only these, by name.",
+    "all",
+)
+FLOW_KEYS.declare(
+    "consumer.poll.timeout.ms",
+    Field(ClusterSettings, "poll_timeout_ms"),
+    values.integer(1),
+    "Milliseconds for which one fetch may wait for a log that has more than it answered.",
+)
+FLOW_KEYS.declare(
+    "admin.timeout.ms",
+    Field(ClusterSettings, "admin_timeout_ms"),
+    values.integer(1),
+    "Milliseconds that one call to a cluster may take, retries included.",
+)
+ISOLATION = FLOW_KEYS.declare(
+    "consumer.isolation.level",
+    Field(FlowSettings, "isolation"),
+    values.isolation,
+    "What the replicator reads the source with; `read_committed` where it leaves out the records"
+    " of aborted transactions.",
+)
+FLOW_KEYS.declare(
+    "translation.proof",
+    Field(TranslationSettings, "proof"),
+    values.one_of("content", "timestamps"),
+    "`content`: what records hold proves a translation. `timestamps`: KIP-1292's rule as"
+    " written, cheaper, without proof; it does not notice a target that stamps records itself.",
+)
+FLOW_KEYS.declare(
+    "translation.match",
+    Field(TranslationSettings, "match"),
+    values.match,
+    "What must be equal for two records to be copies of each other: `timestamp` with `key`,"
+    " `value` or both; narrower where the replicator rewrites the rest.",
+    "timestamp, key, value",
+)
+FLOW_KEYS.declare(
+    "translation.budget",
+    Field(TranslationSettings, "budget"),
+    values.integer(1),
+    "Most fetches for one position on each side.",
+)
+FLOW_KEYS.declare(
+    "translation.scan.bytes",
+    Field(TranslationSettings, "scan_bytes"),
+    values.integer(1),
+    "Most bytes that the scans of one partition may read on each side.",
+)
+FLOW_KEYS.declare(
+    "translation.floor",
+    Field(TranslationSettings, "floor"),
+    values.one_of("none", "log_start"),
+    "`log_start`: commit the target's log start where nothing is proven and the group has no"
+    " commit there.",
+)
+FLOW_KEYS.declare(
+    "translation.offset.header",
+    Field(TranslationSettings, "offset_header"),
+    values.offset_header,
+    "`NAME`, `NAME:binary` or `NAME:text`: the header in which the replicator kept the source"
+    " offset, as 8 bytes (big end first) or as decimal text.",
+)
+FLOW_KEYS.declare(
+    "translation.expect",
+    Field(TranslationSettings, "expect"),
+    values.text,
+    "What is known of the mirror, for example that it keeps offsets.",
+    later=True,
+)
+FLOW_KEYS.declare(
+    "source.fetch.max.bytes.per.second",
+    Field(ClusterSettings, "fetch_max_bytes_per_second"),
+    values.integer(1, 2**63 - 1),
+    "Most bytes that fetches bring from the source in a second, over all tasks of the flow.",
+)
+FLOW_KEYS.declare(
+    "source.fetch.max.requests.in.flight",
+    Field(ClusterSettings, "fetch_max_in_flight"),
+    values.integer(1, 10_000),
+    "Most fetches under way at once at each broker of the source, over all tasks of the flow.",
+    "64 a task",
+)
+
+# --- a cluster's: at the top level, after `A.`, or for one flow after `A->B.source.cluster.` ---
+
+CLUSTER_KEYS = Keys()
+
 _MILLISECONDS = values.as_text(values.integer(0))
 _BUFFER = values.as_text(values.integer(-1))
 
-CLIENT_KEYS: tuple[Key[str | None], ...] = (
-    _client("client.id", values.text, "tsoffset", "Name under which brokers see us."),
-    _client("request.timeout.ms", _MILLISECONDS, "30000", "Longest wait for one answer."),
-    _client("metadata.max.age.ms", _MILLISECONDS, "300000", "Age at which leaders are asked anew."),
-    _client(
-        "connections.max.idle.ms",
-        values.as_text(values.idle),
-        "540000",
-        "Idle time that ends a connection; -1: none does.",
-    ),
-    _client("retry.backoff.ms", _MILLISECONDS, "100", "First wait before a call is repeated."),
-    _client("retry.backoff.max.ms", _MILLISECONDS, "1000", "Longest wait between repetitions."),
-    _client("reconnect.backoff.ms", _MILLISECONDS, "50", "First wait before connecting again."),
-    _client("reconnect.backoff.max.ms", _MILLISECONDS, "1000", "Longest such wait."),
-    _client(
-        "socket.connection.setup.timeout.ms",
-        _MILLISECONDS,
-        "10000",
-        "First limit on making a connection.",
-    ),
-    _client(
-        "socket.connection.setup.timeout.max.ms", _MILLISECONDS, "30000", "Largest such limit."
-    ),
-    _client("send.buffer.bytes", _BUFFER, "the system's", "Size of a socket's send buffer."),
-    _client("receive.buffer.bytes", _BUFFER, "the system's", "Size of its receive buffer."),
-    _client(
-        "client.dns.lookup",
-        values.one_of("default", "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-        "use_all_dns_ips",
-        "How names of brokers become addresses.",
-    ),
+BOOTSTRAP = CLUSTER_KEYS.declare(
+    "bootstrap.servers",
+    _NO_NAMES,
+    values.addresses,
+    "Addresses of a few brokers, `host:port` with commas between.",
+    "required",
 )
-CLUSTER_KEYS: tuple[Key[Any], ...] = (BOOTSTRAP, SECURITY_PROTOCOL, *CLIENT_KEYS)
+CLUSTER_KEYS.declare(
+    "security.protocol",
+    None,
+    values.as_text(values.one_of("plaintext")),
+    "Nothing else is supported yet: it and every `sasl.*` and `ssl.*` key are errors.",
+    "PLAINTEXT",
+)
+# What is handed to Kafka's client as text.
+CLIENT_KEYS = tuple(
+    CLUSTER_KEYS.declare(name, None, read, meaning, default)
+    for name, read, default, meaning in (
+        ("client.id", values.text, "tsoffset", "Name under which brokers see us."),
+        ("request.timeout.ms", _MILLISECONDS, "30000", "Longest wait for one answer."),
+        ("metadata.max.age.ms", _MILLISECONDS, "300000", "Age at which leaders are asked anew."),
+        (
+            "connections.max.idle.ms",
+            values.as_text(values.idle),
+            "540000",
+            "Idle time that ends a connection; -1: none does.",
+        ),
+        ("retry.backoff.ms", _MILLISECONDS, "100", "First wait before a call is repeated."),
+        ("retry.backoff.max.ms", _MILLISECONDS, "1000", "Longest wait between repetitions."),
+        ("reconnect.backoff.ms", _MILLISECONDS, "50", "First wait before connecting again."),
+        ("reconnect.backoff.max.ms", _MILLISECONDS, "1000", "Longest such wait."),
+        (
+            "socket.connection.setup.timeout.ms",
+            _MILLISECONDS,
+            "10000",
+            "First limit on making a connection.",
+        ),
+        (
+            "socket.connection.setup.timeout.max.ms",
+            _MILLISECONDS,
+            "30000",
+            "Largest such limit.",
+        ),
+        ("send.buffer.bytes", _BUFFER, "the system's", "Size of a socket's send buffer."),
+        ("receive.buffer.bytes", _BUFFER, "the system's", "Size of its receive buffer."),
+        (
+            "client.dns.lookup",
+            values.one_of("default", "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+            "use_all_dns_ips",
+            "How names of brokers become addresses.",
+        ),
+    )
+)
 
-# --- the file's -------------------------------------------------------------------------
+# --- the file's: at the top level alone ----------------------------------------------------
 
-CLUSTERS: Key[tuple[str, ...]] = Key(
+FILE_KEYS = Keys()
+
+CLUSTERS = FILE_KEYS.declare(
     "clusters",
-    (),
+    _NO_NAMES,
     values.aliases,
-    "required; absent in a Connect configuration",
     "Aliases of the clusters.",
-    Level.FILE,
+    "required; absent in a Connect configuration",
 )
-PROVIDERS: Key[tuple[str, ...]] = Key(
+PROVIDERS = FILE_KEYS.declare(
     "config.providers",
-    (),
+    _NO_NAMES,
     values.names,
-    "env, file, dir",
     "Further names for Kafka's providers of `${name:...}`; not needed for the three defaults.",
-    Level.FILE,
+    "env, file, dir",
 )
-PROVIDER_CLASSES: Key[str | None] = Key(
+FILE_KEYS.declare(
     "config.providers.*",
     None,
-    values.optional(values.text),
-    "none",
+    values.text,
     "`config.providers.<name>.class` is one of Kafka's three providers; their parameters have no"
     " effect.",
-    Level.FILE,
 )
-SPARK: Key[str | None] = Key(
+FILE_KEYS.declare(
     "spark.*",
     None,
-    values.optional(values.text),
-    "Spark's own",
+    values.text,
     "Handed to Spark as it stands; `spark.master` (default `local[*]`) is where Spark runs.",
-    Level.FILE,
+    "Spark's own",
 )
-STATE_DIR: Key[str | None] = Key(
+STATE_DIR = FILE_KEYS.declare(
     "state.dir",
     None,
-    values.optional(values.text),
-    "none",
+    values.text,
     "Directory for what a cycle learns that saves the next one work, a file a flow; may be lost"
     " at any time.",
-    Level.FILE,
 )
-HISTORY_DIR: Key[str | None] = Key(
-    "history.dir",
-    None,
-    values.optional(values.text),
-    "none",
-    "Directory for the results of past cycles.",
-    Level.FILE,
-    Use.LATER,
+FILE_KEYS.declare(
+    "history.dir", None, values.text, "Directory for the results of past cycles.", later=True
 )
-LISTENERS: Key[tuple[str, ...]] = Key(
+FILE_KEYS.declare(
     "listeners",
-    (),
+    _NO_NAMES,
     values.names,
-    "none",
     "Addresses at which `run` serves metrics, API and status page.",
-    Level.FILE,
-    Use.LATER,
+    later=True,
 )
-STATUS_URLS: Key[tuple[str, ...]] = Key(
+FILE_KEYS.declare(
     "status.remote.urls",
-    (),
+    _NO_NAMES,
     values.names,
-    "none",
     "Other instances whose state the status page shows.",
-    Level.FILE,
-    Use.LATER,
-)
-FILE_KEYS: tuple[Key[Any], ...] = (
-    CLUSTERS,
-    PROVIDERS,
-    PROVIDER_CLASSES,
-    SPARK,
-    STATE_DIR,
-    HISTORY_DIR,
-    LISTENERS,
-    STATUS_URLS,
+    later=True,
 )

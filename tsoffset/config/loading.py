@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from tsoffset.config import flow_keys, keys
+from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.flows import FlowSource, flow_settings, read, review_of_classes
 from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
@@ -86,9 +86,6 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
         clusters=clusters,
         spark={name: s.value for name, s in top.items() if name.startswith(_SPARK)},
         state_dir=read(keys.STATE_DIR, top.get(keys.STATE_DIR.name)),
-        history_dir=read(keys.HISTORY_DIR, top.get(keys.HISTORY_DIR.name)),
-        listeners=read(keys.LISTENERS, top.get(keys.LISTENERS.name)),
-        status_remote_urls=read(keys.STATUS_URLS, top.get(keys.STATUS_URLS.name)),
         warnings=findings.warnings,
     )
 
@@ -110,11 +107,8 @@ def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
 
 def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str, ...]:
     """The clusters' aliases; none where the list is wrong."""
-    setting = _resolve(listed, resolver, findings)
-    if not setting.usable:
-        return ()
     try:
-        aliases = keys.CLUSTERS.read(setting.value)
+        aliases = keys.CLUSTERS.read(_resolve(listed, resolver, findings).value)
     except ValueError:
         # Said when all entries are looked at.
         return ()
@@ -165,7 +159,7 @@ def _pairs(
 ) -> list[tuple[str, str]]:
     """The flows that keys name; all there can be where `enabled` stands at the top level."""
     named = {place.flow for place in settings}
-    all_on = read(flow_keys.ENABLED, top.get(flow_keys.ENABLED.name))
+    all_on = read(keys.ENABLED, top.get(keys.ENABLED.name))
     return [
         (source, target)
         for source in clusters
@@ -178,24 +172,24 @@ def _connect_pair(
     top: Mapping[str, Setting], origin: Configuration, findings: Findings
 ) -> tuple[str, str] | None:
     """Source and target of a connector's configuration; None where it is none."""
-    source = read(flow_keys.SOURCE_ALIAS, top.get(flow_keys.SOURCE_ALIAS.name))
-    target = read(flow_keys.TARGET_ALIAS, top.get(flow_keys.TARGET_ALIAS.name))
+    source = read(keys.SOURCE_ALIAS, top.get(keys.SOURCE_ALIAS.name))
+    target = read(keys.TARGET_ALIAS, top.get(keys.TARGET_ALIAS.name))
     if source is None:
-        if flow_keys.SOURCE_ALIAS.name in top or (not top and findings.problems):
+        if keys.SOURCE_ALIAS.name in top or (not top and findings.problems):
             return None
         if origin.format is Format.JSON or any(name in top for name in _CONNECTOR_NAMES):
-            findings.missing(flow_keys.SOURCE_ALIAS.name, "must name the source", origin.path)
+            findings.missing(keys.SOURCE_ALIAS.name, "must name the source", origin.path)
         else:
             findings.missing(
                 keys.CLUSTERS.name,
                 "must list the aliases of the clusters, as in a MirrorMaker 2 file;"
-                f" a connector's configuration has {flow_keys.SOURCE_ALIAS.name}",
+                f" a connector's configuration has {keys.SOURCE_ALIAS.name}",
                 origin.path,
             )
         return None
     if source == target:
         findings.problem(
-            top.get(flow_keys.TARGET_ALIAS.name, top[flow_keys.SOURCE_ALIAS.name]).entry,
+            top.get(keys.TARGET_ALIAS.name, top[keys.SOURCE_ALIAS.name]).entry,
             "source and target must have different aliases",
         )
     return source, target

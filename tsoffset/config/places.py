@@ -21,7 +21,6 @@ _ALSO_WRITTEN = {
     "groups.blacklist": "groups.exclude",
     "topics.blacklist": "topics.exclude",
 }
-_CLUSTER_NAMES = frozenset(key.name for key in CLUSTER_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def merged(settings: Mapping[Place, Setting], source: str, target: str) -> dict[
     """
     top = {place.name: setting for place, setting in settings.items() if place.top}
     result: dict[str, Setting] = {}
-    for name in top.keys() & _CLUSTER_NAMES:
+    for name in top.keys() & CLUSTER_KEYS.keys():
         result[f"source.cluster.{name}"] = result[f"target.cluster.{name}"] = top[name]
     result |= top
     for side, alias in (("source", source), ("target", target)):

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from tsoffset.config.flow_keys import MIRROR_PACKAGE
+from tsoffset.config.keys import MIRROR_PACKAGE
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
     DefaultReplicationPolicy,

@@ -7,8 +7,7 @@ from typing import Any
 
 from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.flow_keys import ENABLED, FLOW_KEYS, ISOLATION
-from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, Key, Use
+from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION, Key
 from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
 
 _SECURITY = re.compile(r"(?:^|\.)(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)")
@@ -32,19 +31,19 @@ POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
-_FLOW = {key.name: key for key in FLOW_KEYS}
-_CLUSTER = {key.name: key for key in CLUSTER_KEYS}
-_FILE = {key.name: key for key in FILE_KEYS}
 _ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith(".*"))
 _FAMILIES = tuple(
     name.removesuffix("*")
-    for name in (*(key.name for key in ACCEPTED_KEYS), *_FILE)
+    for name in (*(key.name for key in ACCEPTED_KEYS), *FILE_KEYS)
     if name.endswith(".*")
 )
-_CLIENT = CLIENT_NAMES | _CLUSTER.keys()
+_CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
+
+# A key that is read; what to tell the user of one that is not; None where there is nothing to tell.
+_Known = Key[Any] | str | None
 
 # Keys that mean themselves at the top level, whatever the aliases are.
-TOP_NAMES = frozenset({*_FLOW, *_FILE, *_ACCEPTED})
+TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
 def is_security(name: str, value: str | None) -> bool:
@@ -74,14 +73,14 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
     if slip is not None:
         findings.problem(setting.entry, slip)
         return False
-    key, advice = _known(place, dedicated)
-    if key is None and setting.value and _TRANSFORMATION.match(place.name):
-        advice = _UNTRANSFORMED
-    if advice is not None:
-        findings.warning(setting.entry, advice)
-    if key is None:
+    key = _known(place, dedicated)
+    if not isinstance(key, Key):
+        if setting.value and _TRANSFORMATION.match(place.name):
+            key = _UNTRANSFORMED
+        if key is not None:
+            findings.warning(setting.entry, key)
         return True
-    if key.use is Use.LATER:
+    if key.later:
         findings.warning(setting.entry, "is known, but has no effect yet")
     try:
         key.read(setting.value)
@@ -103,71 +102,58 @@ def _flow_slip(place: Place, setting: Setting) -> str | None:
     return None
 
 
-def _known(place: Place, dedicated: bool) -> tuple[Key[Any] | None, str | None]:
-    """The key that is read from there; else what to tell the user, None where nothing."""
+def _known(place: Place, dedicated: bool) -> _Known:
+    """What a key at that place is; the first of the cases that holds."""
     name = place.name
+    of_file = name in FILE_KEYS or name.startswith("spark.")
+    if of_file and not place.top:
+        return f"has no effect: it is the whole file's; write {name}"
     if place.cluster is not None:
         return _known_of_cluster(name, place.cluster)
-    if name in _FLOW:
-        return _FLOW[name], None
+    if name in FLOW_KEYS:
+        return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
         return _cluster_setting(name[prefix.end() :], prefix.group())
     if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
         return _client_setting(name[prefix.end() :], prefix)
     if _PROVIDER_PARAMETER.match(name):
-        return None, "has no effect: providers read what the configuration names, wherever it is"
-    if place.flow is not None:
-        return _known_of_flow(name, "->".join(place.flow))
-    if name in _FILE or name.startswith("spark."):
-        return _FILE.get(name), None
-    if name in _CLUSTER or name == _BARE_ISOLATION:
-        return _cluster_setting(name, "") if dedicated else (None, _bare_advice(name))
+        return "has no effect: providers read what the configuration names, wherever it is"
+    if of_file:
+        return FILE_KEYS.get(name)
+    # `A->B.client.id` names MirrorMaker 2's worker, and no cluster's client.
+    if name == _BARE_ISOLATION or (name in CLUSTER_KEYS and (place.top or name != "client.id")):
+        return _cluster_setting(name, "") if place.top and dedicated else _bare_advice(name)
     if _is_accepted(name):
-        return None, None
-    if dedicated and "->" in name:
-        return None, "has no effect: it is of a flow between clusters that are not in `clusters`"
-    alias = _alias_before(name)
-    if dedicated and alias is not None:
-        return None, f"has no effect: {alias} is not among `clusters`"
-    return None, _unless_of_a_class(name, _nearest(name, TOP_NAMES | _CLUSTER.keys(), ""))
+        return None
+    if place.flow is not None:
+        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, f"{'->'.join(place.flow)}.")
+    elif dedicated and "->" in name:
+        return "has no effect: it is of a flow between clusters that are not in `clusters`"
+    elif dedicated and (alias := _alias_before(name)) is not None:
+        return f"has no effect: {alias} is not among `clusters`"
+    else:
+        near = _nearest(name, TOP_NAMES | CLUSTER_KEYS.keys(), "")
+    # What only the class itself can tell is for `flows.review_of_classes`.
+    return None if may_be_of_a_class(name) else near
 
 
-def _known_of_cluster(name: str, alias: str) -> tuple[Key[Any] | None, str | None]:
+def _known_of_cluster(name: str, alias: str) -> _Known:
     """The same for what stands after `A.`."""
-    if name in _FLOW and name != ISOLATION.name:
+    if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
-        return None, f"has no effect: it is a flow's; {advice}"
+        return f"has no effect: it is a flow's; {advice}"
     if prefix := CLIENT_PREFIX.match(name):
         return _client_setting(name[prefix.end() :], prefix)
-    if name in _FILE or name.startswith("spark."):
-        return None, f"has no effect: it is the whole file's; write {name}"
     return _cluster_setting(name, f"{alias}.")
-
-
-def _known_of_flow(name: str, flow: str) -> tuple[Key[Any] | None, str | None]:
-    """The same for what stands after `A->B.` and is none of a flow's own keys."""
-    if name in _FILE or name.startswith("spark."):
-        return None, f"has no effect: it is the whole file's; write {name}"
-    # `A->B.client.id` names MirrorMaker 2's worker, and no cluster's client.
-    if name == _BARE_ISOLATION or (name in _CLUSTER and name != "client.id"):
-        return None, _bare_advice(name)
-    if _is_accepted(name):
-        return None, None
-    return None, _unless_of_a_class(name, _nearest(name, {*_FLOW, *_ACCEPTED}, f"{flow}."))
 
 
 def may_be_of_a_class(name: str) -> bool:
     """True for a key that a user's own policy or filter may have, and that is no slip."""
     return (
         name.startswith(CLASS_FAMILIES)
-        and name not in _FLOW
-        and not difflib.get_close_matches(name, _FLOW, n=1, cutoff=_SLIP)
+        and name not in FLOW_KEYS
+        and not difflib.get_close_matches(name, FLOW_KEYS, n=1, cutoff=_SLIP)
     )
-
-
-def _unless_of_a_class(name: str, advice: str) -> str | None:
-    """The advice, but for what only the class itself can tell (`flows.review_of_classes`)."""
-    return None if may_be_of_a_class(name) else advice
 
 
 def _is_accepted(name: str) -> bool:
@@ -181,32 +167,30 @@ def _bare_advice(name: str) -> str:
     return f"has no effect here; it is a cluster's: write {at_a_side}"
 
 
-def _cluster_setting(rest: str, prefix: str) -> tuple[Key[Any] | None, str | None]:
+def _cluster_setting(rest: str, prefix: str) -> _Known:
     if rest == _BARE_ISOLATION:
-        return None, _bare_advice(rest)
-    if rest in _CLUSTER:
-        return _CLUSTER[rest], None
-    if _is_accepted(rest):
-        return None, None
-    return None, _nearest(rest, _CLIENT, prefix)
+        return _bare_advice(rest)
+    if rest in CLUSTER_KEYS:
+        return CLUSTER_KEYS[rest]
+    return None if _is_accepted(rest) else _nearest(rest, _CLIENT, prefix)
 
 
-def _client_setting(rest: str, prefix: re.Match[str]) -> tuple[Key[Any] | None, str | None]:
+def _client_setting(rest: str, prefix: re.Match[str]) -> _Known:
     """Settings of one kind of client: we read the admin's and the source consumer's isolation."""
-    if prefix["client"] == "admin" and rest in _CLUSTER:
-        return _CLUSTER[rest], None
+    if prefix["client"] == "admin" and rest in CLUSTER_KEYS:
+        return CLUSTER_KEYS[rest]
     if prefix["client"] == "consumer" and prefix["side"] != "target" and rest == _BARE_ISOLATION:
-        return ISOLATION, None
+        return ISOLATION
     if rest in _CLIENT:
-        return None, None
+        return None
     close = difflib.get_close_matches(rest, sorted(_CLIENT), n=1, cutoff=_SLIP)
     if close:
-        return None, f"is no known key; did you mean {prefix.group()}{close[0]}?"
-    return None, f"is no known key of Kafka's {prefix['client']} clients; it has no effect here"
+        return f"is no known key; did you mean {prefix.group()}{close[0]}?"
+    return f"is no known key of Kafka's {prefix['client']} clients; it has no effect here"
 
 
 def _alias_before(name: str) -> str | None:
-    ends = [f".{key}" for key in _CLUSTER if name.endswith(f".{key}")]
+    ends = [f".{key}" for key in CLUSTER_KEYS if name.endswith(f".{key}")]
     return name.removesuffix(max(ends, key=len)) if ends else None
 
 

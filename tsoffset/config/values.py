@@ -5,13 +5,10 @@ The texts never repeat the value: it may have come out of a `${...}` and be secr
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
 
 from tsoffset.flow.patterns import split_list
 from tsoffset.model import Isolation
 from tsoffset.records import OffsetHeader
-
-T = TypeVar("T")
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _ALIAS = re.compile(r"(?!.*->)[^\s,]+")
@@ -121,11 +118,6 @@ def offset_header(value: str) -> OffsetHeader:
     if not name:
         raise ValueError("must be NAME, NAME:binary or NAME:text")
     return OffsetHeader(name, text=form == "text")
-
-
-def optional(read: Callable[[str], T]) -> Callable[[str], T | None]:
-    """The same reader, for a key whose absence is None."""
-    return read
 
 
 def as_text(read: Callable[[str], object]) -> Callable[[str], str]:

@@ -14,7 +14,18 @@ FLOW = f"{SOURCE}->{TARGET}"
 
 # All data is thrown away, so nothing is worth a long farewell.
 _GRACE_SECONDS = 5.0
-_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+# What a reader of the configuration wants to see.
+_TELLING = (
+    "clusters",
+    f"{SOURCE}.bootstrap.servers",
+    f"{TARGET}.bootstrap.servers",
+    f"{FLOW}.enabled",
+    f"{FLOW}.topics",
+    f"{FLOW}.groups",
+    f"{FLOW}.source.consumer.isolation.level",
+    "emit.offset-syncs.enabled",
+    "emit.checkpoints.enabled",
+)
 
 
 def remote(topic: str) -> str:
@@ -23,7 +34,7 @@ def remote(topic: str) -> str:
 
 
 class Clusters:
-    """What runs in the demo's folder."""
+    """What runs in the demo's folder; `processes` in the order in which to stop them."""
 
     def __init__(self, folder: Path) -> None:
         """Prepare it; nothing is started."""
@@ -32,12 +43,11 @@ class Clusters:
         self.target = EmbeddedBroker(folder / TARGET, name=TARGET)
         self.configuration = folder / "mm2.properties"
         self.mirror = MirrorMaker(self.configuration, folder / "mirror-maker", name="mirror-maker")
+        self.processes = (self.mirror, self.target, self.source)
 
     def start_brokers(self, pool: Executor) -> None:
         """Start both, side by side. Raises EmbeddedError."""
-        starting = [pool.submit(broker.start) for broker in (self.source, self.target)]
-        for started in starting:
-            started.result()
+        list(pool.map(EmbeddedBroker.start, (self.source, self.target)))
 
     def write_configuration(self) -> Mapping[str, str]:
         """Write the file, and return what matters in it.
@@ -45,32 +55,18 @@ class Clusters:
         The rest makes MirrorMaker 2 quick to start and to look, and keeps one copy of its
         own topics.
         """
-        wanted = {
-            **flow_properties(
-                self.source.bootstrap,
-                self.target.bootstrap,
-                source=SOURCE,
-                target=TARGET,
-                topics=", ".join(topic.name for topic in TOPICS),
-            ),
-            f"{FLOW}.groups": ".*",
-            f"{FLOW}.source.consumer.isolation.level": "read_committed",
-            "replication.policy.class": _POLICY,
-        }
-        telling = {
-            name: wanted.pop(name)
-            for name in (
-                "clusters",
-                f"{SOURCE}.bootstrap.servers",
-                f"{TARGET}.bootstrap.servers",
-                f"{FLOW}.enabled",
-                f"{FLOW}.topics",
-                f"{FLOW}.groups",
-                f"{FLOW}.source.consumer.isolation.level",
-                "emit.offset-syncs.enabled",
-                "emit.checkpoints.enabled",
-            )
-        }
+        wanted = flow_properties(
+            self.source.bootstrap,
+            self.target.bootstrap,
+            source=SOURCE,
+            target=TARGET,
+            topics=", ".join(topic.name for topic in TOPICS),
+            overrides={
+                f"{FLOW}.groups": ".*",
+                f"{FLOW}.source.consumer.isolation.level": "read_committed",
+            },
+        )
+        telling = {name: wanted.pop(name) for name in _TELLING}
         self.configuration.write_text(
             "# Read by MirrorMaker 2 and by tsoffset alike.\n"
             + _lines(telling)
@@ -91,23 +87,12 @@ class Clusters:
     def stop(self) -> None:
         """Stop all that runs."""
         with ExitStack() as stack:
-            stack.callback(self.source.stop, _GRACE_SECONDS)
-            stack.callback(self.target.stop, _GRACE_SECONDS)
-            stack.callback(self.stop_mirror)
+            for each in reversed(self.processes):
+                stack.callback(each.stop, _GRACE_SECONDS)
 
     def stop_mirror(self) -> None:
         """Stop MirrorMaker 2."""
         self.mirror.stop(_GRACE_SECONDS)
-
-    def processes(self) -> dict[str, int]:
-        """The ids of what runs, by name; the order is that in which to stop them."""
-        running = (self.mirror, self.target, self.source)
-        return {each.name: each.pid for each in running if each.pid is not None}
-
-    def let_go(self) -> None:
-        """Let all go on after this process."""
-        for each in (self.mirror, self.target, self.source):
-            each.let_go()
 
 
 def _lines(properties: Mapping[str, str]) -> str:

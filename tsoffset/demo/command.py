@@ -33,7 +33,8 @@ def run(*, keep: bool) -> int:
     TsoffsetError for what keeps the demo from its end; the folder with the logs stays then.
     """
     started = time.monotonic()
-    resolve_jars(find_java())
+    find_java()
+    resolve_jars()
     folder = Path(tempfile.mkdtemp(prefix="tsoffset-demo-"))
     narrator = Narrator(Output(sys.stdout, Format.TABLE))
     try:
@@ -94,5 +95,6 @@ def _play(folder: Path, narrator: Narrator, started: float, *, keep: bool) -> in
         narrator.say(f"{time.monotonic() - started:.0f} s in all.")
         if keep:
             tell_how_to_explore(clusters, narrator)
-            clusters.let_go()
+            for each in clusters.processes:
+                each.let_go()
     return status

@@ -1,36 +1,129 @@
 """The applications that read: consumers of the groups, on the source and on the target."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Executor
+from contextlib import ExitStack, closing, contextmanager
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from tsoffset.demo.logs import Entry
+from tsoffset.demo.clusters import Clusters, remote
+from tsoffset.demo.groups import Group, Stand
+from tsoffset.demo.topics import PARTITIONS, TOPICS, Entry, Place
+from tsoffset.demo.verdict import Logs, Read
 from tsoffset.errors import EmbeddedError
 
 _PATIENCE_SECONDS = 90.0
 _POLL_MS = 100
 _POLL_RECORDS = 2_000
 
+Reads = Mapping[int, Read]
+"""What a group's consumer got, by partition."""
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What a consumer got of one partition: all from `start` to the offset before `next`.
 
-    `metadata` is that of the commit it began at.
+class Consumers:
+    """The consumers of all groups.
+
+    `processed` holds the values that each group has done so far, on either cluster, by group
+    and source partition.
     """
 
-    start: int
-    next: int
-    entries: tuple[Entry, ...]
-    metadata: str = ""
+    def __init__(self, clusters: Clusters, pool: Executor, stack: ExitStack) -> None:
+        """Consumers that stay are closed with `stack`."""
+        self.processed: dict[tuple[str, Place], AbstractSet[bytes]] = {}
+        self._members: dict[str, KafkaConsumer] = {}
+        self._clusters = clusters
+        self._pool = pool
+        self._stack = stack
+
+    def read_at_source(
+        self, groups: Sequence[Group], written: Mapping[Place, Sequence[Entry]]
+    ) -> None:
+        """Let each group read up to where it stands, commit, and leave."""
+
+        def read(group: Group) -> None:
+            topic = group.topic.name
+            with _member(self._clusters.source.bootstrap, group.name, topic) as consumer:
+                up_to = stops(group.at, topic, written)
+                self._take_down(group, _read_and_commit(consumer, up_to, group.metadata))
+
+        list(self._pool.map(read, groups))
+
+    def read_at_target(self, group: Group) -> None:
+        """Let a group read on the target before anything is synced, and leave unless it is to
+        stay a member."""
+        bootstrap, topic = self._clusters.target.bootstrap, remote(group.topic.name)
+        up_to = stops(group.on_target, topic, read_log(bootstrap, [topic]))
+        with ExitStack() as leaving:
+            consumer = leaving.enter_context(_member(bootstrap, group.name, topic))
+            self._take_down(group, _read_and_commit(consumer, up_to))
+            if group.member:
+                self._members[group.name] = consumer
+                self._stack.push(leaving.pop_all())
+
+    def stay(self) -> None:
+        """Have those who are to stay members show that they are there."""
+        for consumer in self._members.values():
+            consumer.poll(timeout_ms=0)
+
+    def go_on(self, groups: Sequence[Group]) -> Iterable[Reads]:
+        """Let each group read on the target to its end, as they get there.
+
+        Nothing is committed, so that the groups can be looked at later.
+        """
+
+        def read(group: Group) -> Reads:
+            if group.name in self._members:
+                return _read_on(self._members[group.name])
+            bootstrap, topic = self._clusters.target.bootstrap, remote(group.topic.name)
+            with _member(bootstrap, group.name, topic) as consumer:
+                return _read_on(consumer)
+
+        return self._pool.map(read, groups)
+
+    def logs(self) -> dict[Place, Logs]:
+        """What lies in both clusters now, by source partition."""
+        clusters = self._clusters
+        source = read_log(clusters.source.bootstrap, [topic.name for topic in TOPICS])
+        target = read_log(clusters.target.bootstrap, [remote(topic.name) for topic in TOPICS])
+        compacted = {topic.name for topic in TOPICS if topic.compacted}
+        return {
+            (topic, partition): Logs(entries, target[remote(topic), partition], topic in compacted)
+            for (topic, partition), entries in source.items()
+        }
+
+    def _take_down(self, group: Group, reads: Reads) -> None:
+        for partition, read in reads.items():
+            key = group.name, (group.topic.name, partition)
+            values = {entry.value for entry in read.entries}
+            self.processed[key] = self.processed.get(key, frozenset()) | values
+
+
+def read_log(bootstrap: str, topics: Iterable[str]) -> dict[Place, tuple[Entry, ...]]:
+    """All committed data records of the topics, by topic and partition."""
+    with closing(
+        KafkaConsumer(
+            bootstrap_servers=bootstrap,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            max_poll_records=_POLL_RECORDS,
+        )
+    ) as consumer:
+        places = [
+            TopicPartition(topic, partition)
+            for topic in topics
+            for partition in sorted(consumer.partitions_for_topic(topic) or ())
+        ]
+        consumer.assign(places)
+        consumer.seek_to_beginning(*places)
+        found = _read(consumer, consumer.end_offsets(places))
+    return {(place.topic, place.partition): entries for place, entries in found.items()}
 
 
 @contextmanager
-def member(bootstrap: str, group: str, topic: str) -> Iterator[KafkaConsumer]:
+def _member(bootstrap: str, group: str, topic: str) -> Iterator[KafkaConsumer]:
     """A consumer that has joined its group, alone, and got all partitions of the topic.
 
     Without a commit it begins at the log's start; it commits only what it is told to.
@@ -73,11 +166,35 @@ class _FromTheStart(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka i
             self._consumer.seek_to_beginning(*assigned)
 
 
-def read_on(
-    consumer: KafkaConsumer, stops: Mapping[int, int | None] | None = None
-) -> dict[int, Read]:
-    """Read each partition from the group's commit up to its stop (which is not read), or to
-    the end where there is none; by partition."""
+def stops(stand: Stand, topic: str, log: Mapping[Place, Sequence[Entry]]) -> dict[int, int | None]:
+    """By partition, the first offset that a group does not process; None if it does all."""
+    each = stand if isinstance(stand, tuple) else (stand,) * PARTITIONS
+    return {
+        number: None if at is None else log[topic, number][at].offset
+        for number, at in enumerate(each)
+    }
+
+
+def _read_and_commit(
+    consumer: KafkaConsumer, up_to: Mapping[int, int | None], metadata: str = ""
+) -> Reads:
+    """Read up to these offsets, and commit that for the group."""
+    reads = _read_on(consumer, up_to)
+    commits = {}
+    for place in consumer.assignment():
+        read = reads[place.partition]
+        at = consumer.position(place)
+        if up_to[place.partition] is not None:
+            # It has not seen what follows: a consumer commits behind its last record then.
+            at = read.entries[-1].offset + 1 if read.entries else read.start
+        commits[place] = OffsetAndMetadata(at, metadata, -1)
+    consumer.commit(commits)
+    return reads
+
+
+def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = None) -> Reads:
+    """Read each partition from the group's commit up to an offset (which is not read), or to
+    the end where none is given."""
     places = sorted(consumer.assignment())
     ends = consumer.end_offsets(places)
     starts = consumer.beginning_offsets(places)
@@ -89,56 +206,11 @@ def read_on(
             starts[place] = max(commit.offset, starts[place])
             metadata[place] = commit.metadata
         consumer.seek(place, starts[place])
-        stop = None if stops is None else stops[place.partition]
+        stop = (up_to or {}).get(place.partition)
         if stop is not None:
-            ends[place] = min(stop, ends[place])
+            ends[place] = stop
     found = _read(consumer, ends)
-    read = {}
-    for place in places:
-        entries = found[place]
-        at = ends[place]
-        if stops is not None and stops[place.partition] is not None:
-            # It has not seen what follows: a consumer commits behind its last record then.
-            at = entries[-1].offset + 1 if entries else starts[place]
-        read[place.partition] = Read(starts[place], at, entries, metadata[place])
-    return read
-
-
-def commit(consumer: KafkaConsumer, read: Mapping[int, Read], metadata: str = "") -> None:
-    """Commit what was read, for the group that the consumer is a member of."""
-    consumer.commit(
-        {
-            place: OffsetAndMetadata(read[place.partition].next, metadata, -1)
-            for place in consumer.assignment()
-        }
-    )
-
-
-def topic_names(bootstrap: str) -> set[str]:
-    """The topics of a cluster."""
-    with closing(KafkaConsumer(bootstrap_servers=bootstrap)) as consumer:
-        return set(consumer.topics())
-
-
-def read_log(bootstrap: str, topics: Iterable[str]) -> dict[tuple[str, int], tuple[Entry, ...]]:
-    """All committed data records of the topics, by topic and partition."""
-    with closing(
-        KafkaConsumer(
-            bootstrap_servers=bootstrap,
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            max_poll_records=_POLL_RECORDS,
-        )
-    ) as consumer:
-        places = [
-            TopicPartition(topic, partition)
-            for topic in topics
-            for partition in sorted(consumer.partitions_for_topic(topic) or ())
-        ]
-        consumer.assign(places)
-        consumer.seek_to_beginning(*places)
-        found = _read(consumer, consumer.end_offsets(places))
-    return {(place.topic, place.partition): entries for place, entries in found.items()}
+    return {place.partition: Read(starts[place], found[place], metadata[place]) for place in places}
 
 
 def _read(

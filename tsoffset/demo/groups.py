@@ -1,83 +1,47 @@
 """The consumer groups of the demo, and where each of them stands when the source is left."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tsoffset.demo.logs import Entry, Place
-from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PARTITIONS, PAYMENTS, Topic
+from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PAYMENTS, Topic
 
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How much of a partition has been processed: all but `left` records, or `done` ones."""
-
-    left: int | None = None
-    done: int | None = None
-
-    def stop(self, log: Sequence[Entry]) -> int | None:
-        """The offset of the first record that is not processed; None if all are."""
-        at = self.done if self.left is None else len(log) - self.left
-        assert at is not None
-        return log[at].offset if at < len(log) else None
+Stand = int | tuple[int, ...] | None
+"""Which record of a log is the first that is not processed, counted from the beginning or (below
+0) from the end, in all partitions or in each; None where all are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group that reads one topic.
 
-    `depths` are those of the partitions. An `early` group stops before the source deletes and
-    compacts what it holds by then. `on_target` is how far the group has read there before the
-    sync; `member` says that its consumer is still there then.
+    `at` is where it stands, `stands` says so. An `early` group stops before the source deletes
+    and compacts what it holds by then. `on_target` is where the group stands there before the
+    sync, if it has read there; `member` says that its consumer is still there then.
     """
 
     name: str
     topic: Topic
     stands: str
-    depths: tuple[Depth, ...]
+    at: Stand
     early: bool = False
     metadata: str = ""
-    on_target: tuple[Depth, ...] | None = None
+    on_target: Stand = None
     member: bool = False
-
-    def stops(self, written: Mapping[Place, Sequence[Entry]]) -> dict[int, int | None]:
-        """By partition, the first source offset that the group does not process."""
-        return {
-            partition: depth.stop(written[self.topic.name, partition])
-            for partition, depth in enumerate(self.depths)
-        }
-
-
-def _left(*records: int) -> tuple[Depth, ...]:
-    """All partitions alike, or one number for each."""
-    each = records * PARTITIONS if len(records) == 1 else records
-    return tuple(Depth(left=number) for number in each)
-
-
-def _done(records: int) -> tuple[Depth, ...]:
-    return (Depth(done=records),) * PARTITIONS
 
 
 GROUPS = (
-    Group("billing", ORDERS, "caught up", _left(0), metadata="invoice run 2041"),
-    Group("shipping", ORDERS, "10 records behind", _left(10)),
-    Group("invoices", ORDERS, "1, 50, 500 and 2,500 behind", _left(1, 50, 500, 2_500)),
-    Group("analytics", ORDERS, "at less than half", _left(3_000)),
-    Group("archive", ORDERS, "at records deleted since", _done(150), early=True),
-    Group(
-        "alerts",
-        ORDERS,
-        "has a consumer on the target",
-        _left(200),
-        on_target=_done(1_000),
-        member=True,
-    ),
-    Group("sessions", CLICKS, "caught up", _left(0)),
-    Group("ranking", CLICKS, "among equal timestamps", _left(123, 456, 789, 1_011)),
-    Group("fraud", CLICKS, "far back, at equal timestamps", _left(3_333)),
-    Group("pricing", CLICKS, "is further on the target", _left(1_000), on_target=_left(100)),
-    Group("profiles", ACCOUNTS, "caught up", _left(0)),
-    Group("search", ACCOUNTS, "at records compacted since", _done(310), early=True),
-    Group("ledger", PAYMENTS, "caught up, behind a marker", _left(0)),
-    Group("refunds", PAYMENTS, "before an aborted transaction", _left(325)),
-    Group("reporting", PAYMENTS, "at offset 0", _done(0)),
+    Group("billing", ORDERS, "caught up", None, metadata="invoice run 2041"),
+    Group("shipping", ORDERS, "10 records behind", -10),
+    Group("invoices", ORDERS, "1, 50, 500 and 2,500 behind", (-1, -50, -500, -2_500)),
+    Group("analytics", ORDERS, "at less than half", -3_000),
+    Group("archive", ORDERS, "at records deleted since", 150, early=True),
+    Group("alerts", ORDERS, "has a consumer on the target", -200, on_target=1_000, member=True),
+    Group("sessions", CLICKS, "caught up", None),
+    Group("ranking", CLICKS, "among equal timestamps", (-123, -456, -789, -1_011)),
+    Group("fraud", CLICKS, "far back, at equal timestamps", -3_333),
+    Group("pricing", CLICKS, "is further on the target", -1_000, on_target=-100),
+    Group("profiles", ACCOUNTS, "caught up", None),
+    Group("search", ACCOUNTS, "at records compacted since", 310, early=True),
+    Group("ledger", PAYMENTS, "caught up, behind a marker", None),
+    Group("refunds", PAYMENTS, "before an aborted transaction", -325),
+    Group("reporting", PAYMENTS, "at offset 0", 0),
 )

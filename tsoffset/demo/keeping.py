@@ -14,16 +14,8 @@ _TOOLS = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
 }
-_QUIET = """\
-status = error
-rootLogger.level = error
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %p %m%n
-"""
+# Without a configuration log4j complains of that, and then writes errors among the results.
+_QUIET = ("-Dlog4j2.StatusLogger.level=OFF", "-Dlog4j2.level=OFF")
 
 
 def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
@@ -51,29 +43,17 @@ def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
         ]
     )
     narrator.say("What they write about themselves:")
-    narrator.quote(
-        str(each.log_path) for each in (clusters.source, clusters.target, clusters.mirror)
-    )
-    processes = clusters.processes()
-    narrator.say(f"To end it all ({', '.join(processes)}):")
-    pids = " ".join(map(str, processes.values()))
+    narrator.quote(str(each.log_path) for each in reversed(clusters.processes))
+    narrator.say(f"To end it all ({', '.join(each.name for each in clusters.processes)}):")
+    pids = " ".join(str(each.pid) for each in clusters.processes)
     narrator.quote([f"kill -9 {pids}; rm -r {shlex.quote(str(clusters.folder))}"])
 
 
 def _write_tools(folder: Path) -> list[str]:
     """Scripts that run Kafka's own tools from the jars; their paths, as words of a shell."""
-    java = find_java()
-    logging = folder / "tools-log4j2.properties"
-    logging.write_text(_QUIET)
     written = []
-    for name, main in _TOOLS.items():
-        words = [
-            str(java),
-            f"-Dlog4j2.configurationFile={logging}",
-            "-cp",
-            f"{resolve_jars(java)}/*",
-            main,
-        ]
+    for name, main_class in _TOOLS.items():
+        words = [str(find_java()), *_QUIET, "-cp", f"{resolve_jars()}/*", main_class]
         path = folder / name
         path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         path.chmod(0o755)

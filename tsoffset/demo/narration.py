@@ -1,13 +1,15 @@
 """What the demo says: numbered steps on standard output."""
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 
 from tsoffset.demo.verdict import GroupVerdict, Way
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.tables import Cell, Column, Line, Shape, printable, table
+from tsoffset.terminal.tables import Cell, Column, printable, table, wrapped
+
+R = TypeVar("R")
 
 _INDENT = "   "
 _WIDTH = 100
@@ -21,113 +23,72 @@ class Narrator:
         self._output = output
         self._steps = 0
 
-    def opening(self, title: str, *sentences: str) -> None:
+    def opening(self, title: str, sentence: str) -> None:
         """What this is."""
-        self._write([Text(title, "bold")])
-        for sentence in sentences:
-            self._write(map(Text, self._wrapped(sentence, "", "")))
+        self.lines([Text(title, "bold"), *self._wrapped(sentence, "")], apart=False)
 
     def step(self, title: str) -> None:
         """Begin the next step."""
         self._steps += 1
-        self._write([Text(f"{self._steps}. {title}", "bold")], apart=True)
+        self.lines([Text(f"{self._steps}. {title}", "bold")])
 
     def say(self, *sentences: str, style: str = "", apart: bool = False) -> None:
         """Sentences, each from a new line on."""
         for sentence in sentences:
-            lines = self._wrapped(sentence, _INDENT, _INDENT)
-            self._write((Text(line, style) for line in lines), apart=apart)
+            lines = self._wrapped(sentence, _INDENT)
+            self.lines((Text(line.plain, style) for line in lines), apart=apart)
 
-    def quote(self, lines: Iterable[str], style: str = "cyan") -> None:
+    def quote(self, lines: Iterable[str]) -> None:
         """Lines of a file, or commands: whole, so that they can be copied."""
-        self._write(Text(f"{_INDENT}  {printable(line)}", style) for line in lines)
+        self.lines((Text(f"{_INDENT}  {printable(line)}", "cyan") for line in lines), apart=False)
 
     def items(self, sentences: Iterable[str]) -> None:
         """Sentences with a dash before each."""
         for sentence in sentences:
-            self._write(map(Text, self._wrapped(sentence, f"{_INDENT}- ", f"{_INDENT}  ")))
+            self.lines(self._wrapped(sentence, f"{_INDENT}- ", f"{_INDENT}  "), apart=False)
 
-    def lines(self, lines: Iterable[Text]) -> None:
+    def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
         """Lines as they are, apart from what stands before."""
-        self._write(lines, apart=True)
+        self._output.lines(lines, apart=apart)
+        self._output.flush()
 
-    def shape(self, shape: Shape) -> None:
+    def table(self, columns: Sequence[Column[R]], rows: Sequence[R]) -> None:
         """A table, set in like the text around it."""
-        width = None if self._output.width is None else self._output.width - len(_INDENT)
-        lines = table([lambda: shape], width)
-        self._write((Text(_INDENT).append_text(line) for line in lines), apart=True)
+        width = None if self.width is None else self.width - len(_INDENT)
+        self.lines(Text(_INDENT).append_text(line) for line in table(columns, rows, width))
 
     @property
     def width(self) -> int | None:
         """The columns of the terminal; None for a file or a pipe."""
         return self._output.width
 
-    def _wrapped(self, sentence: str, first: str, others: str) -> list[str]:
-        return textwrap.wrap(
-            printable(sentence),
-            min(self._output.width or _WIDTH, _WIDTH),
-            initial_indent=first,
-            subsequent_indent=others,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-
-    def _write(self, lines: Iterable[Text], *, apart: bool = False) -> None:
-        self._output.lines(lines, apart=apart)
-        self._output.flush()
-
-
-def verdict_table(verdicts: Sequence[GroupVerdict], stands: Mapping[str, str]) -> Shape:
-    """A line for each group: where it stood, and what its consumer got."""
-    columns = (
-        Column("GROUP"),
-        Column("WHERE IT STOOD", elastic=True),
-        Column("READ", right=True),
-        Column("AGAIN", right=True),
-        Column("ANNOUNCED", right=True),
-        Column("SKIPPED", right=True),
-    )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    Cell(verdict.group),
-                    Cell(stands[verdict.group]),
-                    Cell(f"{verdict.count.read:,}"),
-                    _counted(verdict.count.reread, "yellow"),
-                    Cell(f"{verdict.announced:,}" if verdict.moved else "-"),
-                    _counted(verdict.count.skipped, "bold red"),
-                )
-            )
-            for verdict in verdicts
-        ),
-    )
-
-
-def ways_table(ways: Sequence[Way]) -> Shape:
-    """A line for each way to translate."""
-    columns = (
-        Column("TARGET OFFSETS", elastic=True),
-        Column("READ AGAIN", right=True),
-        Column("SKIPPED", right=True),
-        Column("NO ANSWER", right=True),
-    )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    Cell(way.name),
-                    _counted(way.count.reread, "yellow"),
-                    _counted(way.count.skipped, "bold red"),
-                    Cell(f"{way.silent} of {way.positions}"),
-                )
-            )
-            for way in ways
-        ),
-    )
+    def _wrapped(self, sentence: str, first: str, others: str | None = None) -> Iterable[Text]:
+        return wrapped(printable(sentence), min(self.width or _WIDTH, _WIDTH), first, others)
 
 
 def _counted(number: int, style: str) -> Cell:
     return Cell(f"{number:,}", style if number else "")
+
+
+def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupVerdict], ...]:
+    """Of each group, where it stood, and what its consumer got."""
+    return (
+        Column("GROUP", lambda verdict: verdict.group),
+        Column("WHERE IT STOOD", lambda verdict: stands[verdict.group], elastic=True),
+        Column("READ", lambda verdict: f"{verdict.count.read:,}", right=True),
+        Column("AGAIN", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
+        Column(
+            "ANNOUNCED",
+            lambda verdict: f"{verdict.announced:,}" if verdict.moved else None,
+            right=True,
+        ),
+        Column("SKIPPED", lambda verdict: _counted(verdict.count.skipped, "bold red"), right=True),
+    )
+
+
+WAY_COLUMNS: tuple[Column[Way], ...] = (
+    Column("TARGET OFFSETS", lambda way: way.name, elastic=True),
+    Column("READ AGAIN", lambda way: _counted(way.count.reread, "yellow"), right=True),
+    Column("SKIPPED", lambda way: _counted(way.count.skipped, "bold red"), right=True),
+    Column("NO ANSWER", lambda way: f"{way.silent} of {way.positions}", right=True),
+)

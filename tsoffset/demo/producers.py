@@ -1,6 +1,5 @@
 """The applications that write to the source: plain producers and one with transactions."""
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
@@ -9,12 +8,10 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.consumer.fetcher import IsolationLevel
 
-from tsoffset.demo.logs import Entry, Place
-from tsoffset.demo.topics import PARTITIONS, Fresh, Topic
-from tsoffset.errors import EmbeddedError
+from tsoffset.demo.topics import PARTITIONS, Entry, Fresh, Place, Topic
+from tsoffset.testing.embedded import EmbeddedBroker
 
 _PATIENCE_SECONDS = 60.0
-_PAUSE_SECONDS = 0.05
 _TRANSACTION = 25
 _ABORTED_EVERY = 4
 # Small batches, so that equal timestamps and closed segments begin and end anywhere.
@@ -24,13 +21,13 @@ _FLUSH_EVERY = 190
 class Source:
     """The topics of a cluster, to be made and filled; `written` is what consumers can get."""
 
-    def __init__(self, bootstrap: str, start_ms: int) -> None:
+    def __init__(self, broker: EmbeddedBroker, start_ms: int) -> None:
         """Connect to the cluster; records are stamped from `start_ms` on."""
-        self.bootstrap = bootstrap
         self.written: dict[Place, list[Entry]] = {}
         self.aborted = 0
+        self._broker = broker
         self._start_ms = start_ms
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+        self._admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
 
     def close(self) -> None:
         """Close the connections."""
@@ -101,23 +98,20 @@ class Source:
     def _wait_for_markers(self, topic: Topic) -> None:
         """Wait until the last transaction is over for readers: a commit is answered before."""
         places = [TopicPartition(topic.name, partition) for partition in range(PARTITIONS)]
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while self._ends(places, "READ_COMMITTED") != self._ends(places, "READ_UNCOMMITTED"):
-            if time.monotonic() > deadline:
-                raise EmbeddedError(
-                    f"write {topic.name}: its last transaction is not over after "
-                    f"{_PATIENCE_SECONDS:g} s; see the broker's log"
-                )
-            time.sleep(_PAUSE_SECONDS)
 
-    def _ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[Any, int]:
-        found = self._admin.list_partition_offsets(
-            dict.fromkeys(places, OffsetSpec.LATEST), isolation_level=IsolationLevel[isolation]
-        )
-        return {place: end.offset for place, end in found.items()}
+        def ends(isolation: IsolationLevel) -> list[int]:
+            asked = dict.fromkeys(places, OffsetSpec.LATEST)
+            found = self._admin.list_partition_offsets(asked, isolation_level=isolation)
+            return [found[place].offset for place in places]
+
+        def missing() -> str | None:
+            over = ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
+            return None if over else "its last transaction is not over"
+
+        self._broker.wait_until(missing, seconds=_PATIENCE_SECONDS, doing=f"write {topic.name}")
 
     def _producer(self, **settings: Any) -> KafkaProducer:
-        return KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, **settings)
+        return KafkaProducer(bootstrap_servers=self._broker.bootstrap, linger_ms=5, **settings)
 
 
 def _sent(

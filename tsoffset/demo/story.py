@@ -1,20 +1,19 @@
 """The demo from its first broker to its verdict, step by step."""
 
 import re
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from kafka import KafkaConsumer
+
 from tsoffset.config.loading import Configuration
-from tsoffset.demo.applications import Applications, Reads
 from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, Clusters, remote
-from tsoffset.demo.consumers import read_log, topic_names
+from tsoffset.demo.consumers import Consumers, Reads, read_log
 from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.logs import Place
-from tsoffset.demo.narration import Narrator, verdict_table, ways_table
+from tsoffset.demo.narration import WAY_COLUMNS, Narrator, verdict_columns
 from tsoffset.demo.producers import Source
 from tsoffset.demo.topics import (
     ACCOUNTS,
@@ -28,18 +27,9 @@ from tsoffset.demo.topics import (
     WRITTEN,
     two_hours_ago_ms,
 )
-from tsoffset.demo.verdict import (
-    Count,
-    GroupVerdict,
-    Logs,
-    Resumed,
-    group_verdict,
-    imagined,
-    surprises,
-    way,
-)
-from tsoffset.errors import CycleFailed, EmbeddedError
-from tsoffset.model import OutcomeKind, Row
+from tsoffset.demo.verdict import GroupVerdict, Resumed, group_verdict, surprises, way
+from tsoffset.errors import CycleFailed
+from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.session import spark_session
@@ -53,12 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Session = Callable[[], "SparkSession"]
-Starts = Mapping[tuple[str, Place], int | None]
-"""Target offsets by group and source partition; None is no answer."""
-
 _COMPACTION_SECONDS = 60.0
-_LOOK_SECONDS = 0.1
 
 
 class Story:
@@ -72,7 +57,7 @@ class Story:
         self._narrator = narrator
         self._pool = pool
         self._stack = stack
-        self._applications = Applications(clusters, pool, stack)
+        self._consumers = Consumers(clusters, pool, stack)
 
     def tell(self) -> list[GroupVerdict]:
         """Run all steps; return what became of each group. Raises TsoffsetError."""
@@ -105,7 +90,7 @@ class Story:
         self._narrator.step(f"{SOURCE} has a past")
         early = [group for group in GROUPS if group.early]
         source = self._stack.enter_context(
-            closing(Source(self._clusters.source.bootstrap, two_hours_ago_ms()))
+            closing(Source(self._clusters.source, two_hours_ago_ms()))
         )
 
         def happen() -> int:
@@ -113,7 +98,7 @@ class Story:
             source.write(ACCOUNTS, [IN_FIRST_SEGMENT] * PARTITIONS)
             for topic in (ORDERS, CLICKS):
                 source.write(topic, topic.deleted)
-            self._applications.read_at_source(early, source.written)
+            self._consumers.read_at_source(early, source.written)
             for topic in (ORDERS, CLICKS):
                 source.delete_head(topic)
             for until in (IN_CLOSED_SEGMENTS, ACCOUNTS.records):
@@ -136,18 +121,15 @@ class Story:
 
         Else source and target would be compacted at the same time, and no two demos be alike.
         """
-        open_updates = ACCOUNTS.records - IN_CLOSED_SEGMENTS
-        deadline = time.monotonic() + _COMPACTION_SECONDS
-        while True:
-            log = read_log(self._clusters.source.bootstrap, [ACCOUNTS.name])
-            if all(len(entries) == ACCOUNTS.keys + open_updates for entries in log.values()):
-                return sum(map(len, log.values()))
-            if time.monotonic() > deadline:
-                raise EmbeddedError(
-                    f"compact {ACCOUNTS.name} on {SOURCE}: not done after "
-                    f"{_COMPACTION_SECONDS:g} s; see {self._clusters.source.log_path}"
-                )
-            time.sleep(_LOOK_SECONDS)
+        broker = self._clusters.source
+        wanted = PARTITIONS * (ACCOUNTS.keys + ACCOUNTS.records - IN_CLOSED_SEGMENTS)
+
+        def missing() -> str | None:
+            left = sum(map(len, read_log(broker.bootstrap, [ACCOUNTS.name]).values()))
+            return None if left == wanted else f"{left:,} records are left"
+
+        broker.wait_until(missing, seconds=_COMPACTION_SECONDS, doing=f"compact {ACCOUNTS.name}")
+        return wanted
 
     def _start_mirror(self) -> Callable[[], None]:
         """Begin to mirror; what is returned waits until everything is copied."""
@@ -174,7 +156,7 @@ class Story:
         with progress(f"writing to {SOURCE}"):
             self._aside(write)
         with progress(f"reading from {SOURCE}"):
-            self._aside(lambda: self._applications.read_at_source(groups, source.written))
+            self._aside(lambda: self._consumers.read_at_source(groups, source.written))
         self._narrator.say(
             f"{WRITTEN:,} records in {len(TOPICS)} topics of {PARTITIONS} partitions: "
             f"{ORDERS.name}, plain; {CLICKS.name}, hundreds with one timestamp; "
@@ -184,7 +166,7 @@ class Story:
             "caught up, some far behind. What each has processed is taken down.",
         )
 
-    def _start_spark(self) -> Session:
+    def _start_spark(self) -> "Callable[[], SparkSession]":
         """Start Spark beside all else; what is returned waits for it."""
         context = spark_session(self._configuration().resolve().spark)
         starting = self._pool.submit(context.__enter__)
@@ -205,7 +187,7 @@ class Story:
 
         def read() -> list[str]:
             for group in there:
-                self._applications.read_at_target(group)
+                self._consumers.read_at_target(group)
             return self._helper_topics()
 
         with progress(f"reading from {TARGET}"):
@@ -214,44 +196,49 @@ class Story:
         left = next(group.name for group in there if not group.member)
         self._narrator.say(
             f"It is there as {', '.join(remote(topic.name) for topic in TOPICS)}. "
-            + _said_of_helpers(helpers),
+            f"{' and '.join(helpers) or 'Neither cluster'} has an offset-syncs or a checkpoints "
+            "topic.",
             f"Two groups have begun to read there on their own: {left}, which has stopped again, "
             f"and {stays}, whose consumer stays.",
         )
 
     def _helper_topics(self) -> list[str]:
-        """Topics of MirrorMaker 2's own translation, which tsoffset does without."""
-        clusters = (self._clusters.source, self._clusters.target)
-        names = {name for cluster in clusters for name in topic_names(cluster.bootstrap)}
-        return sorted(name for name in names if re.search("offset-syncs|checkpoints", name))
+        """Clusters with topics of MirrorMaker 2's own translation, which tsoffset does without."""
+        found = []
+        for broker in (self._clusters.source, self._clusters.target):
+            with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap)) as consumer:
+                if re.search("offset-syncs|checkpoints", " ".join(consumer.topics())):
+                    found.append(broker.name)
+        return found
 
-    def _sync(self, session: Session) -> tuple[list[Row], Starts]:
-        """One cycle, as `tsoffset sync` runs it; the rows, and what timestamps alone answer."""
+    def _sync(self, session: "Callable[[], SparkSession]") -> tuple[list[Row], list[Row]]:
+        """One cycle, as `tsoffset sync` runs it; its rows, and those by timestamps alone."""
         configuration = self._configuration()
         self._narrator.step(f"tsoffset sync -c {self._clusters.configuration.name}")
         with progress("starting Spark"):
             spark = session()
-        self._applications.stay()
+        self._consumers.stay()
         task = FlowTask(configuration, FLOW)
         with progress(FLOW) as report:
             result = run_cycle(spark, task, commit=True, progress=report)
         rows = sorted_rows(result.rows)
-        summary = f"{Tally.of(rows).in_words()}; {result.seconds:.1f} s"
+        tally = Tally.of(rows)
+        summary = f"{tally.in_words()}; {result.seconds:.1f} s"
         self._narrator.lines(cycle_lines(FLOW, rows, summary, self._narrator.width))
         self._narrator.items(result.warnings)
-        if any(row.outcome is OutcomeKind.FAILED for row in rows):
+        if tally.failed:
             raise CycleFailed(
                 f"sync {FLOW}: some rows failed, so there is nothing to judge; the table above "
                 f"says why, and the brokers' logs are in {self._clusters.folder}"
             )
         with progress("syncing again") as report:
-            again = sorted_rows(run_cycle(spark, task, commit=True, progress=report).rows)
-        self._narrator.say(f"The same once more: {Tally.of(again).in_words()}.", apart=True)
+            again = run_cycle(spark, task, commit=True, progress=report)
+        self._narrator.say(f"The same once more: {Tally.of(again.rows).in_words()}.", apart=True)
         with progress("timestamps alone") as report:
             lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
             simple = FlowTask(replace(configuration, text=lines), FLOW)
             other = run_cycle(spark, simple, commit=False, progress=report)
-        return _latest(rows, again), _starts(other.rows)
+        return rows, sorted_rows(other.rows)
 
     def _configuration(self) -> Configuration:
         return Configuration.read(self._clusters.configuration)
@@ -263,111 +250,67 @@ class Story:
         self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
         found: dict[str, Reads] = {}
         with progress("consumers read on") as report:
-            for group, reads in self._applications.go_on(GROUPS):
+            for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
                 found[group.name] = reads
                 if report is not None:
                     report("groups", len(found), len(GROUPS))
         return found
 
     def _judge(
-        self, rows: Sequence[Row], by_timestamp: Starts, reads: Mapping[str, Reads]
+        self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
     ) -> list[GroupVerdict]:
         with progress("comparing by content"):
-            logs = self._aside(self._applications.logs)
-            verdicts = self._verdicts(rows, logs, reads)
+            resumed = self._aside(lambda: self._resumed(rows, reads))
+            verdicts = [
+                group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
+            ]
         self._narrator.say(
             "A real consumer of each group reads from the group's offsets to the end. What it "
             "gets is compared, record by record, with what the group had processed."
         )
         stands = {group.name: group.stands for group in GROUPS}
-        self._narrator.shape(verdict_table(list(verdicts.values()), stands))
-        moved = [row for row in rows if row.group is not None and verdicts[row.group].moved]
-        self._compare(moved, by_timestamp, logs)
-        alone = [row for row in rows if row.group is not None and not verdicts[row.group].moved]
-        said = surprises(rows, verdicts, self._at_translations(alone, logs), logs)
-        if said:
-            self._narrator.step("What may surprise")
-            self._narrator.items(said)
-        return list(verdicts.values())
-
-    def _verdicts(
-        self, rows: Iterable[Row], logs: Mapping[Place, Logs], reads: Mapping[str, Reads]
-    ) -> dict[str, GroupVerdict]:
-        found = {}
+        self._narrator.table(verdict_columns(stands), verdicts)
+        self._compare(
+            [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
+            by_timestamp,
+        )
+        self._narrator.step("What may surprise")
         for group in GROUPS:
-            resumed = {}
-            for partition, read in reads[group.name].items():
-                place = (group.topic.name, partition)
-                processed = self._applications.processed[group.name, place]
-                resumed[place] = Resumed(processed, read.start, read.entries, read.metadata)
-            own = [row for row in rows if row.group == group.name]
-            found[group.name] = group_verdict(group.name, own, logs, resumed, group.metadata)
+            self._narrator.items(surprises(group.name, resumed[group.name]))
+        return verdicts
+
+    def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
+        """How each group went on, partition by partition."""
+        logs = self._consumers.logs()
+        found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
+        for row in rows:
+            assert row.group is not None
+            assert row.source_topic is not None
+            assert row.partition is not None
+            place = row.source_topic, row.partition
+            processed = self._consumers.processed[row.group, place]
+            read = reads[row.group][row.partition]
+            found[row.group].append(Resumed(row, logs[place], processed, read))
         return found
 
-    def _compare(
-        self, rows: Sequence[Row], by_timestamp: Starts, logs: Mapping[Place, Logs]
-    ) -> None:
+    def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:
         """What other target offsets would have come to for the same positions."""
-        ours = _starts(rows)
-        copied = _copied(rows, logs)
-        theirs = {key: by_timestamp.get(key) for key in ours}
-        processed = self._applications.processed
+        by_place = {
+            (row.group, row.source_topic, row.partition): row.target_offset for row in by_timestamp
+        }
         self._narrator.say(
-            f"Other target offsets for the same {len(ours)} positions, reckoned on the same logs. "
+            f"Other target offsets for the same {len(moved)} positions, reckoned on the same logs. "
             "Without an answer the group has no valid commit, and its consumer's "
             "auto.offset.reset decides: it re-reads everything, or skips.",
             apart=True,
         )
-        self._narrator.shape(
-            ways_table(
-                [
-                    way("as tsoffset commits them", ours, logs, processed),
-                    way("by timestamp alone (KIP-1292's rule)", theirs, logs, processed),
-                    way("the source's, copied as they are", copied, logs, processed),
-                ]
-            )
-        )
-
-    def _at_translations(self, rows: Iterable[Row], logs: Mapping[Place, Logs]) -> dict[str, Count]:
-        """What groups that were left alone would have got at their translations."""
-        found: dict[str, Count] = {}
-        for (group, place), start in _starts(rows).items():
-            if start is not None:
-                count = imagined(logs[place], self._applications.processed[group, place], start)
-                found[group] = found.get(group, Count()) + count
-        return found
-
-
-def _said_of_helpers(topics: Sequence[str]) -> str:
-    if topics:
-        return f"MirrorMaker 2 has made {', '.join(topics)}, for which tsoffset has no use."
-    return "Neither cluster has an offset-syncs or a checkpoints topic."
-
-
-def _latest(rows: Iterable[Row], again: Iterable[Row]) -> list[Row]:
-    """The rows, with those that a second cycle committed in place of the first one's."""
-    moved = {(row.group, _place(row)): row for row in again if row.outcome is OutcomeKind.COMMITTED}
-    return [moved.get((row.group, _place(row)), row) for row in rows]
-
-
-def _place(row: Row) -> Place:
-    assert row.source_topic is not None
-    assert row.partition is not None
-    return (row.source_topic, row.partition)
-
-
-def _starts(rows: Iterable[Row]) -> dict[tuple[str, Place], int | None]:
-    """Where consumers would begin by the rows."""
-    return {(row.group, _place(row)): row.target_offset for row in rows if row.group is not None}
-
-
-def _copied(rows: Iterable[Row], logs: Mapping[Place, Logs]) -> dict[tuple[str, Place], int | None]:
-    """The source's offsets; none where the target's log is not that long: no commit is valid
-    there."""
-    found: dict[tuple[str, Place], int | None] = {}
-    for row in rows:
-        if row.group is not None and row.source_offset is not None:
-            log = logs[_place(row)].target
-            end = log[-1].offset + 1 if log else 0
-            found[row.group, _place(row)] = row.source_offset if row.source_offset <= end else None
-    return found
+        ways = [
+            way("as tsoffset commits them", moved, lambda one: one.row.target_offset),
+            way(
+                "by timestamp alone (KIP-1292's rule)",
+                moved,
+                lambda one: by_place[one.row.group, one.row.source_topic, one.row.partition],
+            ),
+            way("the source's, copied as they are", moved, lambda one: one.copied),
+        ]
+        self._narrator.table(WAY_COLUMNS, ways)

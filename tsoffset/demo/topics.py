@@ -7,10 +7,22 @@ from dataclasses import dataclass, field
 
 PARTITIONS = 4
 
+Place = tuple[str, int]
+"""A topic's name on the source, and a partition."""
+
 _SECOND = 1_000
 _HOUR = 3_600 * _SECOND
 # So many records have one timestamp.
 _RUN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record that lies in a log, or that a consumer got."""
+
+    offset: int
+    key: bytes | None
+    value: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,12 @@ The judge knows what each group had processed, what lies in both logs in the end
 its consumer got; it does not know how tsoffset came to its offsets.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tsoffset.demo.logs import Entry, Place
+from tsoffset.demo.topics import Entry
 from tsoffset.model import OutcomeKind, Reason, Row
-
-_MOVED = (OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +39,74 @@ class Logs:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """How a group went on in one partition.
+class Read:
+    """What a consumer got of one partition from the offset `start` on, and the metadata of the
+    commit that it began at."""
 
-    `processed` are the values that it had done before, `start` is the target offset at which
-    its consumer began, `got` what it got from there on. `metadata` is that of the commit there.
-    """
-
-    processed: AbstractSet[bytes]
     start: int
-    got: Sequence[Entry]
+    entries: Sequence[Entry]
     metadata: str = ""
 
 
-def judge(logs: Logs, resumed: Resumed) -> Count:
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """How a group went on in one partition.
+
+    `row` is that of the sync, `processed` are the values that the group had done before,
+    `read` is what its consumer got on the target.
+    """
+
+    row: Row
+    logs: Logs
+    processed: AbstractSet[bytes]
+    read: Read
+
+    @property
+    def moved(self) -> bool:
+        """Whether tsoffset answers for where it began."""
+        return self.row.outcome is OutcomeKind.COMMITTED
+
+    @property
+    def count(self) -> Count:
+        """What the consumer got, what of it the group had processed, and what is lost to it."""
+        return judge(self.logs, self.processed, self.read)
+
+    def count_from(self, start: int) -> Count:
+        """What it would have come to from `start` on."""
+        got = [entry for entry in self.logs.target if entry.offset >= start]
+        return judge(self.logs, self.processed, Read(start, got))
+
+    @property
+    def copied(self) -> int | None:
+        """The source's offset; None where the target's log is not that long: no commit is valid
+        there."""
+        offset, log = self.row.source_offset, self.logs.target
+        end = log[-1].offset + 1 if log else 0
+        return offset if offset is not None and offset <= end else None
+
+    @property
+    def stood_in_a_hole(self) -> bool:
+        """Whether the source holds no record where the group stood, but some behind it."""
+        at = self.row.source_offset or 0
+        behind = [entry.offset for entry in self.logs.source if entry.offset >= at]
+        return bool(behind) and behind[0] != at
+
+
+def judge(logs: Logs, processed: AbstractSet[bytes], read: Read) -> Count:
     """What the consumer got, what of it the group had processed, and what is lost to it.
 
     Lost is a record that lies on the source, was not processed and did not come; in a
     compacted topic a newer record of its key makes up for it. A copy that the replicator
     made by repeating itself is no re-read unless the first copy was got too.
     """
-    came = {entry.value for entry in resumed.got}
+    came = {entry.value for entry in read.entries}
     first_copies: dict[bytes, int] = {}
     for entry in logs.target:
         first_copies.setdefault(entry.value, entry.offset)
     again = [
-        value
-        for value in came & resumed.processed
-        if first_copies.get(value, resumed.start) >= resumed.start
+        value for value in came & processed if first_copies.get(value, read.start) >= read.start
     ]
-    known = came | resumed.processed
+    known = came | processed
     made_up_for: set[bytes | None] = set()
     skipped = 0
     for entry in reversed(logs.source):
@@ -79,13 +115,7 @@ def judge(logs: Logs, resumed: Resumed) -> Count:
                 made_up_for.add(entry.key)
         elif entry.key not in made_up_for:
             skipped += 1
-    return Count(len(resumed.got), len(again), skipped)
-
-
-def imagined(logs: Logs, processed: AbstractSet[bytes], start: int) -> Count:
-    """What the group would get if its consumer began at `start` on the target."""
-    got = [entry for entry in logs.target if entry.offset >= start]
-    return judge(logs, Resumed(processed, start, got))
+    return Count(len(read.entries), len(again), skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,69 +123,38 @@ class GroupVerdict:
     """What became of one group.
 
     `announced` is the most re-reads that its rows had stated; `moved` is true where tsoffset
-    answers for where it began, in all its partitions. `misplaced` are the partitions in which
-    the consumer began elsewhere than its row says, `bare` those where the source's commit
-    metadata is missing.
+    answers for where it began, in all its partitions. `faults` has a sentence for each
+    promise that was not kept.
     """
 
     group: str
     count: Count
     announced: int
     moved: bool
-    misplaced: tuple[Place, ...] = ()
-    bare: tuple[Place, ...] = ()
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """A sentence for each promise that was not kept."""
-        found = []
-        if self.count.skipped:
-            found.append(f"{self.group} never gets {in_words(self.count.skipped)}")
-        if self.moved and self.count.reread > self.announced:
-            found.append(
-                f"{self.group} read {in_words(self.count.reread)} again, and at most "
-                f"{self.announced:,} had been announced"
-            )
-        for topic, partition in self.misplaced:
-            found.append(f"{self.group} did not begin {topic}-{partition} where its row says")
-        for topic, partition in self.bare:
-            found.append(f"{self.group} has lost its commit's metadata on {topic}-{partition}")
-        return tuple(found)
+    faults: tuple[str, ...] = ()
 
 
-def group_verdict(
-    group: str,
-    rows: Sequence[Row],
-    logs: Mapping[Place, Logs],
-    resumed: Mapping[Place, Resumed],
-    metadata: str = "",
-) -> GroupVerdict:
-    """Judge one group by its rows of the sync and its way on in each partition.
-
-    `metadata` is what its commits on the source carry.
-    """
-    count = Count()
-    announced = 0
-    misplaced, bare = [], []
-    for row in rows:
-        assert row.source_topic is not None
-        assert row.partition is not None
-        place = (row.source_topic, row.partition)
-        count += judge(logs[place], resumed[place])
-        if row.outcome in _MOVED:
-            announced += row.reread_bound or 0
-            at = row.target_offset
-            if row.outcome is OutcomeKind.UNCHANGED:
-                at = row.current_target_offset
-            if at != resumed[place].start:
-                misplaced.append(place)
-            if row.outcome is OutcomeKind.COMMITTED and resumed[place].metadata != metadata:
-                bare.append(place)
-    moved = all(row.outcome in _MOVED for row in rows)
-    return GroupVerdict(group, count, announced, moved, tuple(misplaced), tuple(bare))
-
-
-# --- other ways to translate, on the same logs ----------------------------------------------
+def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") -> GroupVerdict:
+    """Judge one group by all its partitions; its commits on the source carry `metadata`."""
+    count = sum((one.count for one in resumed), Count())
+    ours = [one for one in resumed if one.moved]
+    announced = sum(one.row.reread_bound or 0 for one in ours)
+    moved = len(ours) == len(resumed)
+    faults = []
+    if count.skipped:
+        faults.append(f"{group} never gets {in_words(count.skipped)}")
+    if moved and count.reread > announced:
+        faults.append(
+            f"{group} read {in_words(count.reread)} again, and at most {announced:,} had been "
+            "announced"
+        )
+    for one in ours:
+        place = f"{one.row.source_topic}-{one.row.partition}"
+        if one.read.start != one.row.target_offset:
+            faults.append(f"{group} did not begin {place} where its row says")
+        if one.read.metadata != metadata:
+            faults.append(f"{group} has lost its commit's metadata on {place}")
+    return GroupVerdict(group, count, announced, moved, tuple(faults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,68 +167,28 @@ class Way:
     silent: int
 
 
-def way(
-    name: str,
-    starts: Mapping[tuple[str, Place], int | None],
-    logs: Mapping[Place, Logs],
-    processed: Mapping[tuple[str, Place], AbstractSet[bytes]],
-) -> Way:
-    """What groups would get that began at `starts`, by group and partition; None is no answer."""
-    count = Count()
-    for (group, place), start in starts.items():
-        if start is not None:
-            count += imagined(logs[place], processed[group, place], start)
-    silent = sum(start is None for start in starts.values())
-    return Way(name, count, len(starts), silent)
+def way(name: str, resumed: Sequence[Resumed], start: Callable[[Resumed], int | None]) -> Way:
+    """What groups would get that began at `start`; None is no answer."""
+    found = [(one, start(one)) for one in resumed]
+    counts = [one.count_from(at) for one, at in found if at is not None]
+    return Way(name, sum(counts, Count()), len(found), len(found) - len(counts))
 
 
-# --- what may surprise ------------------------------------------------------------------------
-
-
-def surprises(
-    rows: Sequence[Row],
-    verdicts: Mapping[str, GroupVerdict],
-    at_translation: Mapping[str, Count],
-    logs: Mapping[Place, Logs],
-) -> list[str]:
-    """One sentence for each thing that a reader of the tables may not expect.
-
-    `at_translation` says of groups that were left alone what they would have got at the
-    offsets that their rows translate to.
-    """
-    found: dict[str, str] = {}
-    for group, verdict in verdicts.items():
-        own = [row for row in rows if row.group == group]
-        for sentence in (
-            *_left_alone(group, own, verdict, at_translation.get(group)),
-            *_inexact(group, own, verdict),
-            *_vanished(group, own, logs),
-        ):
-            found.setdefault(sentence, group)
-    return list(found)
-
-
-def _left_alone(
-    group: str, rows: Sequence[Row], verdict: GroupVerdict, at_translation: Count | None
-) -> list[str]:
-    reasons = {row.reason for row in rows}
+def surprises(group: str, resumed: Sequence[Resumed]) -> list[str]:
+    """One sentence for each thing that a reader of the tables may not expect of a group."""
     said = []
+    reasons = {one.row.reason for one in resumed}
     if Reason.GROUP_ACTIVE in reasons:
-        sentence = (
+        again = sum(one.count.reread for one in resumed)
+        ours = way("", resumed, lambda one: one.row.target_offset).count.reread
+        said.append(
             f"{group} was not moved, since it had a consumer on the target, which moves its "
-            f"offsets itself: it resumed from its own and read {in_words(verdict.count.reread)} "
-            "again"
+            f"offsets itself: it resumed from its own and read {in_words(again)} again; from the "
+            f"offsets in the table it would have been {ours:,}."
         )
-        if at_translation is not None:
-            sentence += (
-                f"; from the offsets in the table it would have been {at_translation.reread:,}"
-            )
-        said.append(f"{sentence}.")
     if Reason.TARGET_AHEAD in reasons:
         ahead = sum(
-            (row.current_target_offset or 0) - (row.target_offset or 0)
-            for row in rows
-            if row.reason is Reason.TARGET_AHEAD
+            (one.row.current_target_offset or 0) - (one.row.target_offset or 0) for one in resumed
         )
         said.append(
             f"{group} stands {ahead:,} offsets further on the target than on the source, for it "
@@ -241,46 +200,13 @@ def _left_alone(
             "nothing to translate: on either cluster its consumers begin by their "
             "auto.offset.reset (here earliest, and it gets all that is left)."
         )
-    for reason in (Reason.NO_TIMESTAMP, Reason.NOT_MIRRORED, Reason.NO_PROOF):
-        if reason not in reasons:
-            continue
-        number = sum(row.reason is reason for row in rows)
-        said.append(
-            f"{group} got no offset in {number} of {len(rows)} partitions ({reason}, see above), "
-            f"and began there by its auto.offset.reset: it read {in_words(verdict.count.reread)} "
-            "again."
-        )
-    return said
-
-
-def _inexact(group: str, rows: Sequence[Row], verdict: GroupVerdict) -> list[str]:
-    bound = [row for row in rows if row.outcome in _MOVED and row.reread_bound]
-    if not bound:
-        return []
-    return [
-        f"{group} could not be placed exactly in {len(bound)} of {len(rows)} partitions, and "
-        f"the table says so: at most {in_words(verdict.announced)} again, and it was "
-        f"{verdict.count.reread:,}."
-    ]
-
-
-def _vanished(group: str, rows: Sequence[Row], logs: Mapping[Place, Logs]) -> list[str]:
-    """Groups that stand exactly although the record they stand at is not there."""
-    gone = {False: 0, True: 0}
-    for row in rows:
-        if row.outcome not in _MOVED or row.source_topic is None or row.partition is None:
-            continue
-        log = logs[row.source_topic, row.partition]
-        offsets = {entry.offset for entry in log.source}
-        if row.source_offset not in offsets and any(o > (row.source_offset or 0) for o in offsets):
-            gone[log.compacted] += 1
-    said = []
-    if gone[True]:
+    gone = {one.logs.compacted for one in resumed if one.moved and one.stood_in_a_hole}
+    if True in gone:
         said.append(
             f"{group} had stopped at records that compaction has removed since: it went on with "
             "the next ones that are left."
         )
-    if gone[False]:
+    if False in gone:
         said.append(
             f"{group} stood at offsets that hold no record (the end of a transaction, an aborted "
             "one): these take offsets on the source and are not copied, and it went on with the "

@@ -109,18 +109,15 @@ class Settings:
     """All that a configuration comes to.
 
     `flows` are those that the file names (or implies), in the order of `clusters`, disabled
-    ones too. `spark` holds every `spark.*` key, `spark.master` included. Directories and
-    addresses are None or empty where the file does not set them. `warnings` are sentences
-    that name file, line and key, never a value.
+    ones too. `spark` holds every `spark.*` key, `spark.master` included. `state_dir` is None
+    where the file does not set it. `warnings` are sentences that name file, line and key,
+    never a value.
     """
 
     flows: tuple[FlowSettings, ...]
     clusters: tuple[str, ...]
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     state_dir: str | None = None
-    history_dir: str | None = None
-    listeners: tuple[str, ...] = ()
-    status_remote_urls: tuple[str, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
 
     def flow(self, name: str) -> FlowSettings:

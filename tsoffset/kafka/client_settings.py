@@ -12,8 +12,7 @@ from tsoffset.flow.settings import ClusterSettings
 # for connections without an admin client (1 MB) is below Kafka's default batch size.
 RESPONSE_BYTES_LIMIT = 100_000_000
 
-# How many requests are under way on one connection. The library refuses what comes beyond
-# its own limit, so that one lies above the window.
+# How many requests are under way on one connection.
 WINDOW = 64
 
 # The library knows no -1; this is what a time in Kafka's settings can be at most.
@@ -65,50 +64,47 @@ def _dns_lookup(text: str) -> str:
     return text
 
 
-_WHOLE = "must be a whole number of milliseconds"
+_BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
 
-# Kafka's name -> the library's name, how the text is read, what is allowed.
-_LIBRARY: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
-    "client.id": ("client_id", str, "must be text"),
-    "request.timeout.ms": ("request_timeout_ms", _milliseconds, _WHOLE),
-    "metadata.max.age.ms": ("metadata_max_age_ms", _milliseconds, _WHOLE),
+# Kafka's name -> how the text is read, what is allowed. The library writes names with _ for dots.
+_KEYS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "client.id": (str, "must be text"),
+    **dict.fromkeys(
+        (
+            "request.timeout.ms",
+            "metadata.max.age.ms",
+            "reconnect.backoff.ms",
+            "reconnect.backoff.max.ms",
+            "retry.backoff.ms",
+            "retry.backoff.max.ms",
+            "socket.connection.setup.timeout.ms",
+            "socket.connection.setup.timeout.max.ms",
+        ),
+        (_milliseconds, "must be a whole number of milliseconds"),
+    ),
     "connections.max.idle.ms": (
-        "connections_max_idle_ms",
         _idle,
         "must be a whole number of milliseconds above 0, or -1 to keep connections for ever",
     ),
-    "reconnect.backoff.ms": ("reconnect_backoff_ms", _milliseconds, _WHOLE),
-    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", _milliseconds, _WHOLE),
-    "socket.connection.setup.timeout.ms": (
-        "socket_connection_setup_timeout_ms",
-        _milliseconds,
-        _WHOLE,
-    ),
-    "socket.connection.setup.timeout.max.ms": (
-        "socket_connection_setup_timeout_max_ms",
-        _milliseconds,
-        _WHOLE,
-    ),
     "client.dns.lookup": (
-        "client_dns_lookup",
         _dns_lookup,
         "must be use_all_dns_ips or resolve_canonical_bootstrap_servers_only",
     ),
+    **dict.fromkeys(_BUFFERS, (int, "must be a whole number of bytes, or -1")),
 }
 
-_OURS: Mapping[str, int] = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 1_000}
-
-_BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
-
 _DEFAULTS: Mapping[str, Any] = {
-    "client_id": "tsoffset",
-    "request_timeout_ms": 30_000,
-    "metadata_max_age_ms": 300_000,
-    "connections_max_idle_ms": 540_000,
-    "reconnect_backoff_ms": 50,
-    "reconnect_backoff_max_ms": 1_000,
-    "socket_connection_setup_timeout_ms": 10_000,
-    "socket_connection_setup_timeout_max_ms": 30_000,
+    "client.id": "tsoffset",
+    "request.timeout.ms": 30_000,
+    "metadata.max.age.ms": 300_000,
+    "connections.max.idle.ms": 540_000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1_000,
+    "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 1_000,
+    "socket.connection.setup.timeout.ms": 10_000,
+    "socket.connection.setup.timeout.max.ms": 30_000,
+    **dict.fromkeys(_BUFFERS, -1),
 }
 
 
@@ -119,47 +115,36 @@ def client_settings(settings: ClusterSettings) -> ClientSettings:
     connections are plain text for now, and a setting that asks for more is never ignored.
     """
     problems = []
-    library: dict[str, Any] = dict(_DEFAULTS)
-    ours = dict(_OURS)
-    options = [
-        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    ]
+    values = dict(_DEFAULTS)
     for key, text in settings.client.items():
         name = f"{settings.alias}.{key}"
         if _is_security(key, text):
             problems.append(Problem(name, None, "security settings are not supported yet"))
-        elif key in _LIBRARY:
-            library_name, read, allowed = _LIBRARY[key]
+        elif key in _KEYS:
+            read, allowed = _KEYS[key]
             try:
-                library[library_name] = read(text.strip())
+                values[key] = read(text.strip())
             except ValueError:
                 problems.append(Problem(name, text, allowed))
-        elif key in ours:
-            try:
-                ours[key] = _milliseconds(text.strip())
-            except ValueError:
-                problems.append(Problem(name, text, _WHOLE))
-        elif key in _BUFFERS:
-            try:
-                size = int(text)
-            except ValueError:
-                problems.append(Problem(name, text, "must be a whole number of bytes, or -1"))
-                continue
-            if size >= 0:
-                options.append((socket.SOL_SOCKET, _BUFFERS[key], size))
     if problems:
         raise ConfigurationError(tuple(problems))
-    library["socket_options"] = options
-    library["bootstrap_servers"] = list(settings.bootstrap_servers)
-    library["receive_message_max_bytes"] = RESPONSE_BYTES_LIMIT
-    library["max_in_flight_requests_per_connection"] = 2 * WINDOW
+    sizes = {option: values.pop(key) for key, option in _BUFFERS.items()}
+    retry_ms, retry_max_ms = values.pop("retry.backoff.ms"), values.pop("retry.backoff.max.ms")
+    library = {key.replace(".", "_"): value for key, value in values.items()} | {
+        "socket_options": [
+            (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            *((socket.SOL_SOCKET, option, size) for option, size in sizes.items() if size >= 0),
+        ],
+        "bootstrap_servers": list(settings.bootstrap_servers),
+        "receive_message_max_bytes": RESPONSE_BYTES_LIMIT,
+    }
     return ClientSettings(
         library,
         request_timeout_ms=library["request_timeout_ms"],
         metadata_max_age_ms=library["metadata_max_age_ms"],
-        backoff_ms=max(ours["retry.backoff.ms"], library["reconnect_backoff_ms"]),
-        backoff_max_ms=max(ours["retry.backoff.max.ms"], library["reconnect_backoff_max_ms"]),
+        backoff_ms=max(retry_ms, library["reconnect_backoff_ms"]),
+        backoff_max_ms=max(retry_max_ms, library["reconnect_backoff_max_ms"]),
     )
 
 

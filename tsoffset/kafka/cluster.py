@@ -1,8 +1,8 @@
 """A real Kafka cluster behind the seam of `tsoffset.cluster`."""
 
 from collections.abc import Callable, Collection, Mapping
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 from kafka.errors import KafkaError
 
@@ -80,18 +80,15 @@ class KafkaCluster:
         """The brokers with their versions, and the bootstrap addresses that do not answer."""
         deadline = self._deadline()
 
-        async def work() -> ClusterDescription:
-            return await self._describe(deadline)
-
-        return as_a_whole(self._connections, work, deadline)
+        return as_a_whole(self._connections, partial(self._describe, deadline), deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
         metadata = await self._topology.metadata((), deadline)
         addresses = self._connections.bootstrap_nodes()
-        nodes: list[Node] = [broker.node_id for broker in metadata.brokers]
+        brokers: list[Node] = [broker.node_id for broker in metadata.brokers]
         versions: dict[Node, str | None] = {}
 
-        async def probe(node: Node) -> None:
+        async def probe(node: Node, _: None) -> None:
             pace = Deadline.after(deadline.milliseconds(_PROBE_MS))
             try:
                 connection = await self._connections.open(node, pace)
@@ -99,10 +96,7 @@ class KafkaCluster:
                 return
             versions[node] = connection.broker_version_data.broker_version_str
 
-        def probing(node: Node) -> Any:
-            return lambda: probe(node)
-
-        await self._connections.gather([probing(node) for node in (*nodes, *addresses)])
+        await self._connections.at_each(dict.fromkeys((*brokers, *addresses)), probe)
         for node in addresses:
             self._connections.drop(node)
         alive = {address for node, address in addresses.items() if node in versions}
@@ -122,21 +116,11 @@ class KafkaCluster:
     ) -> Mapping[str, TopicDescription | Failed]:
         """Descriptions of the topics named, or of all, looked up afresh."""
         deadline = self._deadline()
+        describe = partial(self._topology.describe, deadline=deadline)
         if names is not None:
-
-            async def some(
-                wanted: Collection[str],
-            ) -> Mapping[str, TopicDescription | Failed | Again]:
-                return await self._topology.describe(wanted, deadline)
-
-            return in_rounds(
-                self._connections, sorted(set(names)), some, "describe topics", deadline
-            )
-
-        async def every() -> Mapping[str, TopicDescription | Failed | Again]:
-            return await self._topology.describe(None, deadline)
-
-        found = as_a_whole(self._connections, every, deadline)
+            wanted = sorted(set(names))
+            return in_rounds(self._connections, wanted, describe, "describe topics", deadline)
+        found = as_a_whole(self._connections, partial(describe, None), deadline)
         return {
             name: answer.otherwise if isinstance(answer, Again) else answer
             for name, answer in sorted(found.items())
@@ -207,12 +191,7 @@ class KafkaCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _deadline(self) -> Deadline:

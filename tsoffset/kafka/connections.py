@@ -6,10 +6,10 @@ so that a signal ends the wait at once.
 """
 
 import logging
-import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from kafka.cluster import collect_hosts
@@ -29,6 +29,7 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.names import SCHEME, Loop
 from tsoffset.kafka.pace import Rate, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
+from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 
 # Without a handler the library's warnings would go to the terminal past the application.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -37,19 +38,24 @@ T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
 Node = int | str
+N = TypeVar("N", bound=Node)
 
-_PAUSE_SECONDS = 0.02
 _CLOSE_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One kind of request: its class, the versions that the caller handles, its name."""
+    """One kind of request: its class, the versions that the caller handles, its name.
+
+    Where it asks for many things at once, it is for `at_most`, and before `many_since` for one.
+    """
 
     name: str
     request: Any
     lowest: int
     highest: int
+    many_since: int = 0
+    at_most: int = 1
 
     def version(self, connection: KafkaConnection) -> int:
         """The highest version that the broker and we know.
@@ -61,6 +67,10 @@ class Api:
         )
         return found
 
+    def room(self, version: int) -> int:
+        """How many things a request of that version may ask for."""
+        return self.at_most if version >= self.many_since else 1
+
 
 class Connections:
     """The connections of one cluster; made on first use, and again after `close`."""
@@ -71,7 +81,6 @@ class Connections:
         self.requests: Counter[str] = Counter()
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
-        self._longest_pause = settings.admin_timeout_ms / 1000
         self._loop: Loop | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
@@ -83,15 +92,8 @@ class Connections:
         except ValueError:
             self.addresses = ()
         if not self.addresses:
-            raise ConfigurationError(
-                (
-                    Problem(
-                        f"{settings.alias}.bootstrap.servers",
-                        ",".join(settings.bootstrap_servers),
-                        "must be a list of host:port",
-                    ),
-                )
-            )
+            key, given = f"{settings.alias}.bootstrap.servers", ",".join(settings.bootstrap_servers)
+            raise ConfigurationError((Problem(key, given, "must be a list of host:port"),))
 
     # --- the loop --------------------------------------------------------------------------
 
@@ -117,18 +119,16 @@ class Connections:
             raise
         return result
 
-    async def gather(self, works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-        """Run coroutines side by side until all are done."""
-        if len(works) == 1:
-            await works[0]()
+    async def at_each(
+        self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Run `ask` for each node with what is its own, side by side until all are done."""
+        if len(theirs) == 1:
+            await ask(*next(iter(theirs.items())))
             return
+        works = [partial(ask, node, own) for node, own in theirs.items()]
         for future in [self.manager.call_soon(work) for work in works]:
             await future
-
-    async def sleep(self, seconds: float) -> None:
-        """Let others run for that long."""
-        assert self._loop is not None
-        await self._loop.sleep(seconds)
 
     async def within(self, awaitable: Awaitable[T], milliseconds: int) -> T:
         """Wait that long for a future, which goes on after it. Raises KafkaTimeoutError."""
@@ -198,14 +198,11 @@ class Connections:
         # Each connection asks its own broker: during an upgrade they differ in versions.
         manager.broker_version_data = None
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
-        if connection._throttle_time > time.monotonic() + self._longest_pause:
-            # The broker has said for how long it wants to be left alone, and no call waits so long.
-            manager.close(node)
-            connection = manager.get_connection(node, refresh_metadata_on_err=False)
         if not connection.connected:
             timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
             try:
-                await self.within(connection.init_future, deadline.step_milliseconds(timeout))
+                wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout))
+                await self.within(connection.init_future, wait_ms)
             except KafkaTimeoutError as error:
                 broker = manager.cluster.broker_metadata(node)
                 assert self._loop is not None
@@ -222,6 +219,8 @@ class Connections:
     def drop(self, node: Node) -> None:
         """Close the connection to one node, if there is one."""
         self.manager.close(node)
+
+    # --- requests --------------------------------------------------------------------------
 
     async def ask(
         self, node: Node, api: Api, build: Callable[[int], Any], deadline: Deadline
@@ -244,37 +243,49 @@ class Connections:
         self,
         node: Node,
         api: Api,
-        questions: Iterable[Q],
+        questions: Sequence[Q],
         build: Callable[[Q, int], Any],
         take: Callable[[Q, Any], None],
         deadline: Deadline,
+        may_send: Callable[[Q], bool] | None = None,
     ) -> None:
-        """Send one request per question to a node without waiting for each response.
+        """Send one request of the library per question to a node, built for the version agreed on.
 
-        `take` gets every question exactly once, with its response or the KafkaError that
-        came instead. Responses come in the order of the requests, so the oldest is awaited
-        whenever as many are under way as may be. A question may be sent twice.
+        `take` gets every question exactly once, with its response or the KafkaError that came
+        instead. A question may be sent twice, but with `may_send`: then none is, and each only
+        if that says so at that moment. What `build` was not called for was not sent.
         """
 
-        def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
-            return self._pipeline(node, api, some, build, take, deadline, at_once)
+        def codec(version: int) -> Codec[Q, LibraryAnswer]:
+            return library_codec(build, version, self.client.library["client_id"])
 
-        await self._each_its_own(questions, take, ask, WINDOW)
+        def unwrap(question: Q, answer: LibraryAnswer | KafkaError) -> None:
+            take(question, answer.response if isinstance(answer, LibraryAnswer) else answer)
 
-    async def pipeline_once(
+        if may_send is None:
+            await self.stream(node, api, questions, codec, unwrap, deadline)
+        else:
+            await self._stream(
+                node, api, questions, codec, unwrap, deadline, WINDOW, Rate(), may_send
+            )
+
+    async def pipeline_many(
         self,
         node: Node,
         api: Api,
-        questions: Iterable[Q],
-        build: Callable[[Q, int], Any],
-        take: Callable[[Q, Any], None],
+        items: Sequence[Q],
+        build: Callable[[Sequence[Q], int], Any],
+        take: Callable[[Sequence[Q], Any], None],
         deadline: Deadline,
-        may_send: Callable[[Q], bool],
     ) -> None:
-        """The same for requests that are not to be repeated: none is sent twice, and each only
-        if `may_send` says so at that moment (else `take` gets a KafkaTimeoutError). What `build`
-        was not called for was not sent."""
-        await self._pipeline(node, api, questions, build, take, deadline, WINDOW, may_send)
+        """The same with as many items in each request as its version has room for."""
+        try:
+            version = api.version(await self.open(node, deadline))
+        except KafkaError as error:
+            take(items, error)
+            return
+        parts = in_parts(items, api.room(version))
+        await self.pipeline(node, api, parts, build, take, deadline)
 
     async def stream(
         self,
@@ -288,47 +299,36 @@ class Connections:
         window: int = WINDOW,
         rate: Rate | None = None,
     ) -> None:
-        """The same over a `FrameStream`, with the codec for the version agreed on; without one (a
-        KafkaError raised by `codec`) nothing is sent."""
+        """The same with the codec for the version agreed on; without one (a KafkaError raised by
+        `codec`) nothing is sent.
+
+        What cannot be decoded is asked once more, one by one: only that question fails whose
+        answer is at fault.
+        """
         pace = Rate() if rate is None else rate
-
-        def ask(some: Iterable[Q], take: Callable[[Q, Any], None], at_once: int) -> Any:
-            return self._stream(node, api, some, codec, take, deadline, at_once, pace)
-
-        await self._each_its_own(questions, take, ask, window)
-
-    async def _each_its_own(
-        self,
-        questions: Iterable[Q],
-        take: Callable[[Q, Any], None],
-        ask: Callable[[Iterable[Q], Callable[[Q, Any], None], int], Awaitable[None]],
-        window: int,
-    ) -> None:
-        """Ask all; what cannot be decoded ends the connection, with all that is under way on it,
-        and these are asked once more, one by one: only that question fails whose answer is at
-        fault."""
         lost: list[Q] = []
 
-        def take_if_known(question: Q, answer: Any) -> None:
+        def take_if_known(question: Q, answer: A | KafkaError) -> None:
             if isinstance(answer, KafkaProtocolError):
                 lost.append(question)
             else:
                 take(question, answer)
 
-        await ask(questions, take_if_known, window)
+        await self._stream(node, api, questions, codec, take_if_known, deadline, window, pace)
         for question in lost:
-            await ask((question,), take, 1)
+            await self._stream(node, api, (question,), codec, take, deadline, 1, pace)
 
     async def _stream(
         self,
         node: Node,
         api: Api,
-        questions: Iterable[Q],
+        questions: Sequence[Q],
         codec: Callable[[int], Codec[Q, A]],
-        take: Callable[[Q, Any], None],
+        take: Callable[[Q, A | KafkaError], None],
         deadline: Deadline,
         window: int,
         rate: Rate,
+        may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         try:
             connection = await self.open(node, deadline)
@@ -342,7 +342,7 @@ class Connections:
             self.requests[api.name] += count
 
         assert self._loop is not None
-        await FrameStream(
+        stream = FrameStream(
             self._loop,
             connection,
             questions,
@@ -352,58 +352,16 @@ class Connections:
             window=Window(window, rate),
             rate=rate,
             deadline=deadline,
-            request_timeout_ms=self.client.request_timeout_ms,
+            request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
             frame_limit=self.client.library["receive_message_max_bytes"],
-        ).run()
-
-    async def _pipeline(
-        self,
-        node: Node,
-        api: Api,
-        questions: Iterable[Q],
-        build: Callable[[Q, int], Any],
-        take: Callable[[Q, Any], None],
-        deadline: Deadline,
-        window: int,
-        may_send: Callable[[Q], bool] | None = None,
-    ) -> None:
-        try:
-            connection = await self.open(node, deadline)
-            version = api.version(connection)
-        except KafkaError as error:
-            for question in questions:
-                take(question, error)
-            return
-        under_way: deque[tuple[Q, Any]] = deque()
-        for question in questions:
-            if len(under_way) >= window:
-                await _take_oldest(under_way, take)
-            # A broker that throttles us has said for how long; the library keeps the time.
-            while connection.paused and connection.connected and not deadline.over:
-                await self.sleep(_PAUSE_SECONDS)
-            if deadline.over:
-                take(question, KafkaTimeoutError("the call's time is up"))
-                continue
-            if may_send is not None and not may_send(question):
-                take(question, KafkaTimeoutError("not sent, since it is too late"))
-                continue
-            self.requests[api.name] += 1
-            timeout = deadline.step_milliseconds(self.client.request_timeout_ms)
-            request = build(question, version)
-            under_way.append(
-                (question, connection.send_request(request, request_timeout_ms=timeout))
-            )
-        while under_way:
-            await _take_oldest(under_way, take)
+            may_send=may_send,
+        )
+        await stream.run()
+        if stream.outlasted:
+            # The next call would be over before it may ask.
+            self.drop(node)
 
 
-async def _take_oldest(under_way: deque[tuple[Q, Any]], take: Callable[[Q, Any], None]) -> None:
-    question, future = under_way.popleft()
-    try:
-        response = await future
-    except KafkaError as error:
-        take(question, error)
-    except OSError as error:
-        take(question, KafkaConnectionError(str(error)))
-    else:
-        take(question, response)
+def in_parts(items: Sequence[Q], size: int) -> list[Sequence[Q]]:
+    """The items in their order, `size` of them in each part but the last."""
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]

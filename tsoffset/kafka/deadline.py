@@ -61,6 +61,6 @@ class Deadline:
         """What one step may take that is allowed `at_most`; at least 1."""
         return max(1, min(at_most, int(self.seconds_left * 1000)))
 
-    def step_milliseconds(self, at_most: int) -> int:
-        """The same for an answer of one broker, or a connection to it."""
-        return self.milliseconds(at_most if self.step_ms is None else min(at_most, self.step_ms))
+    def at_most_a_step(self, milliseconds: int) -> int:
+        """That long, or what an answer of one broker may take, whichever is less."""
+        return milliseconds if self.step_ms is None else min(milliseconds, self.step_ms)

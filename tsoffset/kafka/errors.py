@@ -51,7 +51,6 @@ _PASSING_PATIENCE_SECONDS = 2.5
 _SEE_BROKER = "look into the log of the brokers of {alias}"
 _CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
 _IN_A_MOMENT = "it is tried again in the next cycle; if it stays, " + _SEE_BROKER
-_REPORT = "please report this with the versions of tsoffset and of the brokers"
 
 _MEMBERS = Rule(
     FailureKind.COORDINATOR,
@@ -107,17 +106,19 @@ _AUTHENTICATION = Rule(
     "the broker does not accept the credentials",
     "check the security settings of {alias}",
 )
-_INTERNAL = Rule(FailureKind.INTERNAL, "unexpected answer", _REPORT, detail=True)
+_INTERNAL = Rule(
+    FailureKind.INTERNAL,
+    "unexpected answer",
+    "please report this with the versions of tsoffset and of the brokers",
+    detail=True,
+)
 
 
 def _not_allowed(what: str, grant: str) -> Rule:
     return Rule(FailureKind.AUTHORIZATION, f"not authorized for {what}", f"grant {grant}")
 
 
-def _internal(cause: str, next_step: str = _REPORT) -> Rule:
-    return Rule(FailureKind.INTERNAL, cause, next_step)
-
-
+# What the client notices and brokers answer to the requests that we send.
 _RULES: dict[type[BaseException], Rule] = {
     # What the client notices by itself.
     kafka_errors.KafkaConnectionError: _CONNECTION,
@@ -133,9 +134,7 @@ _RULES: dict[type[BaseException], Rule] = {
         "made anew, start tsoffset again",
         detail=True,
     ),
-    kafka_errors.StaleMetadata: _LEADER_MOVED,
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
-    kafka_errors.TooManyInFlightRequests: _BUSY,
     kafka_errors.CorrelationIdError: _CONNECTION,
     kafka_errors.KafkaProtocolError: Rule(
         FailureKind.INTERNAL,
@@ -154,21 +153,12 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
     kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION,
     kafka_errors.IllegalSaslStateError: _AUTHENTICATION,
-    kafka_errors.SecurityDisabledError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenAuthDisabledError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenNotFoundError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenOwnerMismatchError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenRequestNotAllowedError: _AUTHENTICATION,
-    kafka_errors.DelegationTokenExpiredError: _AUTHENTICATION,
-    kafka_errors.UnacceptableCredentialError: _AUTHENTICATION,
-    kafka_errors.PrincipalDeserializationFailureError: _AUTHENTICATION,
     kafka_errors.UnsupportedVersionError: _VERSION,
     kafka_errors.RequestTimedOutError: _TIMEOUT,
     kafka_errors.BrokerNotAvailableError: replace(_CONNECTION, detail=False),
     kafka_errors.ListenerNotFoundError: replace(
         _CONNECTION, cause="the leader has no listener like the one asked", detail=False
     ),
-    kafka_errors.ThrottlingQuotaExceededError: _BUSY,
     # Rights.
     kafka_errors.AuthorizationError: _not_allowed("this", "this principal the right to it"),
     kafka_errors.TopicAuthorizationFailedError: _not_allowed(
@@ -182,8 +172,6 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     # Partitions.
     kafka_errors.UnknownTopicOrPartitionError: _UNKNOWN_TOPIC,
-    kafka_errors.UnknownTopicIdError: _UNKNOWN_TOPIC,
-    kafka_errors.InconsistentTopicIdError: _UNKNOWN_TOPIC,
     kafka_errors.InvalidTopicError: replace(
         _UNKNOWN_TOPIC,
         cause="no topic can have this name",
@@ -196,13 +184,6 @@ _RULES: dict[type[BaseException], Rule] = {
         "bring back a broker that holds a copy of it",
         Remedy.REFRESH,
     ),
-    kafka_errors.NotLeaderForPartitionError: _LEADER_MOVED,
-    kafka_errors.ReplicaNotAvailableError: _LEADER_MOVED,
-    kafka_errors.FencedLeaderEpochError: _LEADER_MOVED,
-    kafka_errors.UnknownLeaderEpochError: _LEADER_MOVED,
-    kafka_errors.PreferredLeaderNotAvailableError: _LEADER_MOVED,
-    kafka_errors.EligibleLeadersNotAvailableError: _LEADER_MOVED,
-    kafka_errors.NewLeaderElectedError: _LEADER_MOVED,
     kafka_errors.OffsetNotAvailableError: replace(
         _LEADER_MOVED, cause="the new leader does not know its log's end yet"
     ),
@@ -212,8 +193,10 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.OffsetMovedToTieredStorageError: replace(
         _LEADER_MOVED, cause="the offset has moved to tiered storage"
     ),
-    kafka_errors.OffsetOutOfRangeError: _internal(
-        "the offset is outside the log", "the log was trimmed or truncated meanwhile; run again"
+    kafka_errors.OffsetOutOfRangeError: Rule(
+        FailureKind.INTERNAL,
+        "the offset is outside the log",
+        "the log was trimmed or truncated meanwhile; run again",
     ),
     kafka_errors.CorruptRecordError: Rule(
         FailureKind.CORRUPT_BATCH,
@@ -227,9 +210,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnsupportedCompressionTypeError: replace(
         _VERSION, cause="the broker cannot hand out batches of this compression"
     ),
-    kafka_errors.FetchSessionIdNotFoundError: _BUSY,
-    kafka_errors.InvalidFetchSessionEpochError: _BUSY,
-    kafka_errors.FetchSessionTopicIdError: _BUSY,
     # Groups.
     kafka_errors.CoordinatorLoadInProgressError: replace(
         _COORDINATOR_MOVED,
@@ -256,10 +236,6 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.FencedInstanceIdError: _MEMBERS,
     kafka_errors.FencedMemberEpochError: _MEMBERS,
     kafka_errors.StaleMemberEpochError: _MEMBERS,
-    kafka_errors.UnreleasedInstanceIdError: _MEMBERS,
-    kafka_errors.MemberIdRequiredError: _MEMBERS,
-    kafka_errors.NonEmptyGroupError: _MEMBERS,
-    kafka_errors.GroupSubscribedToTopicError: _MEMBERS,
     kafka_errors.GroupIdNotFoundError: Rule(
         FailureKind.COORDINATOR,
         "the cluster has this group as one without committed offsets, such as a share group",
@@ -297,25 +273,26 @@ _RULES: dict[type[BaseException], Rule] = {
 }
 
 
-def rule(error: BaseException | type[BaseException]) -> Rule:
-    """What `error`, or an error of that class, means; the nearest class that has a rule."""
-    kind = error if isinstance(error, type) else type(error)
-    for ancestor in kind.__mro__:
+Trouble = BaseException | type[BaseException] | int
+"""An error, its class, or the error code of a broker's answer, which is not 0."""
+
+
+def rule(trouble: Trouble) -> Rule:
+    """What it means; that of the nearest class that has a rule."""
+    for ancestor in error_class(trouble).__mro__:
         if (found := _RULES.get(ancestor)) is not None:
             return found
     return _INTERNAL
 
 
-def failure(
-    error: BaseException | type[BaseException], operation: str, alias: str, note: str = ""
-) -> Failed:
-    """`error` as a value: "*operation*, cluster *alias*: cause; next step".
+def failure(trouble: Trouble, operation: str, alias: str, note: str = "") -> Failed:
+    """It as a value: "*operation*, cluster *alias*: cause; next step".
 
     `note` is put behind the cause, for what only the caller knows.
     """
-    what = rule(error)
+    what = rule(trouble)
     cause = what.cause
-    if what.detail and (text := _own_words(error)):
+    if what.detail and (text := _own_words(trouble)):
         cause += f" ({text})"
     if note:
         cause += f" ({note})"
@@ -329,23 +306,22 @@ def failure(
     )
 
 
-def failure_for_code(code: int, operation: str, alias: str, note: str = "") -> Failed:
-    """The failure for an error code of a broker's answer, which is not 0."""
-    return failure(error_class(code), operation, alias, note)
-
-
-def error_class(code: int) -> type[BaseException]:
-    """The class of `kafka.errors` for a broker's error code."""
-    found: type[BaseException] = kafka_errors.for_code(code)
+def error_class(trouble: Trouble) -> type[BaseException]:
+    """The class that it is of, for a code one of `kafka.errors`."""
+    if isinstance(trouble, BaseException):
+        return type(trouble)
+    if isinstance(trouble, type):
+        return trouble
+    found: type[BaseException] = kafka_errors.for_code(trouble)
     return found
 
 
-def _own_words(error: BaseException | type[BaseException]) -> str:
+def _own_words(trouble: Trouble) -> str:
     """What the library says, in one line; for an answer's code, its name in the protocol."""
-    if isinstance(error, kafka_errors.BrokerResponseError | type):
-        kind = error if isinstance(error, type) else type(error)
+    kind = error_class(trouble)
+    if kind is not type(trouble) or issubclass(kind, kafka_errors.BrokerResponseError):
         name = getattr(kind, "message", None) or kind.__name__
         code = getattr(kind, "errno", None)
         return str(name) if code is None else f"{name}, code {code}"
-    words = " ".join(str(argument) for argument in getattr(error, "args", ()) if argument)
-    return " ".join(words.split()) or type(error).__name__
+    words = " ".join(str(argument) for argument in getattr(trouble, "args", ()) if argument)
+    return " ".join(words.split()) or kind.__name__

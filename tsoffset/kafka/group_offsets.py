@@ -1,26 +1,24 @@
 """Committed offsets of groups: read many groups a request, written one group a request."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
-from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import Remedy, error_class, failure, rule
+from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import Groups
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
 from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 
 # Versions with require_stable, and with topics named rather than numbered.
-OFFSET_FETCH = Api("offset_fetch", OffsetFetchRequest, 7, 9)
+OFFSET_FETCH = Api("offset_fetch", OffsetFetchRequest, 7, 9, many_since=8, at_most=50)
 OFFSET_COMMIT = Api("offset_commit", OffsetCommitRequest, 2, 9)
 
-_MANY_GROUPS_SINCE = 8
-_GROUPS_PER_REQUEST = 50
 # A commit becomes one batch of __consumer_offsets, and those are bounded in size.
 _PARTITIONS_PER_COMMIT = 1_000
 
@@ -56,15 +54,17 @@ class CommittedOffsets:
         at_once: bool = False,
     ) -> dict[str, GroupOffsets | Failed]:
         """All committed offsets of each group; with `at_once` as one look finds them."""
-        places: _Places = {}
-
-        async def attempt(
-            open_ones: Collection[str],
-        ) -> dict[str, GroupOffsets | Failed | Again]:
-            return await self._fetch_round(open_ones, require_stable, deadline, places)
-
+        attempt = partial(
+            self._fetch_round, require_stable=require_stable, deadline=deadline, places={}
+        )
         return in_rounds(
-            self._connections, sorted(set(groups)), attempt, _READ, deadline, at_once=at_once
+            self._connections,
+            sorted(set(groups)),
+            attempt,
+            _READ,
+            deadline,
+            at_once=at_once,
+            forget=self._groups.forget,
         )
 
     async def _fetch_round(
@@ -83,53 +83,32 @@ class CommittedOffsets:
             else:
                 by_node[node].append(group)
 
-        def take(some: list[str], response: Any) -> None:
+        def take(some: Sequence[str], response: Any) -> None:
             answers.update(self._fetched(some, response, places))
 
-        def build(some: list[str], version: int) -> Any:
-            return _fetch_request(some, version, require_stable)
+        build = partial(_fetch_request, require_stable=require_stable)
 
         async def ask(node: Node, theirs: list[str]) -> None:
-            try:
-                connection = await self._connections.open(node, deadline)
-                many = OFFSET_FETCH.version(connection) >= _MANY_GROUPS_SINCE
-            except KafkaError as error:
-                take(theirs, error)
-                return
-            size = _GROUPS_PER_REQUEST if many else 1
-            chunks = [theirs[begin : begin + size] for begin in range(0, len(theirs), size)]
-            await self._connections.pipeline(node, OFFSET_FETCH, chunks, build, take, deadline)
+            await self._connections.pipeline_many(node, OFFSET_FETCH, theirs, build, take, deadline)
 
-        await self._connections.gather(
-            [partial(ask, node, theirs) for node, theirs in by_node.items()]
-        )
-        self._groups.forget(
-            [
-                group
-                for group, answer in answers.items()
-                if isinstance(answer, Again) and answer.refresh
-            ]
-        )
+        await self._connections.at_each(by_node, ask)
         return answers
 
     def _fetched(
-        self, groups: list[str], response: Any, places: _Places
+        self, groups: Sequence[str], response: Any, places: _Places
     ) -> dict[str, GroupOffsets | Failed | Again]:
-        alias = self._connections.alias
         if isinstance(response, KafkaError):
-            return {group: answer_to(response, f"{_READ} {group}", alias) for group in groups}
-        if response.API_VERSION < _MANY_GROUPS_SINCE:
-            found = [(groups[0], response)]
+            found = [(group, response, None) for group in groups]
+        elif OFFSET_FETCH.room(response.API_VERSION) == 1:
+            found = [(groups[0], response.error_code, response)]
         else:
-            found = [(each.group_id, each) for each in response.groups]
-        answers: dict[str, GroupOffsets | Failed | Again] = {}
-        for group, answer in found:
-            if answer.error_code:
-                error = error_class(answer.error_code)
-                answers[group] = answer_to(error, f"{_READ} {group}", alias)
-            else:
-                answers[group] = self._offsets(group, answer, places)
-        return answers
+            found = [(each.group_id, each.error_code, each) for each in response.groups]
+        return {
+            group: answer_to(trouble, f"{_READ} {group}", self._connections.alias)
+            if trouble
+            else self._offsets(group, answer, places)
+            for group, trouble, answer in found
+        }
 
     def _offsets(self, group: str, answer: Any, places: _Places) -> GroupOffsets | Again:
         offsets: dict[TopicPartition, CommittedOffset | Failed] = {}
@@ -141,10 +120,9 @@ class CommittedOffsets:
                 if tp is None:
                     tp = places[place] = TopicPartition(*place)
                 if each.error_code:
-                    error = error_class(each.error_code)
-                    failed = failure(error, f"{_READ} {group}, {tp}", self._connections.alias)
-                    offsets[tp] = failed
-                    if rule(error).remedy is Remedy.AGAIN:
+                    what = f"{_READ} {group}, {tp}"
+                    offsets[tp] = failed = failure(each.error_code, what, self._connections.alias)
+                    if rule(each.error_code).remedy is Remedy.AGAIN:
                         patience = max(patience or 0.0, failed.patience_seconds)
                 elif each.committed_offset >= 0:
                     epoch = each.committed_leader_epoch
@@ -169,12 +147,7 @@ class CommittedOffsets:
         move it backwards. To look for a coordinator and to connect to it is tried again, unless
         `may_send` is given; that is asked before each request.
         """
-
-        async def attempt(
-            open_ones: Collection[_Commit],
-        ) -> dict[_Commit, Failed | Again | None]:
-            return await self._commit_round(open_ones, commits, deadline, may_send)
-
+        attempt = partial(self._commit_round, commits=commits, deadline=deadline, may_send=may_send)
         keys = [(group, tp) for group in sorted(commits) for tp in sorted(commits[group])]
         done = in_rounds(
             self._connections, keys, attempt, _COMMIT, deadline, at_once=may_send is not None
@@ -202,8 +175,8 @@ class CommittedOffsets:
             if isinstance(node, Failed | Again):
                 answers.update({(group, tp): node for tp in theirs})
                 continue
-            for begin in range(0, len(theirs), _PARTITIONS_PER_COMMIT):
-                by_node[node].append((group, tuple(theirs[begin : begin + _PARTITIONS_PER_COMMIT])))
+            for some in in_parts(theirs, _PARTITIONS_PER_COMMIT):
+                by_node[node].append((group, tuple(some)))
         sent: set[_Part] = set()
         moved: set[str] = set()
 
@@ -215,25 +188,15 @@ class CommittedOffsets:
         def take(part: _Part, response: Any) -> None:
             answers.update(self._accepted(part, response, part in sent, moved))
 
-        def send(part: _Part) -> bool:
+        def may_send_part(part: _Part) -> bool:
             return may_send is None or may_send(part[0])
 
-        connections = self._connections
-        await connections.gather(
-            [
-                partial(
-                    connections.pipeline_once,
-                    node,
-                    OFFSET_COMMIT,
-                    theirs,
-                    build,
-                    take,
-                    deadline,
-                    send,
-                )
-                for node, theirs in by_node.items()
-            ]
-        )
+        async def ask(node: Node, theirs: list[_Part]) -> None:
+            await self._connections.pipeline(
+                node, OFFSET_COMMIT, theirs, build, take, deadline, may_send_part
+            )
+
+        await self._connections.at_each(by_node, ask)
         self._groups.forget(moved)
         return answers
 
@@ -244,30 +207,26 @@ class CommittedOffsets:
         be looked up again is put into `moved`."""
         group, partitions = part
         silence = response if isinstance(response, KafkaError) else KafkaError("not answered for")
-        errors: dict[TopicPartition, BaseException | type[BaseException] | None]
-        errors = dict.fromkeys(partitions, silence)
+        troubles: dict[TopicPartition, Trouble] = dict.fromkeys(partitions, silence)
         if not isinstance(response, KafkaError):
             for topic in response.topics:
                 for each in topic.partitions:
-                    code = each.error_code
-                    tp = TopicPartition(topic.name, each.partition_index)
-                    errors[tp] = error_class(code) if code else None
+                    troubles[TopicPartition(topic.name, each.partition_index)] = each.error_code
         answers: dict[_Commit, Failed | Again | None] = {}
-        for tp, error in errors.items():
-            if error is None:
+        for tp, trouble in troubles.items():
+            if not trouble:
                 answers[group, tp] = None
                 continue
             what, alias = f"{_COMMIT} {group}, {tp}", self._connections.alias
-            answers[group, tp] = (
-                failure(error, what, alias) if sent else answer_to(error, what, alias)
-            )
-            if rule(error).remedy is Remedy.REFRESH and not rule(error).missing:
+            answer = failure if sent else answer_to
+            answers[group, tp] = answer(trouble, what, alias)
+            if rule(trouble).remedy is Remedy.REFRESH and not rule(trouble).missing:
                 moved.add(group)
         return answers
 
 
-def _fetch_request(groups: list[str], version: int, require_stable: bool) -> Any:
-    if version < _MANY_GROUPS_SINCE:
+def _fetch_request(groups: Sequence[str], version: int, require_stable: bool) -> Any:
+    if OFFSET_FETCH.room(version) == 1:
         return OffsetFetchRequest(
             group_id=groups[0], topics=None, require_stable=require_stable, version=version
         )

@@ -1,6 +1,6 @@
 """Which groups there are, and which broker coordinates each."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,16 +10,12 @@ from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import error_class
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import Topology
 from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
 
 LIST_GROUPS = Api("list_groups", ListGroupsRequest, 0, 5)
-FIND_COORDINATOR = Api("find_coordinator", FindCoordinatorRequest, 1, 5)
-
-_BATCHED_SINCE = 4
-_GROUPS_PER_REQUEST = 500
+FIND_COORDINATOR = Api("find_coordinator", FindCoordinatorRequest, 1, 5, many_since=4, at_most=500)
 
 
 class Groups:
@@ -40,13 +36,8 @@ class Groups:
             return [broker.node_id for broker in metadata.brokers]
 
         found = as_a_whole(self._connections, find_brokers, deadline)
-
-        def attempt(nodes: Collection[int]) -> Any:
-            return self._list_round(nodes, deadline)
-
-        answers: dict[int, tuple[GroupListing, ...] | Failed] = in_rounds(
-            self._connections, found, attempt, "list groups", deadline
-        )
+        attempt = partial(self._list_round, deadline=deadline)
+        answers = in_rounds(self._connections, found, attempt, "list groups", deadline)
         groups: dict[str, GroupListing] = {}
         failed: dict[int, Failed] = {}
         for node, answer in sorted(answers.items()):
@@ -61,34 +52,23 @@ class Groups:
     ) -> dict[int, tuple[GroupListing, ...] | Failed | Again]:
         answers: dict[int, tuple[GroupListing, ...] | Failed | Again] = {}
 
+        def build(_: Node, version: int) -> Any:
+            return ListGroupsRequest(states_filter=[], types_filter=[], version=version)
+
         def take(node: int, response: Any) -> None:
-            operation = f"list groups of broker {node}"
-            alias = self._connections.alias
-            if isinstance(response, KafkaError):
-                answers[node] = answer_to(response, operation, alias)
-            elif response.error_code:
-                answers[node] = answer_to(error_class(response.error_code), operation, alias)
+            trouble = response if isinstance(response, KafkaError) else response.error_code
+            if trouble:
+                operation = f"list groups of broker {node}"
+                answers[node] = answer_to(trouble, operation, self._connections.alias)
             else:
                 answers[node] = tuple(
                     _listing(group, node, response.API_VERSION) for group in response.groups
                 )
 
-        await self._connections.gather(
-            [
-                partial(
-                    self._connections.pipeline,
-                    node,
-                    LIST_GROUPS,
-                    (node,),
-                    lambda _, version: ListGroupsRequest(
-                        states_filter=[], types_filter=[], version=version
-                    ),
-                    take,
-                    deadline,
-                )
-                for node in nodes
-            ]
-        )
+        async def ask(node: int, _: None) -> None:
+            await self._connections.pipeline(node, LIST_GROUPS, (node,), build, take, deadline)
+
+        await self._connections.at_each(dict.fromkeys(nodes), ask)
         return answers
 
     # --- coordinators ----------------------------------------------------------------------
@@ -104,25 +84,12 @@ class Groups:
         if not unknown:
             return answers
 
-        def take(some: list[str], response: Any) -> None:
+        def take(some: Sequence[str], response: Any) -> None:
             answers.update(self._learn(some, response, operation))
 
         broker = await self._topology.any_broker(deadline)
-        try:
-            connection = await self._connections.open(broker, deadline)
-            batched = FIND_COORDINATOR.version(connection) >= _BATCHED_SINCE
-        except KafkaError as error:
-            take(unknown, error)
-            return answers
-        per_request = _GROUPS_PER_REQUEST if batched else 1
-
-        await self._connections.pipeline(
-            broker,
-            FIND_COORDINATOR,
-            [unknown[begin : begin + per_request] for begin in range(0, len(unknown), per_request)],
-            _coordinator_request,
-            take,
-            deadline,
+        await self._connections.pipeline_many(
+            broker, FIND_COORDINATOR, unknown, _coordinator_request, take, deadline
         )
         known = {each.node_id for each in self._connections.manager.cluster.brokers()}
         if any(isinstance(node, int) and node not in known for node in answers.values()):
@@ -130,23 +97,19 @@ class Groups:
         return answers
 
     def _learn(
-        self, groups: list[str], response: Any, operation: str
+        self, groups: Sequence[str], response: Any, operation: str
     ) -> dict[str, Node | Failed | Again]:
-        alias = self._connections.alias
         if isinstance(response, KafkaError):
-            return {group: answer_to(response, f"{operation} {group}", alias) for group in groups}
-        if response.API_VERSION < _BATCHED_SINCE:
+            found = [(group, response, -1) for group in groups]
+        elif FIND_COORDINATOR.room(response.API_VERSION) == 1:
             found = [(groups[0], response.error_code, response.node_id)]
         else:
             found = [(each.key, each.error_code, each.node_id) for each in response.coordinators]
         answers: dict[str, Node | Failed | Again] = {}
-        for group, code, node in found:
-            if code:
-                answers[group] = answer_to(error_class(code), f"{operation} {group}", alias)
-            elif node < 0:
-                answers[group] = answer_to(
-                    CoordinatorNotAvailableError, f"{operation} {group}", alias
-                )
+        for group, trouble, node in found:
+            if trouble or node < 0:
+                cause = trouble or CoordinatorNotAvailableError
+                answers[group] = answer_to(cause, f"{operation} {group}", self._connections.alias)
             else:
                 answers[group] = self._coordinators[group] = node
         return answers
@@ -171,8 +134,8 @@ def _listing(group: Any, node: int, version: int) -> GroupListing:
     )
 
 
-def _coordinator_request(groups: list[str], version: int) -> Any:
-    if version >= _BATCHED_SINCE:
+def _coordinator_request(groups: Sequence[str], version: int) -> Any:
+    if FIND_COORDINATOR.room(version) > 1:
         return FindCoordinatorRequest(
             key_type=CoordinatorType.GROUP, coordinator_keys=groups, version=version
         )

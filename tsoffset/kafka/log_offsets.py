@@ -2,14 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 
-from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import error_class
+from tsoffset.kafka.errors import Trouble
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire.frame_stream import Codec
@@ -62,14 +64,8 @@ class LogOffsets:
         """Start and readable end of each log. The start is asked for first: it never lies
         past the end then, whatever is deleted meanwhile."""
         asked = in_order(partitions, _place)
-        found = _Looking(
-            self._connections,
-            self._topology,
-            "find the log range of",
-            [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)],
-            isolation,
-            deadline,
-        ).answers()
+        lookups = [(tp, end) for tp in asked for end in (_EARLIEST, _LATEST)]
+        found = self._look("find the log range of", lookups, isolation, deadline)
         ranges: dict[TopicPartition, LogRange | Failed] = {}
         for number, tp in enumerate(asked):
             start, end = found[2 * number], found[2 * number + 1]
@@ -92,14 +88,8 @@ class LogOffsets:
             if request.timestamp_ms < 0:
                 raise ValueError(f"look up a negative time: {request}")
         asked = in_order(requests, _place_in_time)
-        found = _Looking(
-            self._connections,
-            self._topology,
-            "look up a time in",
-            [(request.partition, request.timestamp_ms) for request in asked],
-            isolation,
-            deadline,
-        ).answers()
+        lookups = [(request.partition, request.timestamp_ms) for request in asked]
+        found = self._look("look up a time in", lookups, isolation, deadline)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
     def youngest(
@@ -108,47 +98,52 @@ class LogOffsets:
         """The record with the largest timestamp. A broker before 3.0 is not asked: it would take
         the question for one of a time, and answer the first record."""
         asked = in_order(requests, lambda request: _place(request.partition))
-        found = _Looking(
-            self._connections,
-            self._topology,
-            "look up the youngest record of",
-            [(request.partition, _YOUNGEST) for request in asked],
-            isolation,
-            deadline,
-            lowest=YOUNGEST_SINCE,
-        ).answers()
+        lookups = [(request.partition, _YOUNGEST) for request in asked]
+        what = "look up the youngest record of"
+        found = self._look(what, lookups, isolation, deadline, lowest=YOUNGEST_SINCE)
         return {request: _timed(found[number]) for number, request in enumerate(asked)}
 
-
-class _Looking:
-    """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
-    up by what it says takes several times as long. A broker that knows no version from `lowest`
-    on is not asked, and has found nothing."""
-
-    def __init__(
+    def _look(
         self,
-        connections: Connections,
-        topology: Topology,
         operation: str,
         lookups: Sequence[Lookup],
         isolation: Isolation,
         deadline: Deadline,
         *,
         lowest: int = LOWEST,
-    ) -> None:
-        self._connections = connections
-        self._topology = topology
-        self._lowest = lowest
-        self._operation = operation
-        self._lookups = lookups
-        self._isolation = isolation
-        self._deadline = deadline
-        self._epochs = [-1] * len(lookups)
+    ) -> dict[int, Found | Failed]:
+        looking = _Looking(
+            self._connections, self._topology, operation, lookups, isolation, deadline, lowest
+        )
+        return looking.answers()
+
+
+@dataclass(slots=True)
+class _Looking:
+    """One call. Lookups, which lie sorted by their partitions, go by their numbers: to look one
+    up by what it says takes several times as long. A broker that knows no version from `lowest`
+    on is not asked, and has found nothing."""
+
+    _connections: Connections
+    _topology: Topology
+    _operation: str
+    _lookups: Sequence[Lookup]
+    _isolation: Isolation
+    _deadline: Deadline
+    _lowest: int
+    _epochs: dict[int, int] = field(default_factory=dict)
 
     def answers(self) -> dict[int, Found | Failed]:
         """What was found, by the numbers of the lookups."""
         numbers = range(len(self._lookups))
-        return in_rounds(self._connections, numbers, self._round, self._operation, self._deadline)
+        return in_rounds(
+            self._connections,
+            numbers,
+            self._round,
+            self._operation,
+            self._deadline,
+            forget=self._forget,
+        )
 
     async def _round(self, numbers: Collection[int]) -> dict[int, Found | Failed | Again]:
         answers: dict[int, Found | Failed | Again] = {}
@@ -175,26 +170,18 @@ class _Looking:
             self._take(question, response, answers)
 
         timeout_ms = self._deadline.milliseconds(self._connections.client.broker_wait_ms)
-        await self._connections.gather(
-            [
-                partial(
-                    self._connections.stream,
-                    node,
-                    LIST_OFFSETS,
-                    self._questions(some),
-                    partial(self._codec, timeout_ms=timeout_ms),
-                    take,
-                    self._deadline,
-                )
-                for node, some in by_node.items()
-            ]
-        )
-        self._topology.forget(
-            self._lookups[number][0].topic
-            for number, answer in answers.items()
-            if isinstance(answer, Again) and answer.refresh
-        )
+        codec = partial(self._codec, timeout_ms=timeout_ms)
+
+        async def ask(node: Node, some: list[list[int]]) -> None:
+            await self._connections.stream(
+                node, LIST_OFFSETS, self._questions(some), codec, take, self._deadline
+            )
+
+        await self._connections.at_each(by_node, ask)
         return answers
+
+    def _forget(self, numbers: Collection[int]) -> None:
+        self._topology.forget(self._lookups[number][0].topic for number in numbers)
 
     def _questions(self, partitions: Sequence[Sequence[int]]) -> list[_Question]:
         """As few requests as hold all lookups, a partition at most once in each.
@@ -204,9 +191,9 @@ class _Looking:
         questions: list[_Question] = []
         for layer in range(max(len(theirs) for theirs in partitions)):
             numbers = [theirs[layer] for theirs in partitions if layer < len(theirs)]
-            for begin in range(0, len(numbers), _PARTITIONS_PER_REQUEST):
+            for some in in_parts(numbers, _PARTITIONS_PER_REQUEST):
                 question: dict[str, dict[int, int]] = defaultdict(dict)
-                for number in numbers[begin : begin + _PARTITIONS_PER_REQUEST]:
+                for number in some:
                     tp = self._lookups[number][0]
                     question[tp.topic][tp.partition] = number
                 questions.append(question)
@@ -243,29 +230,23 @@ class _Looking:
         response: ListOffsetsAnswer | KafkaError,
         answers: dict[int, Found | Failed | Again],
     ) -> None:
-        if isinstance(response, IncompatibleBrokerVersion) and self._lowest > LOWEST:
-            for numbers in question.values():
-                answers.update(dict.fromkeys(numbers.values(), _NOT_FOUND))
-            return
         if isinstance(response, KafkaError):
-            for numbers in question.values():
-                for number in numbers.values():
-                    answers[number] = self._answer_to(response, number)
+            unknown = isinstance(response, IncompatibleBrokerVersion) and self._lowest > LOWEST
+            for number in chain(*(numbers.values() for numbers in question.values())):
+                answers[number] = _NOT_FOUND if unknown else self._answer_to(response, number)
             return
         for topic, found in response.topics:
             numbers = question.get(topic, {})
             for partition, error_code, timestamp_ms, offset in found:
-                asked = numbers.get(partition)
-                if asked is None:
+                if (asked := numbers.get(partition)) is None:
                     continue
-                if error_code:
-                    answers[asked] = self._answer_to(error_class(error_code), asked)
-                else:
-                    answers[asked] = offset, timestamp_ms
+                answers[asked] = (
+                    self._answer_to(error_code, asked) if error_code else (offset, timestamp_ms)
+                )
 
-    def _answer_to(self, error: KafkaError | type[KafkaError], number: int) -> Failed | Again:
+    def _answer_to(self, trouble: Trouble, number: int) -> Failed | Again:
         what = f"{self._operation} {self._lookups[number][0]}"
-        return answer_to(error, what, self._connections.alias)
+        return answer_to(trouble, what, self._connections.alias)
 
 
 def _timed(found: Found | Failed) -> TimedOffset | Failed | None:

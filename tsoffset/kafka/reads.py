@@ -6,12 +6,10 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from kafka.errors import (
-    CorruptRecordError,
     KafkaError,
     KafkaTimeoutError,
     OffsetOutOfRangeError,
     ThrottlingQuotaExceededError,
-    UnsupportedCodecError,
 )
 from kafka.protocol.consumer import FetchRequest
 
@@ -102,7 +100,12 @@ class _Reading(Generic[S]):
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:
         self._requests = asked = in_order(requests, _place)
         answers: dict[int, S | Failed] = in_rounds(
-            self._reads.connections, range(len(asked)), self._round, "read", self._deadline
+            self._reads.connections,
+            range(len(asked)),
+            self._round,
+            "read",
+            self._deadline,
+            forget=self._forget,
         )
         logs = self._logs_outside()
         for number in self._outside:
@@ -125,8 +128,8 @@ class _Reading(Generic[S]):
 
     async def _round(self, numbers: Collection[int]) -> dict[int, S | Failed | Again]:
         answers: dict[int, S | Failed | Again] = {}
-        topology, asked = self._reads.topology, self._requests
-        leaders = await topology.leaders(
+        asked = self._requests
+        leaders = await self._reads.topology.leaders(
             {asked[number].partition for number in numbers}, "read", self._deadline
         )
         by_node: dict[Node, list[_Question]] = defaultdict(list)
@@ -144,38 +147,36 @@ class _Reading(Generic[S]):
         def codec(_: int) -> Codec[_Question, FetchAnswer]:
             return Codec(self._encode, fetch_answer)
 
+        connections = self._reads.connections
+
         async def ask(node: Node, theirs: list[_Question]) -> None:
-            connections = self._reads.connections
-            stream = partial(connections.stream, rate=connections.fetch_rate)
-            at_once = connections.fetch_window
-            hasty, patient = theirs, []
-            if self._patient:
-                patient = [each for each in theirs if each[0] in self._patient]
-                hasty = [each for each in theirs if each[0] not in self._patient]
-            if hasty:
-                await stream(node, FETCH, hasty, codec, take, self._deadline, window=at_once)
+            hasty = [each for each in theirs if each[0] not in self._patient]
+            patient = [each for each in theirs if each[0] in self._patient]
             # The broker answers a connection's requests one after the other: those that it
             # holds back would use up the time of the ones behind them.
-            if patient:
-                await stream(node, FETCH, patient, codec, take, self._deadline, window=1)
+            for some, window in ((hasty, connections.fetch_window), (patient, 1)):
+                await connections.stream(
+                    node,
+                    FETCH,
+                    some,
+                    codec,
+                    take,
+                    self._deadline,
+                    window=window,
+                    rate=connections.fetch_rate,
+                )
 
-        await self._reads.connections.gather(
-            [partial(ask, node, theirs) for node, theirs in by_node.items()]
-        )
-        topology.forget(
-            asked[number].partition.topic
-            for number, answer in answers.items()
-            if isinstance(answer, Again) and answer.refresh
-        )
+        await connections.at_each(by_node, ask)
         return answers
+
+    def _forget(self, numbers: Collection[int]) -> None:
+        self._reads.topology.forget(self._requests[number].partition.topic for number in numbers)
 
     def _encode(self, question: _Question, correlation_id: int) -> bytes:
         number, epoch = question
         request = self._requests[number]
         partition = request.partition
-        wait_ms = 0
-        if self._patient and number in self._patient:
-            wait_ms = self._deadline.milliseconds(self._wait_ms)
+        is_patient = number in self._patient
         return self._frames.frame(
             correlation_id,
             partition.topic,
@@ -183,20 +184,27 @@ class _Reading(Generic[S]):
             epoch,
             request.offset,
             request.max_bytes,
-            wait_ms,
+            self._deadline.milliseconds(self._wait_ms) if is_patient else 0,
         )
 
     def _answer(self, number: int, response: FetchAnswer | KafkaError) -> S | Failed | Again:
         request = self._requests[number]
-        if isinstance(response, KafkaError):
-            return answer_to(response, _what(request), self._alias)
-        if response.error_code:
-            error = error_class(response.error_code)
-            if issubclass(error, OffsetOutOfRangeError):
+        try:
+            found = self._found(request, response)
+        except KafkaError as error:
+            if isinstance(error, OffsetOutOfRangeError):
                 self._outside.add(number)
             return answer_to(error, _what(request), self._alias)
+        return self._not_yet(number) if found is None else found
+
+    def _found(self, request: ReadFrom, response: FetchAnswer | KafkaError) -> S | None:
+        """What was read; None where the log goes on, and nothing came. Raises KafkaError."""
+        if isinstance(response, KafkaError):
+            raise response
+        if response.error_code:
+            raise error_class(response.error_code)
         if not response.present:
-            return answer_to(ThrottlingQuotaExceededError, _what(request), self._alias)
+            raise ThrottlingQuotaExceededError
         if self._isolation is Isolation.READ_COMMITTED:
             readable_end = response.last_stable_offset
         else:
@@ -204,18 +212,14 @@ class _Reading(Generic[S]):
         self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
-        try:
-            found = self._decode(
-                response.records,
-                request.offset,
-                response.log_start,
-                readable_end,
-                self._isolation,
-                response.aborted,
-            )
-        except (CorruptRecordError, UnsupportedCodecError) as error:
-            return answer_to(error, _what(request), self._alias)
-        return self._not_yet(number) if found is None else found
+        return self._decode(
+            response.records,
+            request.offset,
+            response.log_start,
+            readable_end,
+            self._isolation,
+            response.aborted,
+        )
 
     def _not_yet(self, number: int) -> Failed | Again:
         """The log goes on, yet nothing came: tiered storage that was not asked in time, or

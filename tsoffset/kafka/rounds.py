@@ -17,7 +17,7 @@ from tenacity.wait import wait_exponential, wait_random
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.connections import Connections
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import Remedy, failure, rule
+from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.model import Failed
 
 K = TypeVar("K")
@@ -46,19 +46,15 @@ class Again:
 
 
 def answer_to(
-    error: BaseException | type[BaseException],
-    operation: str,
-    alias: str,
-    *,
-    missing_is_final: bool = False,
+    trouble: Trouble, operation: str, alias: str, *, missing_is_final: bool = False
 ) -> Failed | Again:
-    """What an error comes to: final, or worth asking again.
+    """What an error or its code comes to: final, or worth asking again.
 
     A topic that is missing may be so only in the eyes of a broker that was not the one to
     ask; with `missing_is_final` the broker was.
     """
-    failed = failure(error, operation, alias)
-    remedy = rule(error).remedy
+    failed = failure(trouble, operation, alias)
+    remedy = rule(trouble).remedy
     if remedy is Remedy.NONE or (failed.missing and missing_is_final):
         return failed
     return Again(failed, remedy is Remedy.REFRESH, failed.patience_seconds)
@@ -95,11 +91,13 @@ def in_rounds(
     deadline: Deadline,
     *,
     at_once: bool = False,
+    forget: Callable[[list[K]], None] = lambda keys: None,
 ) -> dict[K, V | Failed]:
     """Answers to all keys: `attempt` is run in the loop until none of them is `Again`.
 
     A key that an attempt leaves out is asked again too; `operation` is for the message. With
-    `at_once` no patience is had with any `Again`: it stays what it is otherwise.
+    `at_once` no patience is had with any `Again`: it stays what it is otherwise. `forget` is
+    told of which keys the leader or coordinator is to be looked up again.
     Raises ClusterUnreachable if no address of the cluster answers and nothing was answered
     before; otherwise what is open then is a `Failed`.
     """
@@ -111,20 +109,20 @@ def in_rounds(
         return await attempt(tuple(waiting))
 
     def once() -> bool:
-        for key, answer in connections.run(ask).items():
+        found = connections.run(ask)
+        forget([key for key, one in found.items() if isinstance(one, Again) and one.refresh])
+        for key, answer in found.items():
             if key not in waiting:
                 continue
-            if not isinstance(answer, Again):
-                answers[key] = answer
-                del waiting[key]
-                continue
-            now = deadline.seconds_spent
-            patience = 0.0 if at_once else answer.patience_seconds
-            if now - since.setdefault(key, now) >= patience:
-                answers[key] = answer.otherwise
-                del waiting[key]
-            else:
-                waiting[key] = answer.otherwise
+            if isinstance(answer, Again):
+                now = deadline.seconds_spent
+                patience = 0.0 if at_once else answer.patience_seconds
+                if now - since.setdefault(key, now) < patience:
+                    waiting[key] = answer.otherwise
+                    continue
+                answer = answer.otherwise
+            answers[key] = answer
+            del waiting[key]
         return bool(waiting)
 
     if not waiting:

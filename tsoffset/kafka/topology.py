@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -19,9 +19,9 @@ from kafka.errors import (
 from kafka.protocol.metadata import MetadataRequest
 
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import error_class, failure, rule
+from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
 from tsoffset.model import (
     Failed,
@@ -80,49 +80,59 @@ class Topology:
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
-        connected = connections.connected_nodes()
-        known = [node.node_id for node in connections.manager.cluster.brokers()]
-        others = [node for node in known if node not in connected]
-        bootstrap = list(addresses)
-        random.shuffle(others)
-        random.shuffle(bootstrap)
-        candidates: list[Node] = [*connected, *others, *bootstrap]
         causes: dict[Node, KafkaError] = {}
         try:
-            for wait_ms in (_FIRST_WAIT_MS, _PATIENT_WAIT_MS):
-                for node in candidates:
-                    if node in causes and not isinstance(causes[node], _SILENCE):
-                        continue
-                    if wait_ms == _FIRST_WAIT_MS and _are_slow(causes.values()):
-                        break
-                    pace = Deadline.after(deadline.milliseconds(wait_ms))
-                    try:
-                        response = await connections.ask(
-                            node, METADATA, lambda version: _request(topics, version), pace
-                        )
-                    except KafkaError as error:
-                        causes[node] = error
-                        continue
-                    if self._is_another_cluster(response):
-                        causes[node] = InconsistentClusterIdError(
-                            f"it is {response.cluster_id}, and was {self._cluster_id}"
-                        )
+            for node, wait_ms in self._attempts(list(addresses), causes):
+                pace = Deadline.after(deadline.milliseconds(wait_ms))
+                try:
+                    response = await connections.ask(
+                        node, METADATA, lambda version: _request(topics, version), pace
+                    )
+                    self._verify(response)
+                except KafkaError as error:
+                    causes[node] = error
+                    if isinstance(error, InconsistentClusterIdError):
                         connections.drop(node)
-                    elif response.brokers:
-                        connections.learn_brokers(response)
-                        return response
-                    else:
-                        causes[node] = MetadataEmptyBrokerList()
+                    continue
+                connections.learn_brokers(response)
+                return response
         finally:
-            for node in bootstrap:
+            for node in addresses:
                 connections.drop(node)
         raise self._unreachable(causes, addresses, deadline)
 
-    def _is_another_cluster(self, response: Any) -> bool:
+    def _attempts(
+        self, bootstrap: list[Node], causes: Mapping[Node, KafkaError]
+    ) -> Iterator[tuple[Node, int]]:
+        """Whom to ask next, and for how many milliseconds; `causes` are why the others failed. All
+        are asked for a moment, then those that were silent, with patience."""
+        connected = self._connections.connected_nodes()
+        others: list[Node] = [
+            broker.node_id
+            for broker in self._connections.manager.cluster.brokers()
+            if broker.node_id not in connected
+        ]
+        random.shuffle(others)
+        random.shuffle(bootstrap)
+        candidates = [*connected, *others, *bootstrap]
+        for node in candidates:
+            if _are_slow(causes.values()):
+                break
+            yield node, _FIRST_WAIT_MS
+        for node in candidates:
+            if node not in causes or isinstance(causes[node], _SILENCE):
+                yield node, _PATIENT_WAIT_MS
+
+    def _verify(self, response: Any) -> None:
         """Addresses are given out again, and what another cluster says of brokers and topics
-        would be taken for ours: the first id that is told is the one."""
+        would be taken for ours: the first id that is told is the one. Raises KafkaError."""
         self._cluster_id = self._cluster_id or response.cluster_id
-        return bool(response.cluster_id) and response.cluster_id != self._cluster_id
+        if response.cluster_id and response.cluster_id != self._cluster_id:
+            raise InconsistentClusterIdError(
+                f"it is {response.cluster_id}, and was {self._cluster_id}"
+            )
+        if not response.brokers:
+            raise MetadataEmptyBrokerList
 
     def _unreachable(
         self, causes: Mapping[Node, KafkaError], addresses: Mapping[Node, str], deadline: Deadline
@@ -150,7 +160,7 @@ class Topology:
     ) -> dict[str, TopicAnswer | Again]:
         """Fresh descriptions of the topics named, or of all."""
         found: dict[str, TopicAnswer | Again] = {}
-        for some in [None] if names is None else _chunks(sorted(names)):
+        for some in [None] if names is None else in_parts(sorted(names), _TOPICS_PER_REQUEST):
             response = await self.metadata(some, deadline)
             for topic in response.topics:
                 found[topic.name] = self._learn(topic)
@@ -160,8 +170,7 @@ class Topology:
         operation = f"describe topic {topic.name}"
         if topic.error_code:
             self._topics.pop(topic.name, None)
-            error = error_class(topic.error_code)
-            return answer_to(error, operation, self._alias, missing_is_final=True)
+            return answer_to(topic.error_code, operation, self._alias, missing_is_final=True)
         description = TopicDescription(
             topic=topic.name,
             topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else str(topic.topic_id),
@@ -184,12 +193,9 @@ class Topology:
         unknown = set()
         for partition in partitions:
             known = self._topics.get(partition.topic)
-            if known is None or known.since < oldest:
+            there = None if known is None else known.topic.partitions.get(partition.partition)
+            if known is None or known.since < oldest or there is None or there.leader is None:
                 unknown.add(partition.topic)
-            else:
-                there = known.topic.partitions.get(partition.partition)
-                if there is None or there.leader is None:
-                    unknown.add(partition.topic)
         fresh = await self.describe(unknown, deadline) if unknown else {}
         return {
             partition: self._leader(partition, fresh.get(partition.topic), operation)
@@ -269,13 +275,6 @@ def _request(topics: Collection[str] | None, version: int) -> Any:
 def _are_slow(causes: Iterable[KafkaError]) -> bool:
     silent = [cause for cause in causes if isinstance(cause, RequestTimedOutError)]
     return len(silent) >= _SLOW_BROKERS
-
-
-def _chunks(names: list[str]) -> list[list[str]]:
-    return [
-        names[begin : begin + _TOPICS_PER_REQUEST]
-        for begin in range(0, len(names), _TOPICS_PER_REQUEST)
-    ]
 
 
 def _words(error: KafkaError) -> str:

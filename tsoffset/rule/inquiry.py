@@ -57,6 +57,13 @@ Search = Generator[Question, Answer, Record | Edge]
 Equals = Callable[[Record], Sequence[int]]
 
 
+class _Payer(Enum):
+    """Whose budget a fetch is taken from."""
+
+    POSITION = "translation.budget"
+    PARTITION = "translation.scan.bytes"
+
+
 class Inquiry:
     """One position's access to the evidence, with the budget of that position.
 
@@ -130,21 +137,13 @@ class Inquiry:
             return True
         if offset >= view.end:
             return False
-        if shared and self.evidence.scan_bytes_left[side] <= 0:
-            self._give_up(f"the scan of the {side} stopped at translation.scan.bytes")
-            if max_bytes > 1:
-                return False
-            shared = False  # the position pays for a single batch
-        if not shared:
-            if self._fetches_left[side] <= 0:
-                self._give_up(f"translation.budget allows no more fetches on the {side}")
-                return False
-            self._fetches_left[side] -= 1
+        if (paid_by := self._paid_by(side, max_bytes, shared)) is None:
+            return False
         answer = yield Question(side, ReadFrom(view.partition, offset, max_bytes))
         if isinstance(answer, Failed):
             raise Unanswered(answer)
         if answer is None:  # somebody else's read has covered it
-            if not shared:
+            if paid_by is _Payer.POSITION:
                 self._fetches_left[side] += 1
             return True
         assert isinstance(answer, Stretch)
@@ -152,10 +151,25 @@ class Inquiry:
             self.evidence.add(side, answer)
         except UnreadableRecords as error:
             raise Unanswered.by_malformed(view.partition, offset, error) from error
-        if shared and (side, offset) not in self.evidence.scanned:
+        if paid_by is _Payer.PARTITION and (side, offset) not in self.evidence.scanned:
             self.evidence.scanned.add((side, offset))
             self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)
         return view.covered_to(offset) > offset
+
+    def _paid_by(self, side: Side, max_bytes: int, shared: bool) -> "_Payer | None":
+        """Whose budget one more fetch is taken from; None where neither allows it. Where the
+        partition's is used up the position pays for a single batch."""
+        if shared and self.evidence.scan_bytes_left[side] > 0:
+            return _Payer.PARTITION
+        if shared:
+            self._give_up(f"the scan of the {side} stopped at translation.scan.bytes")
+            if max_bytes > 1:
+                return None
+        if self._fetches_left[side] <= 0:
+            self._give_up(f"translation.budget allows no more fetches on the {side}")
+            return None
+        self._fetches_left[side] -= 1
+        return _Payer.POSITION
 
     def _give_up(self, obstacle: str) -> None:
         if self.obstacle is None:

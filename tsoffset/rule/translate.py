@@ -79,39 +79,20 @@ class _Position:
         self.evidence = evidence
         self.inquiry = Inquiry(evidence)
         self.timestamp_ms: int | None = None
+        self.log_end: int  # The source's end, open transactions included; read by step 1.
         self.following: Record | Edge = Edge.LOG_END
         self.previous: Record | Edge = Edge.UNKNOWN
         self._best: Translated | None = None
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
-        # Step 1. The target's end is read before the source's: what is on the target by
-        # then was on the source before, so `_at_log_end` can answer it.
-        inquiry, evidence = self.inquiry, self.evidence
-        try:
-            yield from inquiry.log_range(TARGET)
-        except Unanswered as unanswered:
-            if unanswered.failed.missing:
-                return Skipped(Reason.TARGET_MISSING, unanswered.failed.message)
-            raise
-        source = yield from inquiry.log_range(SOURCE)
-        if self.offset < source.start:
-            return reasons.expired(self.offset, source.start)
-        log_end = source.end
-        if evidence.isolation is Isolation.READ_COMMITTED:
-            log_end = yield from inquiry.log_end(SOURCE)
-        if self.offset > log_end:
-            return reasons.past_log_end(self.offset, log_end)
-
-        # Step 2. The next record to read.
-        if self.offset < source.end:
-            self.following = yield from inquiry.next_data(SOURCE, self.offset)
-        elif self.offset < log_end:
-            self.following = Edge.UNKNOWN  # transactions that are still open count as data
-        if isinstance(self.following, Record):
-            self.timestamp_ms = self.following.timestamp_ms
-        if evidence.settings.proof == "timestamps":
+        """The steps of the design, one after the other."""
+        refused = yield from self._read_log_ranges()
+        if refused is not None:
+            return refused
+        yield from self._read_following()
+        if self.evidence.settings.proof == "timestamps":
             return (yield from self._by_timestamp_alone())
-        if self.following is Edge.LOG_END and source.end == log_end:
+        if self.following is Edge.LOG_END and self.evidence.source.end == self.log_end:
             return (yield from self._at_log_end())
         attempts: tuple[Attempt, ...] = (
             self._past_the_mirror(),
@@ -120,18 +101,41 @@ class _Position:
             self._further_away(),
             self._by_scans(),
             self._from_both_starts(),
+            self._without_a_pair_below(),
         )
         for attempt in attempts:
             if best := (yield from attempt):
                 return best
-        if self._best is None:
-            yield from self._from_log_start()
-        if self._best is None and self.previous is Edge.LOG_START:
-            # Nothing that lies before C is left on the source, and nothing before the log's start.
-            return self._translated(evidence.target.start, self.offset, Basis.LOG_START)
-        if self._best is None:
-            yield from self._from_log_start_to_a_pair()
         return self._best or (yield from self._no_answer())
+
+    def _read_log_ranges(self) -> Generator[Question, Answer, Skipped | None]:
+        """Step 1: why there can be no answer, or None. The target's end is read before the
+        source's: what is on the target by then was on the source before, so `_at_log_end` can
+        answer it."""
+        try:
+            yield from self.inquiry.log_range(TARGET)
+        except Unanswered as unanswered:
+            if unanswered.failed.missing:
+                return Skipped(Reason.TARGET_MISSING, unanswered.failed.message)
+            raise
+        source = yield from self.inquiry.log_range(SOURCE)
+        if self.offset < source.start:
+            return reasons.expired(self.offset, source.start)
+        self.log_end = source.end
+        if self.evidence.isolation is Isolation.READ_COMMITTED:
+            self.log_end = yield from self.inquiry.log_end(SOURCE)
+        if self.offset > self.log_end:
+            return reasons.past_log_end(self.offset, self.log_end)
+        return None
+
+    def _read_following(self) -> Generator[Question, Answer, None]:
+        """Step 2: R, the next record to read."""
+        if self.offset < self.evidence.source.end:
+            self.following = yield from self.inquiry.next_data(SOURCE, self.offset)
+        elif self.offset < self.log_end:
+            self.following = Edge.UNKNOWN  # transactions that are still open count as data
+        if isinstance(self.following, Record):
+            self.timestamp_ms = self.following.timestamp_ms
 
     # --- where the whole log answers ----------------------------------------------------
 
@@ -240,16 +244,40 @@ class _Position:
         # Of what the source has lost copies may lie before it, which a pair may pass.
         return answer if target.next_known(target.start) == copy else None
 
+    def _without_a_pair_below(self) -> Attempt:
+        """From the target's log start, where no pair of a record before C was found."""
+        if self._best is None:
+            yield from self._from_log_start()
+        if self._best is None and self.previous is Edge.LOG_START:
+            # Nothing that lies before C is left on the source, and nothing before the log's start.
+            return self._translated(self.evidence.target.start, self.offset, Basis.LOG_START)
+        if self._best is None:
+            yield from self._from_log_start_to_a_pair()
+        return self._best
+
     def _from_log_start_to_a_pair(self) -> Attempt:
-        """No pair of a record before C, but one from C on, not far from the target's log start:
-        what the group has read was copied between the two."""
-        target, pair = self.evidence.target, None
+        """One pair of a record from C on, not far from the target's log start: what the group has
+        read was copied between the two."""
         if self.evidence.failback:
             return None
+        pair = yield from self._pair_above()
+        if pair is None:
+            return None
+        target = self.evidence.target
+        while (known_to := target.covered_to(target.start)) < pair.target_offset:
+            if not (yield from self.inquiry.read(TARGET, known_to, 65_536, shared=True)):
+                return None
+        bound = target.count_known(target.start, pair.target_offset)
+        bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
+        return self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
+
+    def _pair_above(self) -> Generator[Question, Answer, Pair | None]:
+        """A pair of a record from C on, of the target records from where R's time is looked up;
+        None where the first few have none."""
         first = None
         if self.timestamp_ms is not None:
             first = yield from self.inquiry.first_at_time(TARGET, self.timestamp_ms)
-        at = target.start if first is None else first.offset
+        at = self.evidence.target.start if first is None else first.offset
         for _ in range(_LOOKS):
             copy = yield from self.inquiry.next_data(TARGET, at, shared=True)
             if not isinstance(copy, Record):
@@ -258,16 +286,9 @@ class _Position:
             if isinstance(original, Record) and original.offset >= self.offset:
                 pair = yield from pair_of(self.inquiry, original)
                 if pair is not None:
-                    break
+                    return pair
             at = copy.offset + 1
-        if pair is None:
-            return None
-        while (known_to := target.covered_to(target.start)) < pair.target_offset:
-            if not (yield from self.inquiry.read(TARGET, known_to, 65_536, shared=True)):
-                return None
-        bound = target.count_known(target.start, pair.target_offset)
-        bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
-        return self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
+        return None
 
     # --- where pairs are looked for; each returns an answer that cannot become better --------
 

@@ -1,12 +1,11 @@
 """What a command says to a person beside its result: on standard error, a sentence each."""
 
-import click
 import structlog
-from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
 from tsoffset.logs import LogFormat, hide_secrets
+from tsoffset.terminal.console import SteadyConsole
 from tsoffset.terminal.tables import printable
 
 log = structlog.get_logger(__name__)
@@ -21,7 +20,7 @@ class Notices:
     def note(self, sentence: str) -> None:
         """Something for a person alone: where logs are JSON, events tell it."""
         if self.format is LogFormat.CONSOLE:
-            click.echo(printable(sentence), err=True)
+            _print(Text(printable(sentence)))
 
     def warning(self, event: str, sentence: str) -> None:
         """Something that a person should look at although the command goes on."""
@@ -57,6 +56,8 @@ def sentences(error: BaseException) -> list[str]:
 
 
 def _say(word: str, color: str, sentence: str) -> None:
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    said = printable(hide_secrets(sentence))
-    console.print(Text.assemble((f"{word}: ", color), said), soft_wrap=True)
+    _print(Text.assemble((f"{word}: ", color), printable(hide_secrets(sentence))))
+
+
+def _print(text: Text) -> None:
+    SteadyConsole(stderr=True, highlight=False).print(text, soft_wrap=True)

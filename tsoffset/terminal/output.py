@@ -6,21 +6,20 @@ row at a time. A reader that goes away (`| head`) ends the printing, not the com
 
 import csv
 import json
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import partial
 from itertools import chain
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
-from rich.console import Console
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
+from tsoffset.terminal.console import SteadyConsole
 
-FIELDS = tuple(field.name for field in fields(Row))
+T = TypeVar("T")
 
 # What stands on the target after the cycle (or would): what a failover resumes from.
 _IN_PLACE = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
@@ -37,34 +36,51 @@ class Format(StrEnum):
 class Output:
     """Standard output, or any stream, in one of the formats.
 
-    `width` is that of the terminal, None where nothing limits it. After the reader went
-    away `closed` is true and everything further is dropped.
+    `wide` is true where lines are to be whole on a terminal, too. After the reader went away
+    everything further is dropped.
     """
 
-    def __init__(self, stream: TextIO, format: Format) -> None:
+    def __init__(self, stream: TextIO, format: Format, *, wide: bool = False) -> None:
         self.format = format
-        self.closed = False
+        self._wide = wide
         self._stream = stream
-        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._console = SteadyConsole(file=stream, highlight=False)
         self._begun = False
-        self._csv_begun = False
+
+    @property
+    def closed(self) -> bool:
+        """True after the reader went away."""
+        return self._console.quiet
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal; None for a file or a pipe."""
-        return self._console.width if self._console.is_terminal else None
+        """The columns of the terminal; None for a file or a pipe, and where lines are whole."""
+        return None if self._wide or not self._console.is_terminal else self._console.width
+
+    def show(
+        self,
+        kind: type,
+        records: Iterable[Any],
+        lines: Callable[[int | None], Iterable[Text]],
+    ) -> None:
+        """Write the records, or the lines that a person sees in their place, to the reader."""
+        if self.format is Format.TABLE:
+            self.lines(lines(self.width))
+        else:
+            self.records(kind, records)
+        self.flush()
 
     def records(self, kind: type, records: Iterable[Any]) -> None:
         """Write dataclass values of one `kind`, as JSON lines or CSV: all fields, in order."""
         names = [field.name for field in fields(kind)]
+        rows = ([getattr(record, name) for name in names] for record in records)
         if self.format is Format.JSON:
-            lines = (
-                json.dumps({name: getattr(record, name) for name in names}) + "\n"
-                for record in records
-            )
-            self._write(lines)
+            lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            self._hand_on(self._stream.writelines, lines)
         else:
-            self._write_csv(names, records)
+            writer = csv.writer(self._stream, lineterminator="\n")
+            self._hand_on(writer.writerows, rows if self._begun else chain([names], rows))
+        self._begun = True
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
         """Write lines of text, after an empty one if there were some before (unless they are
@@ -73,46 +89,22 @@ class Output:
             lines = chain([Text()], lines)
         self._begun = True
         if self._console.is_terminal:
+            print_whole = partial(self._console.print, soft_wrap=True)
             for line in lines:
-                if self.closed:
-                    return
-                with self._reader_may_leave():
-                    self._console.print(line, soft_wrap=True)
+                self._hand_on(print_whole, line)
         else:
-            self._write(f"{line.plain}\n" for line in lines)
+            self._hand_on(self._stream.writelines, (f"{line.plain}\n" for line in lines))
 
     def flush(self) -> None:
         """Hand everything on to the reader."""
-        with self._reader_may_leave():
-            self._stream.flush()
+        self._hand_on(lambda stream: stream.flush(), self._stream)
 
-    def _write(self, lines: Iterable[str]) -> None:
-        if self.closed:
-            return
-        with self._reader_may_leave():
-            self._stream.writelines(lines)
-
-    def _write_csv(self, names: Sequence[str], records: Iterable[Any]) -> None:
-        if self.closed:
-            return
-        with self._reader_may_leave():
-            writer = csv.writer(self._stream, lineterminator="\n")
-            if not self._csv_begun:
-                self._csv_begun = True
-                writer.writerow(names)
-            writer.writerows([getattr(record, name) for name in names] for record in records)
-
-    @contextmanager
-    def _reader_may_leave(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            self.closed = True
-            # What is still buffered goes nowhere, or the interpreter's last flush would fail.
-            with suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
-                os.close(nowhere)
+    def _hand_on(self, write: Callable[[T], object], what: T) -> None:
+        if not self.closed:
+            try:
+                write(what)
+            except BrokenPipeError:
+                self._console.on_broken_pipe()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +158,8 @@ class Tally:
                 words.append(f"{self.outcomes[kind]} {name}")
         words = words or ["0 to commit"]
         words.append(f"{self.outcomes[OutcomeKind.UNCHANGED]} unchanged")
-        words.append(f"{self.outcomes[OutcomeKind.SKIPPED]} skipped{_by_name(self.reasons)}")
-        words.append(f"{self.failed} failed{_by_name(self.failures)}")
+        words.append(f"{self.outcomes[OutcomeKind.SKIPPED]} skipped{by_name(self.reasons)}")
+        words.append(f"{self.failed} failed{by_name(self.failures)}")
         reread = f"a failover re-reads at most {counted(self.reread_bound, 'record')}"
         if self.unproven:
             reread += f", and an unknown number for {counted(self.unproven, 'unproven row')}"
@@ -192,7 +184,8 @@ def sorted_rows(rows: Iterable[Row]) -> list[Row]:
     )
 
 
-def _by_name(counts: Counter[str]) -> str:
+def by_name(counts: Counter[str]) -> str:
+    """` (2 this, 1 that)`, to stand behind a sum; empty where nothing was counted."""
     if not counts:
         return ""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

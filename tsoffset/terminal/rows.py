@@ -1,18 +1,13 @@
 """A cycle's rows for a person: the table, and what its messages say."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.terminal.output import counted
-from tsoffset.terminal.tables import Cell, Column, Line, Shape, printable, table, wrapped
+from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.tables import Cell, Column, place, table
 
-_NOTHING = "-"
-_MESSAGES_PER_REASON = 3
 _STYLES = {
     OutcomeKind.COMMITTED: "green",
     OutcomeKind.WOULD_COMMIT: "green",
@@ -24,151 +19,38 @@ _STYLES = {
 
 def cycle_lines(flow: str, rows: Sequence[Row], summary: str, width: int | None) -> Iterator[Text]:
     """A cycle for a person: the table, what its messages say, and the summary."""
-    yield Text(f"flow {flow}", "bold")
+    yield head(f"flow {flow}")
     if rows:
-        yield from table(
-            [partial(shape, rows) for shape in (_full, _merged, _grouped, _tight)], width
-        )
+        yield from table(_COLUMNS, rows, width)
         yield Text()
-        yield from _messages(rows, width)
-    for line in wrapped(f"{flow}: {summary}", width, "", "  "):
-        line.stylize("bold")
-        yield line
+        yield from notes(((row.reason or row.outcome, row.message) for row in rows), "row", width)
+    yield from total(f"{flow}: {summary}", width)
 
 
-# --- the shapes of the table of rows ------------------------------------------------------
+def _reason(row: Row) -> Cell | None:
+    return None if row.reason is None else Cell(row.reason, _STYLES[row.outcome])
 
 
-_GROUP = Column("GROUP", elastic=True)
-_SOURCE = Column("SOURCE", elastic=True)
-_TARGET = Column("TARGET", elastic=True)
-_OFFSET = Column("OFFSET", right=True)
-_CURRENT = Column("CURRENT", right=True)
-_OUTCOME = Column("OUTCOME")
-_PRECISION = Column("PRECISION")
-_NARROW = (
-    _SOURCE,
-    _OFFSET,
-    Column("TARGET", right=True),
-    Column("NOW", right=True),
-    _OUTCOME,
-    _PRECISION,
-)
-
-
-def _full(rows: Sequence[Row]) -> Shape:
-    """Every field in a column of its own."""
-    columns = (
-        *(_GROUP, _SOURCE, _OFFSET, _TARGET, _OFFSET, _CURRENT, _OUTCOME),
-        *(Column("REASON"), _PRECISION, Column("RE-READ", right=True)),
-    )
-    return Shape(
-        columns,
-        tuple(
-            Line(
-                (
-                    _text(row.group),
-                    _place(row.source_topic, row.partition),
-                    _number(row.source_offset),
-                    _place(row.target_topic, row.partition),
-                    _number(row.target_offset),
-                    _number(row.current_target_offset),
-                    Cell(row.outcome.value, _STYLES[row.outcome]),
-                    Cell(row.reason or _NOTHING, _STYLES[row.outcome] if row.reason else ""),
-                    Cell(row.precision or _NOTHING),
-                    _number(row.reread_bound),
-                )
-            )
-            for row in rows
-        ),
-    )
-
-
-def _merged(rows: Sequence[Row]) -> Shape:
-    """Without the target's name (the policy gives it), and with words put together."""
-    columns = (_GROUP, *_NARROW)
-    return Shape(columns, tuple(Line((_text(row.group), *_narrow(row))) for row in rows))
-
-
-def _grouped(rows: Sequence[Row]) -> Shape:
-    """As `_merged`, with the group on a line of its own."""
-    return Shape(_NARROW, _under_groups(rows, _narrow))
-
-
-def _tight(rows: Sequence[Row]) -> Shape:
-    """As `_grouped`, with the precision behind the outcome."""
-
-    def cells(row: Row) -> tuple[Cell, ...]:
-        *others, outcome, precision = _narrow(row)
-        if row.precision is not None:
-            outcome = Cell(f"{outcome.text} {precision.text}", outcome.style)
-        return (*others, outcome)
-
-    return Shape(_NARROW[:-1], _under_groups(rows, cells))
-
-
-def _under_groups(
-    rows: Sequence[Row], cells: Callable[[Row], tuple[Cell, ...]]
-) -> tuple[Line, ...]:
-    lines = []
-    for group, members in groupby(rows, key=lambda row: row.group):
-        heading: str | None = _NOTHING if group is None else printable(group)
-        for row in members:
-            lines.append(Line(cells(row), heading))
-            heading = None
-    return tuple(lines)
-
-
-def _narrow(row: Row) -> tuple[Cell, ...]:
-    outcome: str = row.outcome.value
+def _in_short(row: Row) -> Cell:
+    """The outcome where the reason has no column: a skip's alone, a failure's behind it."""
+    words: str = row.outcome
     if row.outcome is OutcomeKind.SKIPPED and row.reason is not None:
-        outcome = row.reason.value
+        words = row.reason
     elif row.outcome is OutcomeKind.FAILED and row.reason is not None:
-        outcome = f"failed: {row.reason.value}"
-    precision = row.precision.value if row.precision else _NOTHING
-    if row.reread_bound:
-        precision += f" {row.reread_bound}"
-    return (
-        _place(row.source_topic, row.partition),
-        _number(row.source_offset),
-        _number(row.target_offset),
-        _number(row.current_target_offset),
-        Cell(outcome, _STYLES[row.outcome]),
-        Cell(precision),
-    )
+        words = f"failed: {row.reason}"
+    return Cell(words, _STYLES[row.outcome])
 
 
-def _text(text: str | None) -> Cell:
-    return Cell(_NOTHING if text is None else printable(text))
-
-
-def _place(topic: str | None, partition: int | None) -> Cell:
-    if topic is None:
-        return Cell(_NOTHING)
-    return Cell(printable(topic if partition is None else f"{topic}-{partition}"))
-
-
-def _number(number: int | None) -> Cell:
-    return Cell(_NOTHING) if number is None else Cell(str(number))
-
-
-# --- what the messages say ----------------------------------------------------------------
-
-
-def _messages(rows: Sequence[Row], width: int | None) -> Iterator[Text]:
-    """Each distinct message once, under its reason; of many only the first few."""
-    found: dict[str, Counter[str]] = {}
-    for row in rows:
-        if row.message is not None:
-            name = row.reason.value if row.reason else row.outcome.value
-            found.setdefault(name, Counter())[row.message] += 1
-    for name, messages in found.items():
-        yield Text(f"{name} ({counted(messages.total(), 'row')})", "bold")
-        for message, number in list(messages.items())[:_MESSAGES_PER_REASON]:
-            times = f" ({number} rows)" if number > 1 and len(messages) > 1 else ""
-            yield from wrapped(f"{printable(message)}{times}", width)
-        if len(messages) > _MESSAGES_PER_REASON:
-            more = counted(len(messages) - _MESSAGES_PER_REASON, "further message")
-            yield Text(f"  {more}: --format json shows all", "dim")
-    if found:
-        yield Text()
+_COLUMNS: tuple[Column[Row], ...] = (
+    Column("GROUP", lambda row: row.group, elastic=True, heads=2),
+    Column("SOURCE", lambda row: place(row.source_topic, row.partition), elastic=True),
+    Column("OFFSET", lambda row: row.source_offset, right=True),
+    # The policy gives the target's name.
+    Column("TARGET", lambda row: place(row.target_topic, row.partition), elastic=True, drops=1),
+    Column("OFFSET", lambda row: row.target_offset, right=True, short="TARGET"),
+    Column("CURRENT", lambda row: row.current_target_offset, right=True, short="NOW"),
+    Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES[row.outcome]), narrow=_in_short),
+    Column("REASON", _reason, drops=1),
+    Column("PRECISION", lambda row: row.precision, folds=3),
+    Column("RE-READ", lambda row: row.reread_bound, right=True, folds=1),
+)

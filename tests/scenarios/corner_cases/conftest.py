@@ -35,9 +35,10 @@ from tests.scenarios.corner_cases.holdings import (
     fill,
     megabytes,
 )
-from tests.scenarios.corner_cases.tiers import TiersUnavailable, storage_jar, tiered_properties
+from tests.scenarios.corner_cases.tiers import storage_jar, tiered_properties
 from tests.scenarios.corner_cases.transactions import abort_by_a_crash
 from tests.scenarios.flows import prepare_mirror
+from tsoffset.errors import JarsUnavailable
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 TOPICS = {
@@ -82,7 +83,7 @@ def no_tiers() -> str | None:
     """Why there is no tiered storage; None where there is."""
     try:
         storage_jar()
-    except TiersUnavailable as error:
+    except JarsUnavailable as error:
         return str(error)
     return None
 

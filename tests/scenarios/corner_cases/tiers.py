@@ -3,58 +3,24 @@
 It lies in the test jar of kafka-storage, which comes as the other jars do, once.
 """
 
-import subprocess
-import tempfile
 from pathlib import Path
 
-from tsoffset.java import find_java
-from tsoffset.testing.embedded import KAFKA_VERSION, cache_folder, jars
+from tsoffset.testing.embedded import KAFKA_VERSION, cache_folder
+from tsoffset.testing.embedded.jars import fetch_jars
 
 _STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
-_WANTED = f"""\
-<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="tsoffset" module="tiered-storage"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka-storage" rev="{KAFKA_VERSION}"
-        transitive="false">
-      <artifact name="kafka-storage" type="jar" ext="jar" m:classifier="test"/>
-    </dependency>
-  </dependencies>
-</ivy-module>
-"""
-FETCH_SECONDS = 120
-
-
-class TiersUnavailable(Exception):
-    """The jar is neither cached nor reachable; the text is what was said of it."""
+_JAR = f"kafka-storage-{KAFKA_VERSION}-test.jar"
+_PIN = (
+    "f3236936854c13815ffaa7f35a3f2d6861c125616cba5395b538b8680dded886  "
+    f"org/apache/kafka/kafka-storage/{KAFKA_VERSION}/{_JAR}"
+)
 
 
 def storage_jar() -> Path:
-    """The jar with the storage, fetched if need be. Raises TiersUnavailable."""
-    jar = cache_folder() / f"kafka-storage-{KAFKA_VERSION}-test.jar"
-    if jar.exists():
-        return jar
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        work = Path(folder)
-        (work / "settings.xml").write_text(jars._settings(work))
-        (work / "wanted.xml").write_text(_WANTED)
-        command = [
-            *(str(find_java()), "-cp", str(jars._ivy_jar()), "org.apache.ivy.Main"),
-            *("-settings", str(work / "settings.xml"), "-ivy", str(work / "wanted.xml")),
-            *("-retrieve", f"{work}/[artifact]-[revision](-[classifier]).[ext]"),
-        ]
-        try:
-            ivy = subprocess.run(
-                command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise TiersUnavailable(f"not fetched within {FETCH_SECONDS} s") from None
-        if ivy.returncode != 0 or not (work / jar.name).exists():
-            raise TiersUnavailable(ivy.stdout[-2000:])
-        (work / jar.name).rename(jar)
-    return jar
+    """The jar with the storage, fetched if need be. Raises JarsUnavailable."""
+    folder = cache_folder() / f"tiers-{KAFKA_VERSION}"
+    fetch_jars(folder, _PIN)
+    return folder / _JAR
 
 
 def tiered_properties(jar: Path, folder: Path) -> dict[str, str]:

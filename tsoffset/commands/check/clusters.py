@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tsoffset.commands.check.findings import Finding, Severity, cause_and_step
+from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription
 from tsoffset.terminal.output import counted
@@ -14,36 +14,26 @@ OLDEST_TESTED = (2, 8)
 
 def unreachable(flow: str, cluster: str, message: str) -> Finding:
     """A cluster that cannot be reached at all."""
-    finding, remedy = cause_and_step(message)
-    return Finding(Severity.ERROR, flow, cluster, "connection", finding, remedy)
+    return Scope(flow, cluster).error("connection", *cause_and_step(message))
 
 
 def connection(
     flow: str, settings: ClusterSettings, description: ClusterDescription
 ) -> Iterator[Finding]:
     """How a cluster was reached: its addresses, its brokers, their versions."""
-    alias = settings.alias
-    yield Finding(
-        Severity.OK,
-        flow,
-        alias,
-        "connection",
-        f"cluster id {description.cluster_id or 'unknown'}, "
-        f"{counted(len(description.brokers), 'broker')}",
-    )
+    at = Scope(flow, settings.alias)
+    brokers = counted(len(description.brokers), "broker")
+    yield at.ok("connection", f"cluster id {description.cluster_id or 'unknown'}, {brokers}")
     for address in settings.bootstrap_servers:
         if address in description.dead_addresses:
-            yield Finding(
-                Severity.WARNING,
-                flow,
-                alias,
+            yield at.warning(
                 f"address {address}",
                 "does not answer, though another address does",
-                f"remove it from {alias}.bootstrap.servers or repair it",
+                f"remove it from {settings.alias}.bootstrap.servers or repair it",
             )
         else:
-            yield Finding(Severity.OK, flow, alias, f"address {address}", "answers")
-    yield from _brokers(flow, alias, description)
+            yield at.ok(f"address {address}", "answers")
+    yield from _brokers(at, description)
 
 
 def same_cluster(
@@ -52,23 +42,16 @@ def same_cluster(
     """Source and target that are one cluster: only names keep copies and originals apart."""
     if source.cluster_id is None or source.cluster_id != target.cluster_id:
         return
-    keeps_names = flow.policy.format_remote_topic(flow.source.alias, "orders") == "orders"
-    what = f"{flow.source.alias} and {flow.target.alias} are one cluster ({source.cluster_id})"
-    if keeps_names:
-        yield Finding(
-            Severity.ERROR,
-            flow.name,
-            None,
+    at, here, there = Scope(flow.name), flow.source.alias, flow.target.alias
+    what = f"{here} and {there} are one cluster ({source.cluster_id})"
+    if flow.policy.format_remote_topic(here, "orders") == "orders":
+        yield at.error(
             "cluster ids",
             f"{what}, and the replication policy keeps names: each topic would be its own copy",
-            f"correct {flow.source.alias}.bootstrap.servers or {flow.target.alias}"
-            ".bootstrap.servers",
+            f"correct {here}.bootstrap.servers or {there}.bootstrap.servers",
         )
     else:
-        yield Finding(
-            Severity.WARNING,
-            flow.name,
-            None,
+        yield at.warning(
             "cluster ids",
             f"{what}; only the names of topics tell copies from originals",
             "correct the bootstrap.servers of one, unless this is meant",
@@ -77,36 +60,28 @@ def same_cluster(
 
 def settings_of(flow: FlowSettings) -> Iterator[Finding]:
     """What the settings of a flow mean for its commits."""
+    at = Scope(flow.name)
     if not flow.commits:
-        yield Finding(
-            Severity.WARNING,
-            flow.name,
-            None,
+        yield at.warning(
             "sync.group.offsets.enabled",
             "false: `sync` and `run` plan this flow and commit nothing",
             "set it to true, or leave it out",
         )
     if flow.translation.proof == "timestamps":
-        yield Finding(
-            Severity.WARNING,
-            flow.name,
-            None,
+        yield at.warning(
             "translation.proof",
             "timestamps: translations are not proven, and can skip or repeat records",
             "set it to content, or leave it out",
         )
 
 
-def _brokers(flow: str, alias: str, description: ClusterDescription) -> Iterator[Finding]:
+def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
     versions: Counter[str] = Counter()
     for broker in description.brokers:
         subject = f"broker {broker.node_id}"
         where = f"{broker.host}:{broker.port}"
         if broker.version is None:
-            yield Finding(
-                Severity.ERROR,
-                flow,
-                alias,
+            yield at.error(
                 subject,
                 f"does not answer at {where}, the address that the cluster gives for it",
                 "start it, or set its advertised.listeners to an address that this machine reaches",
@@ -115,10 +90,7 @@ def _brokers(flow: str, alias: str, description: ClusterDescription) -> Iterator
         versions[broker.version] += 1
         numbers = tuple(int(part) for part in re.findall(r"\d+", broker.version)[:2])
         if numbers and numbers < OLDEST_TESTED:
-            yield Finding(
-                Severity.WARNING,
-                flow,
-                alias,
+            yield at.warning(
                 subject,
                 f"Kafka {broker.version} at {where} is older than "
                 f"{'.'.join(map(str, OLDEST_TESTED))}, the oldest that tsoffset is made for",
@@ -126,4 +98,4 @@ def _brokers(flow: str, alias: str, description: ClusterDescription) -> Iterator
             )
     if versions:
         counts = ", ".join(f"{version} ({number})" for version, number in sorted(versions.items()))
-        yield Finding(Severity.OK, flow, alias, "versions", f"Kafka {counts}")
+        yield at.ok("versions", f"Kafka {counts}")

@@ -1,9 +1,10 @@
 """What the samples of a flow's topics come to: what copies have other, and what fits (pure)."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tsoffset.commands.check.findings import Finding, Severity, cause_and_step, names
-from tsoffset.commands.check.samples import MOST_TOPICS, Part, SampledTopic
+from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
+from tsoffset.commands.check.samples import MOST_TOPICS, Copy, Part, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import TimestampType
@@ -29,16 +30,21 @@ def sampled_copies(
         for sampled in samples
         if newest_stamps.get(sampled.topic.target) is not TimestampType.LOG_APPEND_TIME
     ]
+    at = Scope(flow.name, flow.target.alias)
+    copies = [copy for sampled in samples for copy in sampled.copies]
     changed = [differing(sampled) & _CONTENT for sampled in samples]
     torn = len(frozenset().union(*changed)) > 1 and not any(len(parts) > 1 for parts in changed)
     for sampled in samples:
         if sampled.stamped_there:
-            yield _stamped_before(flow, sampled)
-        else:
-            yield from _of_topic(flow, sampled, torn=torn)
-    yield from _headers(flow, samples)
-    yield from _offset_header(flow, samples)
-    yield from _summary(flow, samples, topics)
+            yield _stamped_before(at, sampled.topic.target)
+        elif sampled.copies:
+            yield from _different(flow, at, sampled, torn=torn)
+        elif sampled.looked_for:
+            yield _not_found(flow, at, sampled)
+    yield from _headers(at, samples)
+    yield from _offset_header(flow, at, copies)
+    missing = sum(sampled.looked_for for sampled in samples) - len(copies)
+    yield from _summary(flow, at, copies, missing, topics)
 
 
 def differing(sampled: SampledTopic) -> frozenset[Part]:
@@ -46,27 +52,26 @@ def differing(sampled: SampledTopic) -> frozenset[Part]:
     return frozenset().union(*(copy.differs for copy in sampled.copies))
 
 
-def _of_topic(flow: FlowSettings, sampled: SampledTopic, *, torn: bool) -> Iterator[Finding]:
+def _not_found(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Finding:
+    return at.warning(
+        f"topic {sampled.topic.target}",
+        f"no copy was found of {counted(sampled.looked_for, 'sampled record')} of "
+        f"{sampled.topic.source}: not mirrored yet, gone from the target, or changed in more than "
+        "one part",
+        f"see that the replicator mirrors {sampled.topic.source} of {flow.source.alias} to it, "
+        "and keeps timestamps, keys and values",
+    )
+
+
+def _different(
+    flow: FlowSettings, at: Scope, sampled: SampledTopic, *, torn: bool
+) -> Iterator[Finding]:
     parts = differing(sampled)
+    if not parts:
+        return
     number = sum(bool(copy.differs) for copy in sampled.copies)
     of_all = f"{number} of {counted(len(sampled.copies), 'sampled record')}"
     subject = f"topic {sampled.topic.target}"
-    if not parts:
-        if sampled.looked_for and not sampled.copies:
-            yield Finding(
-                Severity.WARNING,
-                flow.name,
-                flow.target.alias,
-                subject,
-                f"no copy was found of {counted(sampled.looked_for, 'sampled record')} of "
-                f"{sampled.topic.source}: not mirrored yet, gone from the target, or changed in "
-                "more than one part",
-                f"see that the replicator mirrors {sampled.topic.source} of "
-                f"{flow.source.alias} to it, and keeps timestamps, keys and values",
-            )
-        return
-    # Where each sample shows it, no group of the topic will be translated.
-    severity = Severity.ERROR if number == len(sampled.copies) else Severity.WARNING
     what = f"{_listed(parts)} differ from the source's in {of_all}"
     if Part.TIMESTAMP in parts:
         remedy = (
@@ -74,11 +79,13 @@ def _of_topic(flow: FlowSettings, sampled: SampledTopic, *, torn: bool) -> Itera
             "topic anew"
         )
     elif not parts & flow.translation.match:
-        severity, remedy = Severity.OK, None
-        what += ", and translation.match leaves them out"
+        yield at.ok(subject, f"{what}, and translation.match leaves them out")
+        return
     else:
         remedy = _fitting(flow, sampled, parts, torn=torn)
-    yield Finding(severity, flow.name, flow.target.alias, subject, what, remedy)
+    # Where each sample shows it, no group of the topic will be translated.
+    say = at.error if number == len(sampled.copies) else at.warning
+    yield say(subject, what, remedy)
 
 
 def _fitting(
@@ -107,66 +114,56 @@ def _fitting(
     return f"set {setting} if the replicator means to change {_listed(parts)}"
 
 
-def _stamped_before(flow: FlowSettings, sampled: SampledTopic) -> Finding:
+def _stamped_before(at: Scope, topic: str) -> Finding:
     """The target stamped records once: the newest show nothing of it, older ones do."""
-    _, remedy = cause_and_step(rewritten(sampled.topic.target).message)
-    return Finding(
-        Severity.WARNING,
-        flow.name,
-        flow.target.alias,
-        f"topic {sampled.topic.target}",
+    _, remedy = cause_and_step(rewritten(topic).message)
+    return at.warning(
+        f"topic {topic}",
         "older records were stamped by the target (LogAppendTime): groups that stand there are "
         "skipped (TARGET_REWRITES_TIMESTAMPS), and all of the topic with them",
         f"wait until retention has taken these records, or {remedy}",
     )
 
 
-def _headers(flow: FlowSettings, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
-    changed = [
-        (sampled.topic.target, sum(copy.headers_differ for copy in sampled.copies))
+def _headers(at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
+    changed = Counter(
+        sampled.topic.target
         for sampled in samples
-    ]
-    number = sum(count for _, count in changed)
-    if number:
-        topics = [topic for topic, count in changed if count]
-        yield Finding(
-            Severity.OK,
-            flow.name,
-            flow.target.alias,
-            "headers",
-            f"differ in {counted(number, 'sampled record')} ({names(topics)}): they decide no "
-            "match",
-        )
+        for copy in sampled.copies
+        if copy.headers_differ
+    )
+    if changed:
+        number = counted(changed.total(), "sampled record")
+        yield at.ok("headers", f"differ in {number} ({names(list(changed))}): they decide no match")
 
 
-def _offset_header(flow: FlowSettings, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
+def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Iterator[Finding]:
     """Whether copies hold their originals' offsets where the configuration says so."""
     header = flow.translation.offset_header
-    copies = [copy for sampled in samples for copy in sampled.copies]
     if header is None or not copies:
         return
     right = sum(copy.header_agrees is True for copy in copies)
     wrong = sum(copy.header_agrees is False for copy in copies)
-    severity, remedy = Severity.OK, None
     words = f"the source's offset in {right} of {len(copies)} sampled copies"
     if wrong:
         words += f", another number in {wrong}"
-    if right < len(copies):
-        severity = Severity.WARNING
-        remedy = (
+    if right == len(copies):
+        yield at.ok(f"header {header.name}", words)
+    else:
+        yield at.warning(
+            f"header {header.name}",
+            words,
             f"correct {flow.name}.translation.offset.header (name, and binary or text), or leave "
-            "it out: content proves translations without it, too"
+            "it out: content proves translations without it, too",
         )
-    name = f"header {header.name}"
-    yield Finding(severity, flow.name, flow.target.alias, name, words, remedy)
 
 
-def _summary(flow: FlowSettings, samples: Sequence[SampledTopic], topics: int) -> Iterator[Finding]:
-    copies = [copy for sampled in samples for copy in sampled.copies]
+def _summary(
+    flow: FlowSettings, at: Scope, copies: Sequence[Copy], missing: int, topics: int
+) -> Iterator[Finding]:
     if not copies:
         return
     same = sum(not copy.differs for copy in copies)
-    missing = sum(sampled.looked_for for sampled in samples) - len(copies)
     words = (
         f"the same in timestamp, key and value: {same} of {counted(len(copies), 'sampled record')}"
     )
@@ -179,7 +176,7 @@ def _summary(flow: FlowSettings, samples: Sequence[SampledTopic], topics: int) -
     if left_out and same == len(copies):
         words += f"; translation.match leaves out {_listed(left_out)}, which are the same"
         remedy = "leave out translation.match: more is proven then"
-    yield Finding(Severity.OK, flow.name, flow.target.alias, "samples", words, remedy)
+    yield at.ok("samples", words, remedy)
 
 
 def _listed(parts: frozenset[Part]) -> str:

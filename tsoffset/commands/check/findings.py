@@ -30,12 +30,29 @@ class Finding:
     remedy: str | None = None
 
 
-def of_failure(
-    flow: str, cluster: str, subject: str, failed: Failed, severity: Severity = Severity.ERROR
-) -> Finding:
-    """The finding of something that a cluster could not answer."""
-    finding, remedy = cause_and_step(failed.message)
-    return Finding(severity, flow, cluster, subject, f"{failed.kind}: {finding}", remedy)
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What findings concern: a flow, and one of its clusters or (None) both."""
+
+    flow: str | None
+    cluster: str | None = None
+
+    def ok(self, subject: str, finding: str, remedy: str | None = None) -> Finding:
+        """Nothing is wrong."""
+        return Finding(Severity.OK, self.flow, self.cluster, subject, finding, remedy)
+
+    def warning(self, subject: str, finding: str, remedy: str | None = None) -> Finding:
+        """Something may be wrong, or costs a part of the flow."""
+        return Finding(Severity.WARNING, self.flow, self.cluster, subject, finding, remedy)
+
+    def error(self, subject: str, finding: str, remedy: str | None = None) -> Finding:
+        """Something will not be synced as asked."""
+        return Finding(Severity.ERROR, self.flow, self.cluster, subject, finding, remedy)
+
+    def failure(self, subject: str, failed: Failed) -> Finding:
+        """What a cluster could not answer."""
+        finding, remedy = cause_and_step(failed.message)
+        return self.error(subject, f"{failed.kind}: {finding}", remedy)
 
 
 def cause_and_step(sentence: str) -> tuple[str, str | None]:

@@ -1,6 +1,6 @@
 """The check of one flow after the other, in the order in which a person would look."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -16,12 +16,11 @@ from tsoffset.commands.check.survey import (
     survey_target,
     synced_topics,
 )
+from tsoffset.commands.open_flow import Connect
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription, TopicDescription
 from tsoffset.terminal.progress import Report
-
-Connect = Callable[[ClusterSettings], Cluster]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,13 @@ class _Clusters:
                 self._described[id(cluster)] = error
         return self._described[id(cluster)]
 
+    def topics(self, settings: ClusterSettings) -> Collection[str]:
+        """The names of its topics. Raises ClusterUnreachable."""
+        answer = self.description(settings)
+        if isinstance(answer, ClusterUnreachable):
+            raise answer
+        return self.cluster(settings).topics().keys()
+
 
 class _FlowCheck:
     """The check of one flow, in the order in which a person would look."""
@@ -112,18 +118,24 @@ class _FlowCheck:
         target = yield from self._connected(flow.target)
         if source is not None and target is not None:
             yield from clusters.same_cluster(flow, source, target)
-        if source is None:
-            return
+        if source is not None:
+            yield from self._part(flow.source, self._source(target))
+
+    def _part(self, cluster: ClusterSettings, findings: Iterator[Finding]) -> Iterator[Finding]:
+        """The findings, up to where the cluster goes away."""
         try:
-            survey = survey_source(flow, self._reach.cluster(flow.source))
+            yield from findings
         except ClusterUnreachable as error:
-            yield self._lost(flow.source.alias, error)
-            return
+            yield self._lost(cluster.alias, error)
+
+    def _source(self, target: ClusterDescription | None) -> Iterator[Finding]:
+        flow = self.flow
+        survey = survey_source(flow, self._reach.cluster(flow.source))
         synced = synced_topics(flow, survey.commits)
         yield from groups.source_groups(flow, survey)
         yield from topics.source_topics(flow, survey, synced)
         if target is not None:
-            yield from self._target(survey, synced)
+            yield from self._part(flow.target, self._target(survey, synced))
             yield from self._competing_flows(target, synced)
 
     def _connected(
@@ -138,13 +150,9 @@ class _FlowCheck:
 
     def _target(self, survey: SourceSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
         flow = self.flow
-        try:
-            there = survey_target(flow, self._reach.cluster(flow.target), synced)
-        except ClusterUnreachable as error:
-            yield self._lost(flow.target.alias, error)
-            return
+        there = survey_target(flow, self._reach.cluster(flow.target), synced)
         yield from topics.target_topics(flow, survey.topics, there, synced)
-        yield from self._samples(there, synced)
+        yield from self._part(flow.target, self._samples(there, synced))
         yield from groups.target_groups(flow, there, survey.listings)
 
     def _samples(self, there: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
@@ -155,12 +163,8 @@ class _FlowCheck:
             if isinstance(described := there.topics.get(topic.target), TopicDescription)
             and topic.partitions & described.partitions.keys()
         ]
-        try:
-            source, target = self._reach.cluster(flow.source), self._reach.cluster(flow.target)
-            samples = sample_topics(flow, source, target, mirrored)
-        except ClusterUnreachable as error:
-            yield self._lost(flow.target.alias, error)
-            return
+        source, target = self._reach.cluster(flow.source), self._reach.cluster(flow.target)
+        samples = sample_topics(flow, source, target, mirrored)
         yield from copies.sampled_copies(flow, samples, there.stamps, len(mirrored))
 
     def _competing_flows(
@@ -171,16 +175,12 @@ class _FlowCheck:
                 continue
             if not self._writes_to(competing, target):
                 continue
-            answer = self._reach.description(competing.source)
-            if isinstance(answer, ClusterUnreachable):
-                yield groups.unknown_competing_flow(self.flow, competing, str(answer))
-                continue
             try:
-                theirs = self._reach.cluster(competing.source).topics()
+                theirs = self._reach.topics(competing.source)
             except ClusterUnreachable as error:
                 yield groups.unknown_competing_flow(self.flow, competing, str(error))
-                continue
-            yield from groups.competing_flows(self.flow, synced, competing, theirs)
+            else:
+                yield from groups.competing_flows(self.flow, synced, competing, theirs)
 
     def _writes_to(self, competing: FlowSettings, target: ClusterDescription) -> bool:
         if competing.target.alias == self.flow.target.alias:

@@ -164,8 +164,6 @@ def _places(
         for sampled in topics
         for n in sorted(sampled.topic.partitions)
     ]
-    if not pairs:
-        return []
     here = source.log_ranges([one for _, one, _ in pairs], flow.isolation)
     there = target.log_ranges([one for _, _, one in pairs], Isolation.READ_COMMITTED)
     found: defaultdict[str, list[_Place]] = defaultdict(list)
@@ -177,13 +175,9 @@ def _places(
         if ours.start < ours.end and theirs.start < theirs.end:
             place = _Place(sampled, renaming, original, copy, ours, theirs)
             found[original.topic].append(place)
-    return [
-        place
-        for places in found.values()
-        for place in sorted(places, key=lambda one: one.target_range.start - one.target_range.end)[
-            :_PARTITIONS
-        ]
-    ]
+    for places in found.values():
+        places.sort(key=lambda one: one.target_range.start - one.target_range.end)
+    return list(chain(*(places[:_PARTITIONS] for places in found.values())))
 
 
 def positions(source: LogRange, target: LogRange) -> list[int]:
@@ -246,22 +240,21 @@ def _find(
     settings = TranslationSettings(match=frozenset(match), scan_bytes=_SCAN_BYTES)
     flow = replace(flow, translation=settings)
     found: dict[_Sample, ReadFrom] = {}
-    for answer in translate_partitions(flow, source, target, _work(flow, left.values())):
+    for answer in translate_partitions(flow, source, target, _work(left.values())):
         sample = left[answer.partition, answer.offset]
         sample.place.sampled.stamped_there |= answer.target_rewrites_timestamps
         outcome = answer.translation.outcome
         if isinstance(outcome, Translated) and (whole or outcome.precision is Precision.EXACT):
-            for original, copy in outcome.pairs:
-                if original == answer.offset:
-                    found[sample] = ReadFrom(sample.place.target, copy)
+            pairs = dict(outcome.pairs)
+            if answer.offset in pairs:
+                found[sample] = ReadFrom(sample.place.target, pairs[answer.offset])
     read = _read(target, found.values(), Isolation.READ_COMMITTED)
     for sample, request in found.items():
-        for one in _records(read, request):
-            if one.offset == request.offset:
-                sample.copy = one
+        at = {record.offset: record for record in _records(read, request)}
+        sample.copy = at.get(request.offset)
 
 
-def _work(flow: FlowSettings, samples: Iterable[_Sample]) -> list[PartitionWork]:
+def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:
     offsets: defaultdict[_Place, list[int]] = defaultdict(list)
     for sample in samples:
         offsets[sample.place].append(sample.record.offset)

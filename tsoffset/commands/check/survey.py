@@ -1,4 +1,4 @@
-"""What `check` asks the clusters of a flow. It decides nothing (see `judgement`)."""
+"""What `check` asks the clusters of a flow. It decides nothing."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -9,6 +9,7 @@ from tsoffset.flow.policy import target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
+    GroupListing,
     GroupListings,
     GroupOffsets,
     GroupType,
@@ -59,12 +60,9 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     """Ask the source. Raises ClusterUnreachable."""
     listings = source.groups()
     passing = [
-        group.group
-        for group in listings.groups.values()
-        if flow.group_filter.should_replicate_group(group.group)
-        and group.type is not GroupType.SHARE
+        group.group for group in passing_groups(flow, listings) if group.type is not GroupType.SHARE
     ]
-    commits = source.committed(passing, require_stable=False) if passing else {}
+    commits = source.committed(passing, require_stable=False)
     return SourceSurvey(listings, source.topics(), commits)
 
 
@@ -74,9 +72,18 @@ def survey_target(
     """Ask the target about the synced topics. Raises ClusterUnreachable."""
     listings = target.groups()
     names = {topic.target for topic in synced}
-    topics = target.topics(names) if names else {}
+    topics = target.topics(names)
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     return TargetSurvey(listings, topics, stamps(target, described))
+
+
+def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:
+    """The groups that pass the flow's filter, by name (pure)."""
+    return [
+        group
+        for name, group in sorted(listings.groups.items())
+        if flow.group_filter.should_replicate_group(name)
+    ]
 
 
 def synced_topics(
@@ -116,31 +123,33 @@ def stamps(cluster: Cluster, topics: Collection[TopicDescription]) -> dict[str, 
         TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions
     ]
     found: dict[str, Stamp] = dict.fromkeys((topic.topic for topic in topics), None)
-    longest: dict[str, tuple[TopicPartition, LogRange]] = {}
-    ranges = cluster.log_ranges(places, Isolation.READ_COMMITTED) if places else {}
-    for place, answer in ranges.items():
+    logs: dict[TopicPartition, LogRange] = {}
+    for place, answer in cluster.log_ranges(places, Isolation.READ_COMMITTED).items():
         if isinstance(answer, Failed):
             found[place.topic] = answer
-            continue
-        best = longest.get(place.topic)
-        length = answer.end - answer.start
-        if length > 0 and (best is None or length > best[1].end - best[1].start):
-            longest[place.topic] = place, answer
+        elif answer.start < answer.end:
+            logs[place] = answer
+    by_length = sorted(logs, key=lambda place: logs[place].end - logs[place].start)
+    longest = {place.topic: (place, logs[place]) for place in by_length}
+    return found | _newest_stamps(cluster, longest)
+
+
+def _newest_stamps(
+    cluster: Cluster, logs: dict[str, tuple[TopicPartition, LogRange]]
+) -> dict[str, Stamp]:
+    """Further and further back from the ends of the logs, to the first record of each."""
+    found: dict[str, Stamp] = {}
     for step in _STEPS_BACK:
-        requests = {
-            ReadFrom(place, max(range_.start, range_.end - step)): topic
-            for topic, (place, range_) in longest.items()
-        }
-        if not requests:
+        if not logs:
             break
-        for request, stretch in cluster.read(list(requests), Isolation.READ_COMMITTED).items():
-            topic = requests[request]
+        requests = [ReadFrom(place, max(log.start, log.end - step)) for place, log in logs.values()]
+        for request, stretch in cluster.read(requests, Isolation.READ_COMMITTED).items():
+            topic = request.partition.topic
             if isinstance(stretch, Failed):
                 found[topic] = stretch
-                del longest[topic]
             elif stretch.records:
                 found[topic] = stretch.timestamp_type
-                del longest[topic]
-            elif request.offset == longest[topic][1].start:
-                del longest[topic]
+            elif request.offset > logs[topic][1].start:
+                continue
+            del logs[topic]
     return found

@@ -1,11 +1,14 @@
 """`tsoffset compare` as the command line calls it."""
 
+from functools import partial
+
 import structlog
 
-from tsoffset.commands.compare.flow_comparison import Compared, Connect, compare
+from tsoffset.commands.compare.flow_comparison import Compared, compare
 from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
+from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
@@ -39,10 +42,7 @@ def _print(compared: Compared, output: Output, notices: Notices) -> None:
     """The pairs on standard output; the totals below the table, else for a person alone."""
     totals = Totals.of(compared.pairs)
     log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
-    if output.format is Format.TABLE:
-        output.lines(comparison_lines(compared, output.width))
-    else:
-        output.records(ComparedPair, compared.pairs)
-        for name, words in zip(("theirs", "ours", "target"), totals.in_words(), strict=True):
+    output.show(ComparedPair, compared.pairs, partial(comparison_lines, compared))
+    if output.format is not Format.TABLE:
+        for name, words in totals.in_words().items():
             notices.note(f"{compared.flow}: {name}: {words}")
-    output.flush()

@@ -5,8 +5,7 @@ have committed on the source: so a checkpoint past our translation is past it, a
 younger than the commit that we translate.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Cluster
@@ -19,13 +18,13 @@ from tsoffset.commands.compare.judgement import (
     of_repeats,
 )
 from tsoffset.commands.compare.repeats import Span, come_again
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.settle import failed_row, whole_topic
-from tsoffset.cycle.source_commits import CompetingFlow, committed_offsets, preflight, read_commits
-from tsoffset.cycle.work import partition_work
+from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
+from tsoffset.cycle.settle import failed_row
+from tsoffset.cycle.source_commits import committed_offsets, preflight
+from tsoffset.cycle.turns import Settlement, decided
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import internal_topics, target_topic
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -33,13 +32,10 @@ from tsoffset.model import (
     GroupOffsets,
     OutcomeKind,
     Row,
-    TopicPartition,
 )
-from tsoffset.rule.decide import SourceCommit, TranslatedPosition, answer_of, decide
+from tsoffset.rule.decide import SourceCommit, answer_of
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.progress import Report
-
-Connect = Callable[[ClusterSettings], Cluster]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +71,8 @@ def compare(
     for done, flow in enumerate(flows):
         if report is not None:
             report(flow.name, done, len(flows))
-        with ExitStack() as stack:
-            comparison = _Comparison(flow, stack, connect, settings.competing_flows_of(flow))
+        with open_flow(flow, connect, settings) as opened:
+            comparison = _Comparison(opened)
             try:
                 pairs = comparison.pairs()
             except ClusterUnreachable as error:
@@ -96,36 +92,24 @@ def _place(pair: ComparedPair) -> tuple[str, str, int]:
 class _Comparison:
     """One flow under comparison."""
 
-    flow: FlowSettings
-    stack: ExitStack
-    connect: Connect
-    competing_flows: Sequence[FlowSettings]
+    opened: OpenFlow
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def flow(self) -> FlowSettings:
+        return self.opened.settings
 
     def pairs(self) -> list[ComparedPair]:
         """Read, translate, compare. Raises ClusterUnreachable."""
-        flow = self.flow
-        source, target = self._open(flow.source), self._open(flow.target)
+        flow, source, target = self.flow, self.opened.source, self.opened.target
         start = preflight(flow, source, target)
         self.warnings += start.warnings
         names = [work.group for work in start.groups]
         current = committed_offsets(target, names, require_stable=True)
         theirs = self._checkpoints(target, current)
-        competing_flows = [
-            CompetingFlow(competing, self._open(competing.source))
-            for competing in self.competing_flows
-        ]
-        commits = list(read_commits(flow, source, start.groups, competing_flows))
-        positions = {
-            (one.partition, one.offset): one
-            for one in translate_partitions(flow, source, target, partition_work(commits))
-        }
-        rewriting = {
-            one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
-        }
-        pairs = [compared(failed_row(flow.name, failure), None, None) for failure in start.failures]
-        judged = [self._pair(commit, positions, rewriting, current, theirs) for commit in commits]
-        spans = [_span(pair) for pair in judged]
+        commits = self.opened.commits(start.groups)
+        judged = [self._pair(one, current, theirs) for one in self.opened.translated(commits)]
+        spans = [_span(commit, pair) for commit, pair in zip(commits, judged, strict=True)]
         repeated = come_again(
             [span for span in spans if span is not None],
             source,
@@ -133,14 +117,14 @@ class _Comparison:
             isolation=flow.isolation,
             match=flow.translation.match,
         )
-        pairs += [
-            of_repeats(pair) if span in repeated else pair
-            for pair, span in zip(judged, spans, strict=True)
+        return [
+            *(compared(failed_row(flow.name, failure), None, None) for failure in start.failures),
+            *(
+                of_repeats(pair) if span in repeated else pair
+                for pair, span in zip(judged, spans, strict=True)
+            ),
+            *self._without_commits(commits, target, theirs),
         ]
-        return pairs + self._without_commits(commits, target, theirs)
-
-    def _open(self, settings: ClusterSettings) -> Cluster:
-        return self.stack.enter_context(self.connect(settings))
 
     def _checkpoints(
         self, target: Cluster, current: Mapping[str, GroupOffsets | Failed]
@@ -176,24 +160,12 @@ class _Comparison:
 
     def _pair(
         self,
-        commit: SourceCommit,
-        positions: Mapping[tuple[TopicPartition, int], TranslatedPosition],
-        rewriting: Collection[str],
+        settlement: Settlement,
         current: Mapping[str, GroupOffsets | Failed],
         theirs: Checkpoints,
     ) -> ComparedPair:
-        position = None
-        if commit.verdict is None and commit.partition and commit.committed and commit.target:
-            position = positions[commit.partition, commit.committed.offset]
-            if commit.partition.topic in rewriting:
-                position = whole_topic(position, commit.target.topic)
-        row = decide(
-            self.flow.name,
-            commit,
-            position,
-            _current_of(commit, current),
-            floor=self.flow.translation.floor,
-        )
+        commit, position = settlement.commit, settlement.position
+        row = decided(self.flow, settlement, _current_of(commit, current))
         key = None if commit.target is None else CheckpointKey(commit.group, commit.target)
         return compared(
             row,
@@ -268,22 +240,13 @@ def _current_of(
     return None if commit.target is None else offsets.get(commit.target)
 
 
-def _span(pair: ComparedPair) -> Span | None:
+def _span(commit: SourceCommit, pair: ComparedPair) -> Span | None:
     """What lies between ours and a checkpoint that seems to skip it; None for other pairs."""
-    if (
-        pair.verdict is not Verdict.UNSAFE
-        or pair.records is None
-        or pair.theirs is None
-        or pair.source_topic is None
-        or pair.target_topic is None
-        or pair.partition is None
-        or pair.source_offset is None
-    ):
+    if pair.verdict is not Verdict.UNSAFE or pair.records is None:
         return None
-    return Span(
-        TopicPartition(pair.source_topic, pair.partition),
-        pair.source_offset,
-        TopicPartition(pair.target_topic, pair.partition),
-        pair.theirs - pair.records,
-        pair.theirs,
-    )
+    assert commit.partition is not None
+    assert commit.committed is not None
+    assert commit.target is not None
+    assert pair.theirs is not None
+    start = pair.theirs - pair.records
+    return Span(commit.partition, commit.committed.offset, commit.target, start, pair.theirs)

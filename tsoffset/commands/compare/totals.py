@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.model import Precision
-from tsoffset.terminal.output import counted
+from tsoffset.terminal.output import by_name, counted
 
 _WHOSE = {
     Whose.BOTH: "as both say",
@@ -62,9 +62,9 @@ class Totals:
             Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
         )
 
-    def in_words(self) -> tuple[str, ...]:
-        """Theirs, ours, and what is on the target: a phrase each."""
-        return (self._theirs(), self._ours(), self._target())
+    def in_words(self) -> dict[str, str]:
+        """Theirs, ours, and what is on the target: a phrase each, by its name."""
+        return {"theirs": self._theirs(), "ours": self._ours(), "target": self._target()}
 
     def in_fields(self) -> dict[str, int]:
         """The numbers as a log's fields."""
@@ -108,11 +108,7 @@ class Totals:
         ]
         if self.ours_reread:
             words[-1] += f" (at most {counted(self.ours_reread, 'record')} again in all)"
-        none = f"{self.no_answer.total()} none"
-        if self.no_answer:
-            counts = sorted(self.no_answer.items(), key=lambda item: (-item[1], item[0]))
-            none += f" ({', '.join(f'{number} {name}' for name, number in counts)})"
-        return ", ".join([*words, none])
+        return ", ".join([*words, f"{self.no_answer.total()} none{by_name(self.no_answer)}"])
 
     def _target(self) -> str:
         words = [

@@ -1,10 +1,8 @@
 """`tsoffset explain` as the command line calls it."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from tsoffset.commands.explain.flow_explanation import Connect, Wanted, explain
+from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
+from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
@@ -14,8 +12,7 @@ from tsoffset.terminal.progress import progress
 
 
 def run_explain(
-    path: Path,
-    flows: Sequence[str],
+    selection: Selection,
     wanted: Wanted,
     output: Output,
     notices: Notices,
@@ -24,11 +21,8 @@ def run_explain(
 ) -> int:
     """Explain the group in the flows chosen, print it and return the exit status.
 
-    Raises ConfigurationError and UsageError.
+    Raises UsageError.
     """
-    selection = Selection.of(path, flows, None, None)
-    for warning in selection.settings.warnings:
-        notices.warning("configuration_warning", warning)
     with progress("explaining", wanted=notices.format is LogFormat.CONSOLE) as report:
         explained = explain(
             wanted, selection.flows, connect, settings=selection.settings, report=report

@@ -1,27 +1,18 @@
 """Running a cycle's stages for one group of a flow, and listening to them."""
 
 import difflib
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from tsoffset.cluster import Cluster
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
-from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.settle import failed_row, settle_groups, whole_topic
-from tsoffset.cycle.source_commits import (
-    CompetingFlow,
-    Preflight,
-    committed_offsets,
-    preflight,
-    read_commits,
-)
+from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
+from tsoffset.cycle.settle import failed_row, settle_groups
+from tsoffset.cycle.source_commits import Preflight, committed_offsets, preflight
 from tsoffset.cycle.turns import Settlement
-from tsoffset.cycle.work import partition_work
 from tsoffset.errors import ClusterUnreachable, UsageError
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -32,12 +23,10 @@ from tsoffset.model import (
     Row,
     TopicPartition,
 )
-from tsoffset.rule.decide import SourceCommit, TranslatedPosition
+from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.progress import Report
-
-Connect = Callable[[ClusterSettings], Cluster]
 
 _SHOWN = 5
 
@@ -101,10 +90,8 @@ def explain(
     for done, flow in enumerate(flows):
         if report is not None:
             report(flow.name, done, len(flows))
-        with ExitStack() as stack:
-            explaining = _FlowExplanation(
-                flow, wanted, stack, connect, settings.competing_flows_of(flow)
-            )
+        with open_flow(flow, connect, settings) as opened:
+            explaining = _FlowExplanation(opened, wanted)
             try:
                 explanations += explaining.explanations()
             except ClusterUnreachable as error:
@@ -127,59 +114,45 @@ class _NothingOfIt(Exception):
 class _FlowExplanation:
     """One flow's explanations."""
 
-    flow: FlowSettings
+    opened: OpenFlow
     wanted: Wanted
-    stack: ExitStack
-    connect: Connect
-    competing_flows: Sequence[FlowSettings]
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def flow(self) -> FlowSettings:
+        return self.opened.settings
 
     def explanations(self) -> list[Explanation]:
         """Run the stages of a cycle for the group. Raises ClusterUnreachable."""
-        flow = self.flow
-        source, target = self._open(flow.source), self._open(flow.target)
+        flow, source = self.flow, self.opened.source
         listings = source.groups()
-        start = self._preflight(source, target, listings)
-        competing_flows = [
-            CompetingFlow(one, self._open(one.source)) for one in self.competing_flows
-        ]
-        found = list(read_commits(flow, source, start.groups, competing_flows))
+        found = self.opened.commits(self._preflight(listings).groups)
         if not found and listings.failed_brokers and self.wanted.group not in listings.groups:
             failed = next(iter(listings.failed_brokers.values()))
-            return [Explanation(self._of_group(failed), flow.commits)]
-        commits = self._meant(found, source)
-        dialogues: dict[Position, Dialogue] = {}
-        for commit in commits:
-            if commit.verdict is None and commit.partition and commit.committed:
-                dialogues[_position(commit.partition, commit.committed.offset)] = Dialogue(
-                    flow, commit
-                )
+            row = replace(failed_row(flow.name, failed), group=self.wanted.group)
+            return [Explanation(row, flow.commits)]
+        commits = self._meant(found)
+        dialogues = {
+            Position(
+                commit.partition.topic, commit.partition.partition, commit.committed.offset
+            ): Dialogue(flow, commit)
+            for commit in commits
+            if commit.verdict is None and commit.partition and commit.committed
+        }
 
         def observe(position: Position, question: Question, answer: Answer) -> None:
             dialogues[position].hear(question, answer)
 
-        positions = {
-            _position(one.partition, one.offset): one
-            for one in translate_partitions(
-                flow, source, target, partition_work(commits), observe=observe
-            )
-        }
-        rewriting = {
-            one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
-        }
-        settlements = [_settlement(commit, positions, rewriting) for commit in commits]
-        rows = settle_groups(flow, target, settlements, commit=False).rows
+        settlements = self.opened.translated(commits, observe)
+        rows = settle_groups(flow, self.opened.target, settlements, commit=False).rows
         return [
             self._explanation(settlement, row, dialogues)
             for settlement, row in zip(settlements, rows, strict=True)
         ]
 
-    def _open(self, settings: ClusterSettings) -> Cluster:
-        return self.stack.enter_context(self.connect(settings))
-
-    def _preflight(self, source: Cluster, target: Cluster, listings: GroupListings) -> Preflight:
+    def _preflight(self, listings: GroupListings) -> Preflight:
         """The group as a cycle would list it."""
-        group, flow = self.wanted.group, self.flow
+        group, flow, source = self.wanted.group, self.flow, self.opened.source
         listed = listings.groups.get(group)
         if listed is None and not listings.failed_brokers:
             raise _NothingOfIt(
@@ -187,7 +160,7 @@ class _FlowExplanation:
                 f"{_alike(group, listings.groups)}"
             )
         type_ = GroupType.UNKNOWN if listed is None else listed.type
-        start = preflight(flow, source, target, known_groups=[(group, type_)])
+        start = preflight(flow, source, self.opened.target, known_groups=[(group, type_)])
         if not start.groups:
             raise _NothingOfIt(
                 f"flow {flow.name} leaves out group {group}; let it through by groups and "
@@ -197,7 +170,7 @@ class _FlowExplanation:
         self.warnings += [failure.message for failure in start.failures]
         return start
 
-    def _meant(self, found: Sequence[SourceCommit], source: Cluster) -> list[SourceCommit]:
+    def _meant(self, found: Sequence[SourceCommit]) -> list[SourceCommit]:
         """The commits that are wanted. A group that failed as a whole is always meant."""
         meant = [c for c in found if c.partition is None or self.wanted.holds(c.partition)]
         if meant:
@@ -209,7 +182,7 @@ class _FlowExplanation:
                 f"{what} on {_in_words(self.wanted)} that is synced; it has commits on "
                 f"{_listed([str(partition) for partition in there])}"
             )
-        group = self.wanted.group
+        group, source = self.wanted.group, self.opened.source
         offsets = committed_offsets(source, [group], require_stable=False)[group]
         topics = [] if isinstance(offsets, Failed) else sorted({place.topic for place in offsets})
         if not topics:
@@ -219,35 +192,16 @@ class _FlowExplanation:
             "topics.exclude or the replication policy leave out"
         )
 
-    def _of_group(self, failed: Failed) -> Row:
-        row = failed_row(self.flow.name, failed)
-        return replace(row, group=self.wanted.group)
-
     def _explanation(
         self, settlement: Settlement, row: Row, dialogues: dict[Position, Dialogue]
     ) -> Explanation:
         position = settlement.position
         if position is None:
             return Explanation(row, self.flow.commits)
-        seen = dialogues[_position(position.partition, position.offset)]
+        partition = position.partition
+        seen = dialogues[Position(partition.topic, partition.partition, position.offset)]
         answer, pairs = conclusion(seen, position, row)
         return Explanation(row, self.flow.commits, seen.opening, tuple(seen.steps), pairs, answer)
-
-
-def _position(partition: TopicPartition, offset: int) -> Position:
-    return Position(partition.topic, partition.partition, offset)
-
-
-def _settlement(
-    commit: SourceCommit, positions: dict[Position, TranslatedPosition], rewriting: set[str]
-) -> Settlement:
-    """The commit with its translation, as a cycle joins them."""
-    if commit.verdict is not None or not (commit.partition and commit.committed and commit.target):
-        return Settlement(commit)
-    position = positions[_position(commit.partition, commit.committed.offset)]
-    if commit.partition.topic in rewriting:
-        position = whole_topic(position, commit.target.topic)
-    return Settlement(commit, position)
 
 
 # --- sentences for what is not there --------------------------------------------------------

@@ -1,6 +1,6 @@
 """Why a translation is what it is: the rule's own basis and pairs, in a sentence (pure)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.statements import Conclusion, EqualRecords, Role
@@ -29,7 +29,10 @@ def conclusion(
     if answer is None:
         assert isinstance(outcome, Skipped)
         return Conclusion(**seen.about, reason=outcome.reason, message=outcome.message), statements
-    why = _why(seen, answer)
+    assert answer.basis is not None
+    why = _BY_SETTING.get(answer.basis) or _BY_PAIRS[answer.basis](
+        seen, answer, _of_records(seen, answer.pairs)
+    )
     return (
         Conclusion(
             **seen.about,
@@ -46,35 +49,6 @@ def conclusion(
 
 
 # --- a sentence for each basis ------------------------------------------------------------
-
-
-def _why(seen: Dialogue, answer: Translated) -> str:
-    pairs = _of_records(seen, answer.pairs)
-    match answer.basis:
-        case Basis.NEXT_RECORD:
-            return _next_record(seen, answer, pairs[0])
-        case Basis.BETWEEN:
-            return _between(seen, answer, pairs)
-        case Basis.BEHIND:
-            return _behind(seen, answer, pairs[0])
-        case Basis.ALL_READ:
-            return _all_read(answer, pairs)
-        case Basis.MIRROR_END:
-            return _mirror_end(answer, pairs)
-        case Basis.LOG_START:
-            return _log_start(seen, answer, pairs)
-        case Basis.FLOOR:
-            return (
-                "translation.floor = log_start takes the target's log start, below which there is "
-                "nothing to skip, for a group without a commit there; of the position itself: "
-            )
-        case Basis.TIMESTAMP:
-            return (
-                "translation.proof = timestamps takes the first target record at or after the time "
-                "of the next record to read; no content was compared, so it may skip records"
-            )
-        case _:
-            return "an earlier cycle proved it, and both logs are the same ones since"
 
 
 def _passed(seen: Dialogue, answer: Translated, pair: Pair) -> str:
@@ -96,9 +70,10 @@ def _passed(seen: Dialogue, answer: Translated, pair: Pair) -> str:
     return f"; what lies before it, back to the last copy of {known}, is older than the commit"
 
 
-def _next_record(seen: Dialogue, answer: Translated, pair: Pair) -> str:
-    why = f"the next record to read, source {pair[0]}, has its copy at {pair[1]}"
-    why += _passed(seen, answer, pair)
+def _next_record(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
+    at, copy = pairs[0]
+    why = f"the next record to read, source {at}, has its copy at {copy}"
+    why += _passed(seen, answer, pairs[0])
     if answer.precision is Precision.EXACT:
         return why
     return (
@@ -108,9 +83,9 @@ def _next_record(seen: Dialogue, answer: Translated, pair: Pair) -> str:
 
 
 def _between(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
-    (after, its_copy) = pairs[-1]
+    after, its_copy = pairs[-1]
     if after < seen.offset:
-        return _behind(seen, answer, pairs[-1])
+        return _behind(seen, answer, pairs[-1:])
     yet_to_read = f"source {after}, which the group has yet to read, at {its_copy}"
     if len(pairs) == 1:
         return (
@@ -124,16 +99,17 @@ def _between(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     )
 
 
-def _behind(seen: Dialogue, answer: Translated, pair: Pair) -> str:
+def _behind(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     later = "was" if answer.precision is Precision.EXACT else "may have been"
+    at, copy = pairs[0]
     return (
-        f"source {pair[0]}, before the commit, has its copy at {pair[1]}"
-        f"{_passed(seen, answer, pair)}; of what the group has read {_at_most(answer)} {later} "
+        f"source {at}, before the commit, has its copy at {copy}"
+        f"{_passed(seen, answer, pairs[0])}; of what the group has read {_at_most(answer)} {later} "
         "copied later"
     )
 
 
-def _all_read(answer: Translated, pairs: Sequence[Pair]) -> str:
+def _all_read(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     why = (
         "no record lies from the commit to the source's end, so all there is to copy lies before "
         "the target's log end, which was read first; "
@@ -150,7 +126,7 @@ def _all_read(answer: Translated, pairs: Sequence[Pair]) -> str:
     return why + tail.format(*pairs[0]) if pairs else why
 
 
-def _mirror_end(answer: Translated, pairs: Sequence[Pair]) -> str:
+def _mirror_end(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     rest = (
         "nothing from the commit on is there yet, and what comes is written behind the log's end; "
         f"still to be copied of what the group has read: {_at_most(answer)}"
@@ -182,6 +158,26 @@ def _log_start(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str
 def _at_most(answer: Translated) -> str:
     bound = answer.reread_bound
     return f"at most {counted(bound, 'record')}" if bound else "nothing"
+
+
+_BY_SETTING = {
+    Basis.FLOOR: (
+        "translation.floor = log_start takes the target's log start, below which there is nothing "
+        "to skip, for a group without a commit there; of the position itself: "
+    ),
+    Basis.TIMESTAMP: (
+        "translation.proof = timestamps takes the first target record at or after the time of the "
+        "next record to read; no content was compared, so it may skip records"
+    ),
+}
+_BY_PAIRS: Mapping[Basis, Callable[[Dialogue, Translated, Sequence[Pair]], str]] = {
+    Basis.NEXT_RECORD: _next_record,
+    Basis.BETWEEN: _between,
+    Basis.BEHIND: _behind,
+    Basis.ALL_READ: _all_read,
+    Basis.MIRROR_END: _mirror_end,
+    Basis.LOG_START: _log_start,
+}
 
 
 # --- pairs --------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from tsoffset.commands.explain.statements import (
@@ -20,6 +19,7 @@ from tsoffset.commands.explain.statements import (
 )
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.terminal.output import Tally, counted
+from tsoffset.terminal.report import Item, head, items, total
 from tsoffset.terminal.tables import printable, wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
@@ -29,8 +29,6 @@ _ROLES = {
     Role.AFTER_COMMIT: "after the commit",
 }
 _LABEL = 10
-# Answers stand beside their questions only where they have this much room.
-_ROOM = 50
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,10 +38,10 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
         if place:
             yield Text()
         members = list(some)
-        yield Text(printable(f"flow {flow}"), "bold")
+        yield head(f"flow {flow}")
         openings = [one.opening for one in members if one.opening is not None]
         for opening in openings[:1]:
-            yield from _dim(wrapped(_rule(opening), width))
+            yield from wrapped(_rule(opening), width, style="dim")
         for number, one in enumerate(members):
             if number:
                 yield Text()
@@ -52,9 +50,7 @@ def explanation_lines(explanations: Sequence[Explanation], width: int | None) ->
         return
     yield Text()
     summary = Tally.of(one.row for one in explanations).in_words()
-    for line in wrapped(f"explain: {summary}", width, "", "  "):
-        line.stylize("bold")
-        yield line
+    yield from total(f"explain: {summary}", width)
 
 
 def _one(one: Explanation, width: int | None) -> Iterator[Text]:
@@ -62,18 +58,15 @@ def _one(one: Explanation, width: int | None) -> Iterator[Text]:
     if row.group is None:
         yield from wrapped(printable(_verdict(one)), width)
         return
+    said = [_said("commit", _verdict(one), _STYLES.get(row.outcome, ""))]
     if one.opening is None:
-        yield Text(printable(_untold(row)), "bold")
-        yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
-        return
-    yield from _heading(one.opening, width)
-    yield from _steps(one.steps, width)
-    for pair in one.pairs:
-        yield from _labelled("pair" if pair.proves else "equal", _pair(pair), width)
-    if one.conclusion is not None:
-        yield from _answer(one.conclusion, width)
-    yield from _labelled("commit", _verdict(one), width, _STYLES.get(row.outcome, ""))
-    yield from _labelled("cost", _cost(one), width, "dim")
+        yield head(_untold(row))
+    else:
+        yield from _heading(one.opening, width)
+        yield from _steps(one.steps, width)
+        pairs = [_said("pair" if pair.proves else "equal", _pair(pair)) for pair in one.pairs]
+        said = [*pairs, *_answer(one.conclusion), *said, _said("cost", _cost(one), "dim")]
+    yield from items(said, width, below=_LABEL)
 
 
 def _untold(row: Row) -> str:
@@ -90,17 +83,11 @@ def _heading(opening: Opening, width: int | None) -> Iterator[Text]:
     partition = f"{opening.source_topic}-{opening.partition}"
     copy = f"{opening.target_topic}-{opening.partition}"
     known_as = "the original" if opening.failback else "the copy"
-    for line in wrapped(
-        printable(
-            f"group {opening.group}, {partition} on {opening.source_cluster}, committed "
-            f"{opening.source_offset}; {known_as} is {copy} on {opening.target_cluster}"
-        ),
+    return total(
+        f"group {opening.group}, {partition} on {opening.source_cluster}, committed "
+        f"{opening.source_offset}; {known_as} is {copy} on {opening.target_cluster}",
         width,
-        "",
-        "  ",
-    ):
-        line.stylize("bold")
-        yield line
+    )
 
 
 def _rule(opening: Opening) -> str:
@@ -117,30 +104,18 @@ def _rule(opening: Opening) -> str:
 
 
 def _steps(steps: Sequence[tuple[Asked, Told]], width: int | None) -> Iterator[Text]:
-    """Answers beside their questions in a column of their own, or below where that is narrow."""
-    if not steps:
-        return
+    """The questions, each with its answer."""
     digits = max(2, len(str(len(steps))))
-    heads = [f"  {asked.step:>{digits}}  {asked.side:<6}  {_question(asked)}" for asked, _ in steps]
-    column = max(map(cell_len, heads)) + 2
-    beside = width is None or width - column >= _ROOM
-    under = " " * (digits + 4)
-    for head, (asked, told) in zip(heads, steps, strict=True):
-        style = "red" if told.answer is Form.FAILED else ""
-        answer = printable(_answered(asked, told))
-        if beside:
-            first, *further = wrapped(answer, width, " " * column)
-            answer = first.plain[column:]
-            yield Text.assemble(head.ljust(column), (answer, style))
-        elif width is not None and cell_len(head) + cell_len(answer) + 4 <= width:
-            yield Text.assemble(head, " -> ", (answer, style))
-            further = []
-        else:
-            yield Text(head)
-            further = list(wrapped(f"-> {answer}", width, under, under + "   "))
-        for line in further:
-            line.stylize(style)
-            yield line
+    talk = [
+        Item(
+            Text(f"  {asked.step:>{digits}}  {asked.side:<6}  "),
+            _question(asked),
+            [_answered(asked, told)],
+            "red" if told.answer is Form.FAILED else "",
+        )
+        for asked, told in steps
+    ]
+    return items(talk, width, below=digits + 4, arrow="->")
 
 
 def _question(asked: Asked) -> str:
@@ -220,15 +195,16 @@ def _read_in(step: int | None) -> str:
     return "" if step is None else f" (step {step})"
 
 
-def _answer(conclusion: Conclusion, width: int | None) -> Iterator[Text]:
+def _answer(conclusion: Conclusion | None) -> Iterator[Item]:
+    if conclusion is None:
+        return
     if conclusion.target_offset is None:
         name = f"{conclusion.reason}: " if conclusion.reason else ""
-        yield from _labelled("answer", f"none, {name}{conclusion.message}", width, "bold")
+        yield _said("answer", f"none, {name}{conclusion.message}", "bold")
         return
-    yield from _labelled(
-        "answer", f"{conclusion.target_offset}, {_precision(conclusion)}", width, "bold"
-    )
-    yield from _labelled("why", conclusion.why or "", width)
+    yield _said("answer", f"{conclusion.target_offset}, {_precision(conclusion)}", "bold")
+    if conclusion.why is not None:
+        yield _said("why", conclusion.why)
 
 
 def _precision(conclusion: Conclusion) -> str:
@@ -290,20 +266,8 @@ def _cost(one: Explanation) -> str:
 # --- words --------------------------------------------------------------------------------
 
 
-def _labelled(label: str, text: str, width: int | None, style: str = "") -> Iterator[Text]:
-    for number, line in enumerate(
-        wrapped(printable(text), width, f"  {label:<{_LABEL - 2}}", " " * _LABEL)
-    ):
-        line.stylize(style, _LABEL)
-        if number == 0:
-            line.stylize("dim", 2, _LABEL)
-        yield line
-
-
-def _dim(lines: Iterator[Text]) -> Iterator[Text]:
-    for line in lines:
-        line.stylize("dim")
-        yield line
+def _said(label: str, text: str, style: str = "") -> Item:
+    return Item(Text(f"  {label}".ljust(_LABEL - 2), "dim"), "", [text], style)
 
 
 def _enumerated(words: Sequence[str]) -> str:

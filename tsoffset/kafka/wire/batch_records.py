@@ -13,15 +13,19 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
+from operator import lt
 from typing import overload
 
 from tsoffset.digests import DIGEST_BYTES, header_digests
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
+    NO_OTHERS,
     NULL_KEY,
     NULL_VALUE,
     Columns,
     SettledRecords,
+    record,
 )
 from tsoffset.records import OffsetHeader, Record, UnreadableRecords
 
@@ -32,6 +36,10 @@ RECORD_BYTES = 256
 SMALLEST_RECORD = 7
 
 _MALFORMED = (IndexError, ValueError, OverflowError)
+
+
+# Of some records: offsets, timestamps, where their keys begin and where they end.
+_Heads = tuple[Sequence[int], list[int], list[int], list[int]]
 
 
 class BatchRecords(Sequence[Record]):
@@ -49,6 +57,7 @@ class BatchRecords(Sequence[Record]):
         "_count",
         "_first",
         "_header",
+        "_is_dense",
         "_last_offset",
         "_offsets",
         "_places",
@@ -71,6 +80,8 @@ class BatchRecords(Sequence[Record]):
         self._base_timestamp = base_timestamp
         self._append_timestamp = append_timestamp
         self._header = header
+        # Without gaps each offset is known.
+        self._is_dense = self._count == last_offset - base_offset + 1
         # Those that exist for the reader, counted from the batch's first.
         self._first, self._behind = 0, self._count
         # Of all records: their offsets, once asked for, and where they begin, once skimmed.
@@ -104,10 +115,10 @@ class BatchRecords(Sequence[Record]):
 
     def settled(self) -> SettledRecords:
         """All of them without their bytes. Raises UnreadableRecords."""
-        return SettledRecords(self._decoded(self._first, self._behind))
+        return SettledRecords(*self._decoded(self._first, self._behind))
 
     def __len__(self) -> int:
-        return max(0, self._behind - self._first)
+        return self._behind - self._first
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.settled())
@@ -123,24 +134,21 @@ class BatchRecords(Sequence[Record]):
             number = at + (self._first if at >= 0 else self._behind)
             if not self._first <= number < self._behind:
                 raise IndexError(at)
-            return self._decoded(number, number + 1).record(0)
+            offsets, stamps, digests, nulls, others = self._decoded(number, number + 1)
+            key, value = digests
+            return record(offsets[0], stamps[0], key, value, nulls[0], others.get(0, NO_OTHERS))
         numbers = range(self._first, self._behind)[at]
         low, high = min(numbers, default=0), max(numbers, default=-1)
-        columns = self._decoded(low, high + 1)
-        return tuple(columns.record(number - low) for number in numbers)
+        return SettledRecords(*self._decoded(low, high + 1))[:: numbers.step]
 
     # --- where records are -----------------------------------------------------------------
-
-    @property
-    def _is_dense(self) -> bool:
-        return self._count == self._last_offset - self._base_offset + 1
 
     def _all_offsets(self) -> Sequence[int]:
         if self._offsets is None:
             if self._is_dense:
                 self._offsets = range(self._base_offset, self._last_offset + 1)
             else:
-                self._offsets, _ = self._skimmed()
+                self._offsets = array("q", self._skimmed()[0])
         return self._offsets
 
     def _place(self, number: int) -> int:
@@ -170,60 +178,81 @@ class BatchRecords(Sequence[Record]):
                 position += more * step
         return position
 
-    def _skimmed(self) -> tuple[Sequence[int], list[int]]:
+    def _skimmed(self) -> tuple[Sequence[int], Sequence[int]]:
         """Offsets and timestamps of all records of the batch; where they are is kept."""
-        content, base_timestamp = self._content, self._base_timestamp
-        offsets, stamps, places = [], [], []
-        before, position = -1, 0
         try:
-            for _ in range(self._count):
-                places.append(position)
-                byte = content[position]
-                position += 1
-                if byte >= 0x80:
-                    after = content[position]
-                    if after < 0x80:
-                        byte = byte & 0x7F | after << 7
-                        position += 1
-                    else:
-                        byte, position = _rest_of_varint(content, position, byte)
-                if byte & 1:
-                    raise ValueError("a record of negative length")
-                record_end = position + (byte >> 1)
-
-                byte = content[position + 1]  # behind the attributes, of which none is in use
-                position += 2
-                if byte >= 0x80:
-                    after = content[position]
-                    if after < 0x80:
-                        byte = byte & 0x7F | after << 7
-                        position += 1
-                    else:
-                        byte, position = _rest_of_varint(content, position, byte)
-                stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
-
-                byte = content[position]
-                if byte >= 0x80:
-                    byte, _ = _rest_of_varint(content, position + 1, byte)
-                delta = (byte >> 1) ^ -(byte & 1)
-                if delta <= before:
-                    raise ValueError("offsets of records are not in order")
-                offsets.append(delta)
-                before, position = delta, record_end
-            self._check_bounds(before, position)
-            self._places = array("I", places)
+            offsets, stamps, _, ends = self._heads(0, self._count)
         except _MALFORMED as error:
             raise self._unreadable() from error
-        if self._append_timestamp is not None:
-            stamps = [self._append_timestamp] * self._count
-        base_offset = self._base_offset
-        return array("q", [base_offset + delta for delta in offsets]), stamps
+        self._places = array("I", [0, *ends])
+        return offsets, stamps
 
-    def _check_bounds(self, last_delta: int, position: int) -> None:
-        if self._base_offset + last_delta > self._last_offset:
-            raise ValueError("a record past the end of its batch")
-        if position != len(self._content):
+    def _heads(self, first: int, behind: int) -> _Heads:
+        """What stands before the keys of these records. Raises what is in _MALFORMED.
+
+        Written out in one piece, like `_decoded`: these run once per record, and calls are what
+        costs here. Numbers are zigzag varints, nearly all of one or two bytes.
+        """
+        if first == behind:
+            return (), [], [], []
+        content, base_timestamp = self._content, self._base_timestamp
+        deltas: list[int] = []
+        stamps: list[int] = []
+        bodies: list[int] = []
+        ends: list[int] = []
+        position = self._place(first)
+        for _ in range(behind - first):
+            byte = content[position]
+            position += 1
+            if byte >= 0x80:
+                after = content[position]
+                if after < 0x80:
+                    byte = byte & 0x7F | after << 7
+                    position += 1
+                else:
+                    byte, position = _rest_of_varint(content, position, byte)
+            if byte & 1:
+                raise ValueError("a record of negative length")
+            end = position + (byte >> 1)
+
+            byte = content[position + 1]  # behind the attributes, of which none is in use
+            position += 2
+            if byte >= 0x80:
+                after = content[position]
+                if after < 0x80:
+                    byte = byte & 0x7F | after << 7
+                    position += 1
+                else:
+                    byte, position = _rest_of_varint(content, position, byte)
+            stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
+
+            byte = content[position]
+            position += 1
+            if byte >= 0x80:
+                byte, position = _rest_of_varint(content, position, byte)
+            if byte & 1:
+                raise ValueError("a record before its batch")
+            deltas.append(byte >> 1)
+            bodies.append(position)
+            ends.append(end)
+            position = end
+        if self._append_timestamp is not None:
+            stamps = [self._append_timestamp] * len(stamps)
+        size = len(content)
+        if position > size or (behind == self._count and position != size):
             raise ValueError("the records do not end where the batch does")
+        base_offset = self._base_offset
+        offsets: Sequence[int]
+        if self._is_dense:
+            offsets = range(base_offset + first, base_offset + behind)
+            in_order = deltas == list(range(first, behind))
+        else:
+            offsets = [base_offset + delta for delta in deltas]
+            rising = all(map(lt, offsets, islice(offsets, 1, None)))
+            in_order = rising and offsets[-1] <= self._last_offset
+        if not in_order:
+            raise ValueError("offsets of records are not in order")
+        return offsets, stamps, bodies, ends
 
     def _unreadable(self) -> UnreadableRecords:
         return UnreadableRecords(
@@ -233,55 +262,13 @@ class BatchRecords(Sequence[Record]):
     # --- what records hold -----------------------------------------------------------------
 
     def _decoded(self, first: int, behind: int) -> Columns:
-        """Written out in one piece: it runs once per record, and calls are what costs here.
-        Numbers are zigzag varints, nearly all of one or two bytes."""
-        content, header, append_timestamp = self._content, self._header, self._append_timestamp
-        base_timestamp, size = self._base_timestamp, len(self._content)
-        # Without gaps each delta is known; otherwise they rise, up to the batch's last.
-        dense, last_delta = self._is_dense, self._last_offset - self._base_offset
-        before = first - 1 if dense else -1
-        deltas: list[int] = []
-        stamps: list[int] = []
+        content, header = self._content, self._header
         digests: list[bytes] = []
         nulls = bytearray(behind - first)
         others: dict[int, tuple[frozenset[bytes], int | None]] = {}
         try:
-            position = self._place(first) if behind > first else 0
-            for number in range(behind - first):
-                byte = content[position]
-                position += 1
-                if byte >= 0x80:
-                    after = content[position]
-                    if after < 0x80:
-                        byte = byte & 0x7F | after << 7
-                        position += 1
-                    else:
-                        byte, position = _rest_of_varint(content, position, byte)
-                record_end = position + (byte >> 1)
-                if record_end > size:
-                    raise ValueError("a record past the end of its batch")
-
-                byte = content[position + 1]  # behind the attributes, of which none is in use
-                position += 2
-                if byte >= 0x80:
-                    after = content[position]
-                    if after < 0x80:
-                        byte = byte & 0x7F | after << 7
-                        position += 1
-                    else:
-                        byte, position = _rest_of_varint(content, position, byte)
-                stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
-
-                byte = content[position]
-                position += 1
-                if byte >= 0x80:
-                    byte, position = _rest_of_varint(content, position, byte)
-                delta = (byte >> 1) ^ -(byte & 1)
-                if not before < delta <= last_delta or (dense and delta != before + 1):
-                    raise ValueError("offsets of records are not in order")
-                deltas.append(delta)
-                before = delta
-
+            offsets, stamps, bodies, ends = self._heads(first, behind)
+            for number, position in enumerate(bodies):
                 byte = content[position]
                 position += 1
                 if byte >= 0x80:
@@ -321,21 +308,11 @@ class BatchRecords(Sequence[Record]):
                     others[number] = header_digests(found), source_offset
                 else:
                     position += 1
-                if position != record_end:
+                if position != ends[number]:
                     raise ValueError("a record does not end where its length says")
-            if first < behind == self._count:
-                self._check_bounds(before, position)
         except _MALFORMED as error:
             raise self._unreadable() from error
-        if append_timestamp is not None:
-            stamps = [append_timestamp] * len(stamps)
-        base_offset = self._base_offset
-        offsets: Sequence[int]
-        if dense:
-            offsets = range(base_offset + first, base_offset + behind)
-        else:
-            offsets = [base_offset + delta for delta in deltas]
-        return Columns(offsets, stamps, digests, nulls, others)
+        return offsets, stamps, digests, nulls, others
 
 
 def _alike(content: bytes, place: int, step: int) -> int:

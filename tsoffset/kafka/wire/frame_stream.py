@@ -1,9 +1,9 @@
-"""Hot requests over a connection of the library, past its handling of single requests.
+"""Requests over a connection of the library, past its handling of single requests.
 
 For each request kafka-python makes a future, a timer in a heap that is searched again when
 the answer is there, a turn of its loop to wake who waits for it, and a system call for the
 bytes of its own. Next to a Fetch of one batch or a time lookup that is most of the time. So
-while these are under way, a `FrameStream` stands between a connection and its transport, as
+while requests are under way, a `FrameStream` stands between a connection and its transport, as
 asyncio's `set_protocol` means it: it writes many requests at once, takes the answers to its own
 correlation ids in the order in which they come, and hands everything else on. Connecting,
 encryption, authentication (again, too, when a session ends) and closing stay the library's.
@@ -35,7 +35,7 @@ from tsoffset.kafka.pace import Rate, Window
 
 
 class Answer(Protocol):
-    """What a narrow codec makes of a response."""
+    """What a codec makes of a response."""
 
     @property
     def throttle_time_ms(self) -> int:
@@ -51,7 +51,6 @@ A = TypeVar("A", bound=Answer)
 
 # The library counts its requests from 1 on; ours lie above what it ever reaches.
 _FIRST_ID = 1 << 30
-_IDS = 1 << 30
 
 _SIZE = struct.Struct(">i")
 _PAUSE_SECONDS = 0.02
@@ -74,9 +73,8 @@ class Codec(Generic[Q, A]):
 class FrameStream(Generic[Q, A]):
     """The requests of one kind and call over one connection.
 
-    `take` gets every question
-    exactly once, with its answer or the KafkaError that came instead; `sent` is called for
-    each request.
+    `take` gets every question exactly once, with its answer or the KafkaError that came instead.
+    `may_send` is asked right before a request goes out. `sent` is told how many did.
     """
 
     # The transport looks for the library's metrics here.
@@ -96,6 +94,7 @@ class FrameStream(Generic[Q, A]):
         deadline: Deadline,
         request_timeout_ms: int,
         frame_limit: int,
+        may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         self._loop = loop
         self._connection = connection
@@ -108,6 +107,7 @@ class FrameStream(Generic[Q, A]):
         self._deadline = deadline
         self._timeout = request_timeout_ms / 1000
         self._frame_limit = frame_limit
+        self._may_send = may_send
         # Questions with the times of their requests, and the id of the first of them.
         self._under_way: deque[tuple[Q, float]] = deque()
         self._id = _FIRST_ID
@@ -115,6 +115,8 @@ class FrameStream(Generic[Q, A]):
         self._have = 0
         self._need = _SIZE.size
         self._rests_until = 0.0
+        # Whether the broker wants to be left alone for longer than any call may rest.
+        self.outlasted = False
         self._lost: BaseException | None = None
         self._broke: Exception | None = None
         self._turn: Any = None
@@ -151,19 +153,16 @@ class FrameStream(Generic[Q, A]):
         """Send what may be sent now."""
         if self._lost is not None:
             self._give_up(self._lost)
-            return
-        if self._deadline.over:
-            left, self._left = self._left, deque()
+        elif self._deadline.over:
             throttled = self._rests_until > 0
+            late = ThrottlingQuotaExceededError if throttled else KafkaTimeoutError
+            left, self._left = self._left, deque()
             for question in left:
-                self._take(
-                    question,
-                    ThrottlingQuotaExceededError("the call's time is up")
-                    if throttled
-                    else KafkaTimeoutError("the call's time is up"),
-                )
-            return
-        now = time.monotonic()
+                self._take(question, late("the call's time is up"))
+        else:
+            self._send(time.monotonic())
+
+    def _send(self, now: float) -> None:
         room = min(self._window.size - len(self._under_way), len(self._left))
         # A turn of the loop and a system call for each would cost more than the rest: some are
         # sent together, while the broker still has most of the window to answer.
@@ -174,11 +173,14 @@ class FrameStream(Generic[Q, A]):
         frames = []
         for _ in range(room):
             question = self._left.popleft()
-            place = (self._id - _FIRST_ID + len(self._under_way)) % _IDS
-            frames.append(self._encode(question, _FIRST_ID + place))
+            if self._may_send is not None and not self._may_send(question):
+                self._take(question, KafkaTimeoutError("not sent, since it is too late"))
+                continue
+            frames.append(self._encode(question, self._id + len(self._under_way)))
             self._under_way.append((question, now))
-        self._sent(len(frames))
-        self._connection.transport.write(b"".join(frames))
+        if frames:
+            self._sent(len(frames))
+            self._connection.transport.write(b"".join(frames))
 
     def _rests(self, now: float) -> bool:
         """Whether nothing may be sent now: a broker or a limit says so, or the library is
@@ -245,10 +247,8 @@ class FrameStream(Generic[Q, A]):
             raise
         except Exception as error:  # the transport would swallow it, and nobody would wake
             self._broke = error
-        if self._broke is not None or not (self._under_way or self._left):
-            self._wake()
-        elif not self._under_way:
-            self._wake()  # to look when it may go on
+        if self._broke is not None or not self._under_way:
+            self._wake()  # to end, or to look when it may go on
 
     def _read_frames(self) -> None:
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
@@ -276,25 +276,24 @@ class FrameStream(Generic[Q, A]):
         if correlation_id != self._id or not self._under_way:
             raise CorrelationIdError(f"asked {self._id}, answered {correlation_id}")
         question, _ = self._under_way.popleft()
-        self._id = _FIRST_ID + (correlation_id + 1 - _FIRST_ID) % _IDS
-        size = len(frame)
-        self._window.answered(size)
-        if self._rate.bytes_per_second is not None:
-            self._rate.spend(size)
-        try:
-            answer = self._decode(frame)
-        except KafkaProtocolError as error:
-            self._take(question, error)
-            return
-        except struct.error:
-            self._take(question, KafkaProtocolError("an answer that is cut off"))
-            return
-        if answer.throttle_time_ms > 0:
+        self._id += 1
+        self._window.answered(len(frame))
+        self._rate.spend(len(frame))
+        answer = self._decoded(frame)
+        if not isinstance(answer, KafkaError) and answer.throttle_time_ms > 0:
             self._rest(answer.throttle_time_ms / 1000)
             if answer.held_back:
                 self._left.append(question)
                 return
         self._take(question, answer)
+
+    def _decoded(self, frame: memoryview) -> A | KafkaError:
+        try:
+            return self._decode(frame)
+        except KafkaProtocolError as error:
+            return error
+        except struct.error:
+            return KafkaProtocolError("an answer that is cut off")
 
     def _rest(self, seconds: float) -> None:
         """A broker has said for how long it is to be left alone (KIP-219), by everybody who
@@ -306,6 +305,8 @@ class FrameStream(Generic[Q, A]):
         self._window.throttled()
         if may_rest:
             self._deadline.rest_until(self._rests_until)
+        else:
+            self.outlasted = True
         reason = f"{_THROTTLED} {self._rests_until}"
         connection.pause(reason)
         self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))

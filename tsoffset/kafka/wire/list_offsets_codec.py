@@ -99,83 +99,69 @@ class ListOffsetsFrames:
         Raises KafkaProtocolError or struct.error where it is not such a response.
         """
         try:
-            return _flexible_answer(frame) if self._flexible else _answer(frame)
+            position = self._behind_tags(frame, 4)
+            (throttle_time_ms,) = _INT32.unpack_from(frame, position)
+            count, position = self._read_count(frame, position + _INT32.size)
+            topics = []
+            for _ in range(count):
+                name, position = self._read_name(frame, position)
+                found, position = self._read_found(frame, position)
+                topics.append((name, found))
+                position = self._behind_tags(frame, position)
+            self._behind_tags(frame, position)
         except (IndexError, UnicodeDecodeError) as error:
             raise KafkaProtocolError("a ListOffsets answer that cannot be read") from error
+        return ListOffsetsAnswer(throttle_time_ms, tuple(topics))
 
+    def _read_count(self, frame: memoryview, position: int) -> tuple[int, int]:
+        if self._flexible:
+            count, position = _read_unsigned(frame, position)
+            return count - 1, position
+        (count,) = _INT32.unpack_from(frame, position)
+        return count, position + _INT32.size
 
-def _answer(frame: memoryview) -> ListOffsetsAnswer:
-    (throttle_time_ms,) = _INT32.unpack_from(frame, 4)
-    (count,) = _INT32.unpack_from(frame, 8)
-    position = 12
-    topics = []
-    for _ in range(count):
-        (size,) = _INT16.unpack_from(frame, position)
-        name, position = _text(frame, position + 2, size)
-        (partitions,) = _INT32.unpack_from(frame, position)
-        position += 4
-        end = position + max(0, partitions) * _FOUND.size
-        _check_end(frame, end)
-        found = tuple(each[:4] for each in _FOUND.iter_unpack(frame[position:end]))
-        topics.append((name, found))
-        position = end
-    return ListOffsetsAnswer(throttle_time_ms, tuple(topics))
+    def _read_name(self, frame: memoryview, position: int) -> tuple[str, int]:
+        if self._flexible:
+            size, position = self._read_count(frame, position)
+        else:
+            (size,) = _INT16.unpack_from(frame, position)
+            position += _INT16.size
+        if size < 0:
+            raise KafkaProtocolError("a ListOffsets answer with a topic that has no name")
+        _check_end(frame, position + size)
+        return str(frame[position : position + size], "utf-8"), position + size
 
+    def _read_found(self, frame: memoryview, position: int) -> tuple[tuple[Found, ...], int]:
+        count, position = self._read_count(frame, position)
+        layout = _FOUND_TAGGED if self._flexible else _FOUND
+        end = position + max(0, count) * layout.size
+        if end <= len(frame):
+            rows = tuple(layout.iter_unpack(frame[position:end]))
+            if not (self._flexible and any(row[-1] for row in rows)):
+                return tuple(row[:4] for row in rows), end
+        # Some partition has tagged fields, which nobody has asked for: they are passed over.
+        found = []
+        for _ in range(count):
+            found.append(_FOUND.unpack_from(frame, position)[:4])
+            position = self._behind_tags(frame, position + _FOUND.size)
+        return tuple(found), position
 
-def _flexible_answer(frame: memoryview) -> ListOffsetsAnswer:
-    position = _behind_tags(frame, 4)
-    (throttle_time_ms,) = _INT32.unpack_from(frame, position)
-    count, position = _read_unsigned(frame, position + 4)
-    topics = []
-    for _ in range(count - 1):
-        size, position = _read_unsigned(frame, position)
-        name, position = _text(frame, position, size - 1)
-        partitions, position = _read_unsigned(frame, position)
-        found: tuple[Found, ...] = ()
-        if partitions > 1:
-            found, position = _flexible_found(frame, position, partitions - 1)
-        topics.append((name, found))
-        position = _behind_tags(frame, position)
-    _behind_tags(frame, position)
-    return ListOffsetsAnswer(throttle_time_ms, tuple(topics))
-
-
-def _flexible_found(frame: memoryview, begin: int, count: int) -> tuple[tuple[Found, ...], int]:
-    end = begin + count * _FOUND_TAGGED.size
-    if end <= len(frame):
-        rows = tuple(_FOUND_TAGGED.iter_unpack(frame[begin:end]))
-        if not any(row[5] for row in rows):
-            return tuple(row[:4] for row in rows), end
-    # Some partition has tagged fields, which nobody has asked for: they are passed over.
-    found = []
-    position = begin
-    for _ in range(count):
-        found.append(_FOUND.unpack_from(frame, position)[:4])
-        position = _behind_tags(frame, position + _FOUND.size)
-    return tuple(found), position
-
-
-def _text(frame: memoryview, position: int, size: int) -> tuple[str, int]:
-    if size < 0:
-        raise KafkaProtocolError("a ListOffsets answer with a topic that has no name")
-    _check_end(frame, position + size)
-    return str(frame[position : position + size], "utf-8"), position + size
+    def _behind_tags(self, frame: memoryview, position: int) -> int:
+        """Where tagged fields end, of which each says its number and its size."""
+        if not self._flexible:
+            return position
+        count, position = _read_unsigned(frame, position)
+        for _ in range(count):
+            _, position = _read_unsigned(frame, position)
+            size, position = _read_unsigned(frame, position)
+            position += size
+        _check_end(frame, position)
+        return position
 
 
 def _check_end(frame: memoryview, end: int) -> None:
     if end > len(frame):
         raise KafkaProtocolError("a ListOffsets answer that is cut off")
-
-
-def _behind_tags(frame: memoryview, position: int) -> int:
-    """Where tagged fields end, of which each says its number and its size."""
-    count, position = _read_unsigned(frame, position)
-    for _ in range(count):
-        _, position = _read_unsigned(frame, position)
-        size, position = _read_unsigned(frame, position)
-        position += size
-    _check_end(frame, position)
-    return position
 
 
 def _read_unsigned(frame: memoryview, position: int) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
     NULL_KEY,
     NULL_VALUE,
-    Columns,
     SettledRecords,
 )
 from tsoffset.kafka.wire.stretch_records import StretchRecords
@@ -79,17 +78,14 @@ def stretch(
     start: int | None = None
     end = offset
     append_time = 0
-    transactions = _Transactions(aborted)
+    transactions = _Transactions(aborted if isolation is Isolation.READ_COMMITTED else ())
     try:
         for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end:
                 break
-            dropped: int = batch.attributes & _CONTROL
-            if isolation is Isolation.READ_COMMITTED and batch.producer_id >= 0:
-                dropped |= transactions.drop(batch)
-            if not dropped:
+            if not (transactions.drop(batch) or batch.attributes & _CONTROL):
                 found.append((batch, batch.read()))
                 append_time |= batch.attributes & LOG_APPEND_TIME
             if start is None:
@@ -225,7 +221,7 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
     has no timestamps."""
     content = messages(view, offset, magic)
     offsets = [message.offset for message in content]
-    columns = Columns(
+    records = SettledRecords(
         offsets,
         [message.timestamp for message in content],
         [content_digest(each) or NO_DIGEST for one in content for each in (one.key, one.value)],
@@ -236,4 +232,4 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
         {},
     )
     attributes = content[0].attributes & LOG_APPEND_TIME if magic else 0
-    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: SettledRecords(columns))
+    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: records)

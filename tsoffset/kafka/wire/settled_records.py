@@ -7,7 +7,7 @@ made of them where somebody asks.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, overload
+from typing import overload
 
 from tsoffset.digests import DIGEST_BYTES
 from tsoffset.records import Record
@@ -15,44 +15,41 @@ from tsoffset.records import Record
 # Where a null stands in a column of digests.
 NO_DIGEST = bytes(DIGEST_BYTES)
 NULL_KEY, NULL_VALUE = 1, 2
-_NO_OTHERS: tuple[frozenset[bytes], int | None] = (frozenset(), None)
 _ROW_BYTES = 2 * DIGEST_BYTES
 
 
-class Columns(NamedTuple):
-    """Data records as they are decoded.
+Others = tuple[frozenset[bytes], int | None]
+"""The digests of a record's headers, and the offset that one of them tells."""
 
-    `stamps` are negative where a record carries no timestamp; `digests` are those of key and
-    value in turns; `nulls` says for each record which of the two is null; `others` holds, of
-    those that have headers, the headers' digests and the offset that one of them tells.
-    """
+Columns = tuple[Sequence[int], Sequence[int], Sequence[bytes], Sequence[int], Mapping[int, Others]]
+"""Data records as they are decoded: what `SettledRecords` takes."""
 
-    offsets: Sequence[int]
-    stamps: Sequence[int]
-    digests: Sequence[bytes]
-    nulls: Sequence[int]
-    others: Mapping[int, tuple[frozenset[bytes], int | None]]
-
-    def record(self, number: int) -> Record:
-        """One of them."""
-        offsets, stamps, digests, nulls, others = self
-        key, value = digests[2 * number], digests[2 * number + 1]
-        other = others.get(number, _NO_OTHERS)
-        return _record(offsets[number], stamps[number], key, value, nulls[number], other)
+NO_OTHERS: Others = (frozenset(), None)
 
 
 class SettledRecords(Sequence[Record]):
-    """Data records in order, in little room."""
+    """Data records in order, in little room.
+
+    `stamps` are negative where a record carries no timestamp; `digests` are those of key and
+    value in turns; `nulls` says for each record which of the two is null; `others` holds those
+    that have headers.
+    """
 
     __slots__ = ("_digests", "_nulls", "_offsets", "_others", "_stamps")
 
-    def __init__(self, columns: Columns) -> None:
-        offsets = columns.offsets
+    def __init__(
+        self,
+        offsets: Sequence[int],
+        stamps: Sequence[int],
+        digests: Sequence[bytes],
+        nulls: Sequence[int],
+        others: Mapping[int, Others],
+    ) -> None:
         self._offsets = offsets if isinstance(offsets, range) else array("q", offsets)
-        self._stamps = array("q", columns.stamps)
-        self._digests = b"".join(columns.digests)
-        self._nulls = bytes(columns.nulls)
-        self._others = columns.others
+        self._stamps = array("q", stamps)
+        self._digests = b"".join(digests)
+        self._nulls = bytes(nulls)
+        self._others = others
 
     @property
     def offsets(self) -> Sequence[int]:
@@ -90,8 +87,8 @@ class SettledRecords(Sequence[Record]):
             zip(self._offsets, self._stamps, self._nulls, strict=True)
         ):
             middle, end = at + DIGEST_BYTES, at + _ROW_BYTES
-            other = others.get(number, _NO_OTHERS) if others else _NO_OTHERS
-            yield _record(offset, stamp, digests[at:middle], digests[middle:end], null, other)
+            other = others.get(number, NO_OTHERS) if others else NO_OTHERS
+            yield record(offset, stamp, digests[at:middle], digests[middle:end], null, other)
             at = end
 
     @overload
@@ -106,25 +103,19 @@ class SettledRecords(Sequence[Record]):
         number = range(len(self))[at]
         begin = number * _ROW_BYTES
         middle = begin + DIGEST_BYTES
-        return _record(
+        return record(
             self._offsets[number],
             self._stamps[number],
             self._digests[begin:middle],
             self._digests[middle : begin + _ROW_BYTES],
             self._nulls[number],
-            self._others.get(number, _NO_OTHERS),
+            self._others.get(number, NO_OTHERS),
         )
 
 
-def _record(
-    offset: int,
-    stamp: int,
-    key: bytes,
-    value: bytes,
-    null: int,
-    other: tuple[frozenset[bytes], int | None],
-) -> Record:
-    headers, source_offset = other
+def record(offset: int, stamp: int, key: bytes, value: bytes, null: int, others: Others) -> Record:
+    """A row of the columns."""
+    headers, source_offset = others
     return Record(
         offset,
         stamp if stamp >= 0 else None,

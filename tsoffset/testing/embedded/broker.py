@@ -1,21 +1,19 @@
 """Real Kafka brokers on this machine."""
 
 import secrets
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import javaproperties
 
 from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
 from tsoffset.testing.embedded.ports import HOST, free_port, is_free
-from tsoffset.testing.embedded.process import GRACE_SECONDS, JavaProcess
-from tsoffset.testing.embedded.readiness import listening, serving
+from tsoffset.testing.embedded.process import JavaProcess
+from tsoffset.testing.embedded.readiness import serving
+from tsoffset.testing.embedded.server import Server
 
 START_SECONDS = 90.0
 JAVA_OPTIONS = ("-Xms128m", "-Xmx384m")
@@ -52,7 +50,7 @@ _PORT_IN_USE = "Address already in use"
 _ATTEMPTS = 5
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(Server):
     """One Kafka node: a cluster of its own, or a further node of one (`joins`).
 
     ::
@@ -60,10 +58,11 @@ class EmbeddedBroker:
         with EmbeddedBroker(name="source") as broker:
             admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
 
-    The node keeps its ports and its data from its first start on, so it can be stopped,
-    killed and started again. Everything lies in `directory`, and a later program can take
-    up the data there; without one a temporary folder is made, which the end of the `with`
-    block removes unless an exception ended it: then the log may be wanted.
+    It has started once it serves clients, groups and transactions. The node keeps its ports
+    and its data from its first start on, so it can be stopped, killed and started again.
+    Everything lies in `directory`, and a later program can take up the data there; without
+    one a temporary folder is made, which the end of the `with` block removes unless an
+    exception ended it: then the log may be wanted.
     """
 
     def __init__(
@@ -83,25 +82,26 @@ class EmbeddedBroker:
         `properties` go over the defaults of this module, `java_options` over those of
         Java. `port` asks for one certain port; a free one is found otherwise.
         """
-        self.name = name
+        super().__init__(
+            "kafka.Kafka",
+            name,
+            directory,
+            java_options=(*JAVA_OPTIONS, *java_options),
+            start_seconds=start_seconds,
+        )
         self.node_id = node_id
-        self._temporary = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"tsoffset-{name}-"))
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.cluster_id: str = self._find_cluster_id(joins)
+        self._controller: EmbeddedBroker = self if joins is None else joins._controller
         self._asked_port = port
         self._port: int | None = None
         self._controller_port: int | None = None
-        self._properties = {**DEFAULTS, **(properties or {})}
-        self._start_seconds = start_seconds
-        self._joins = joins
+        self._own_properties = {**DEFAULTS, **(properties or {})}
         self._served = False
-        self._process = JavaProcess(
-            name,
-            ["kafka.Kafka", str(self._properties_path)],
-            directory=self.directory,
-            java_options=(*JAVA_OPTIONS, *java_options),
-        )
+        # Where the data folder says whose it is, once it is formatted.
+        self._identity_path = self.directory / "data" / "meta.properties"
+        self.cluster_id: str = secrets.token_urlsafe(16) if joins is None else joins.cluster_id
+        if self._identity_path.exists():
+            held = javaproperties.loads(self._identity_path.read_text())
+            self.cluster_id = held["cluster.id"]
 
     @property
     def port(self) -> int:
@@ -115,38 +115,16 @@ class EmbeddedBroker:
         """The address for `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
 
-    @property
-    def pid(self) -> int | None:
-        """The process id; None unless the node runs."""
-        return self._process.pid
-
-    @property
-    def log_path(self) -> Path:
-        """What the node writes about itself."""
-        return self._process.log_path
-
-    @property
-    def controller_port(self) -> int:
-        """The port of the node that controls the cluster."""
-        if self._joins is not None:
-            return self._joins.controller_port
-        assert self._controller_port is not None
-        return self._controller_port
-
     def start(self) -> Self:
-        """Start the node, and return it once it serves clients, groups and transactions.
-
-        Raises `PortTaken`, `StartFailed`, `JavaMissing`, `JavaTooOld` or
-        `JarsUnavailable`; nothing is left running then.
-        """
-        if self._process.running:
+        """Start the node; see `Server.start`. Raises `PortTaken`, too."""
+        if self.running:
             return self
         for _ in range(_ATTEMPTS):
             self._settle_ports()
             try:
-                self._start_once()
+                super().start()
             except StartFailed:
-                if _PORT_IN_USE not in self._process.said():
+                if _PORT_IN_USE not in self.said():
                     raise
                 # Free a moment ago, but somebody was quicker. A port that was asked for,
                 # or that clients know already, is not exchanged for another.
@@ -158,58 +136,9 @@ class EmbeddedBroker:
                 return self
         raise self._port_taken()
 
-    def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Stop the node in order, by force after the grace time; ports and data stay its own."""
-        self._process.stop(grace_seconds)
-
-    def kill(self) -> None:
-        """End the node as a crash would."""
-        self._process.kill()
-
-    def let_go(self) -> None:
-        """Let the node go on after this Python process; it is stopped by its id then."""
-        self._process.let_go()
-
-    def restart(self) -> Self:
-        """Stop the node if it runs, and start it on the same ports and data."""
-        self.stop()
-        return self.start()
-
-    def __enter__(self) -> Self:
-        """Start the node."""
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop the node; remove a temporary folder unless an exception is on its way."""
-        self.stop()
-        if self._temporary and error is None:
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    @property
-    def _properties_path(self) -> Path:
-        return self.directory / f"{self.name}.properties"
-
-    def _start_once(self) -> None:
-        self._properties_path.write_text(
-            javaproperties.dumps(self._all_properties(), timestamp=None)
-        )
-        try:
-            self._format()
-            self._process.start()
-            self._wait_until_ready()
-        except BaseException:
-            self.kill()
-            raise
-
     def _settle_ports(self) -> None:
         if self._port is None:
             self._port = self._asked_port or free_port()
-        if self._controller_port is None and self._joins is None:
             self._controller_port = free_port()
         # One that was just found free may look taken for a moment: a child that another
         # thread forks holds the socket of that look until it executes its program.
@@ -224,39 +153,24 @@ class EmbeddedBroker:
             "end what listens there, or ask for another port"
         )
 
-    def _all_properties(self) -> dict[str, str]:
-        client = f"PLAINTEXT://{HOST}:{self.port}"
-        controller = f"CONTROLLER://{HOST}:{self.controller_port}"
-        alone = self._joins is None
+    def _properties(self) -> Mapping[str, str]:
+        client = f"PLAINTEXT://{self.bootstrap}"
+        controller = f"{HOST}:{self._controller._controller_port}"
+        alone = self._controller is self
         return {
             "process.roles": "broker,controller" if alone else "broker",
             "node.id": str(self.node_id),
-            "controller.quorum.voters": f"{self._controller_id}@{HOST}:{self.controller_port}",
+            "controller.quorum.voters": f"{self._controller.node_id}@{controller}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "listeners": f"{client},{controller}" if alone else client,
+            "listeners": f"{client},CONTROLLER://{controller}" if alone else client,
             "advertised.listeners": client,
             "log.dirs": str(self.directory / "data"),
-            **self._properties,
+            **self._own_properties,
         }
 
-    @property
-    def _controller_id(self) -> int:
-        return self.node_id if self._joins is None else self._joins.node_id
-
-    @property
-    def _identity_path(self) -> Path:
-        """Where the data folder says whose it is, once it is formatted."""
-        return self.directory / "data" / "meta.properties"
-
-    def _find_cluster_id(self, joins: "EmbeddedBroker | None") -> str:
-        """Return the id of the cluster that the folder holds, or that is joined, or a new one."""
-        if self._identity_path.exists():
-            return str(javaproperties.loads(self._identity_path.read_text())["cluster.id"])
-        return secrets.token_urlsafe(16) if joins is None else joins.cluster_id
-
-    def _format(self) -> None:
-        """Prepare the data folder, once."""
+    def _prepare(self) -> None:
+        """Format the data folder, once."""
         if self._identity_path.exists():
             return
         tool = JavaProcess(
@@ -266,7 +180,7 @@ class EmbeddedBroker:
                 "format",
                 # As one word: an id may begin with a dash.
                 f"--cluster-id={self.cluster_id}",
-                f"--config={self._properties_path}",
+                f"--config={self.properties_path}",
             ],
             directory=self.directory,
         )
@@ -279,14 +193,9 @@ class EmbeddedBroker:
         if status != 0:
             raise tool.failed(f"format {self.name}: it ended with status {status}")
 
-    def _wait_until_ready(self) -> None:
-        groups = int(self._properties["offsets.topic.num.partitions"])
-        self._process.wait_until(
-            lambda: listening(self.port),
-            lambda: serving(self.port, self.cluster_id, self.node_id, groups),
-            seconds=self._start_seconds,
-            doing=f"start {self.name}",
-        )
+    def _missing(self) -> str | None:
+        groups = int(self._own_properties["offsets.topic.num.partitions"])
+        return serving(self.port, self.cluster_id, self.node_id, groups)
 
 
 class EmbeddedCluster:
@@ -348,14 +257,8 @@ class EmbeddedCluster:
         """Start all nodes."""
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop all nodes; see `EmbeddedBroker`."""
         with ExitStack() as stack:
             for node in self.nodes:
-                stack.push(node.__exit__)
-            stack.pop_all().__exit__(kind, error, trace)
+                stack.callback(node.__exit__, kind)

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from types import TracebackType
-from typing import Self
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
@@ -36,18 +34,22 @@ def topic_missing(bootstrap: str, topic: str, partitions: int) -> str | None:
 
 
 class Log:
-    """What has been read of one cluster's topics, from their start on."""
+    """What has been read of one cluster's topics, from their start on, by topic and partition.
+
+    `counts` are data records, `last` holds key and value of the last one where there is any,
+    and `ends` are the logs' ends.
+    """
 
     def __init__(self, bootstrap: str, topics: list[str], isolation: str) -> None:
         """Prepare to read `topics`, which must be there."""
-        self._places = [
+        places = [
             TopicPartition(topic, partition)
             for topic in topics
             for partition in sorted(partitions_with_leader(bootstrap, topic))
         ]
-        self._counts = dict.fromkeys(self._places, 0)
-        self._last: dict[TopicPartition, tuple[bytes | None, bytes | None]] = {}
-        self._ends: dict[TopicPartition, int] = {}
+        self.counts = dict.fromkeys(places, 0)
+        self.last: dict[TopicPartition, tuple[bytes | None, bytes | None]] = {}
+        self.ends: dict[TopicPartition, int] = {}
         self._consumer = KafkaConsumer(
             bootstrap_servers=bootstrap,
             isolation_level=isolation,
@@ -55,83 +57,37 @@ class Log:
             auto_offset_reset="earliest",
             max_poll_records=_RECORDS_A_POLL,
         )
-        self._consumer.assign(self._places)
+        self._consumer.assign(places)
 
     def read_on(self) -> None:
         """Read what came since, up to the end that the log has now."""
-        self._ends = self._consumer.end_offsets(self._places)
-        while any(self._consumer.position(place) < end for place, end in self._ends.items()):
+        self.ends = self._consumer.end_offsets(list(self.counts))
+        while any(self._consumer.position(place) < end for place, end in self.ends.items()):
             for place, records in self._consumer.poll(timeout_ms=_POLL_MS).items():
-                self._counts[place] += len(records)
-                self._last[place] = (records[-1].key, records[-1].value)
-
-    def counts(self, topic: str) -> dict[int, int]:
-        """Return how many data records each partition of `topic` has shown so far."""
-        return {
-            place.partition: count for place, count in self._counts.items() if place.topic == topic
-        }
-
-    def last(self, topic: str, partition: int) -> tuple[bytes | None, bytes | None] | None:
-        """Return key and value of the last data record; None if there was none."""
-        return self._last.get(TopicPartition(topic, partition))
-
-    def end(self, topic: str, partition: int) -> int:
-        """Return the log's end; 0 where there is no such partition."""
-        return self._ends.get(TopicPartition(topic, partition), 0)
+                self.counts[place] += len(records)
+                self.last[place] = (records[-1].key, records[-1].value)
 
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
 
 
-class Copying:
-    """A question that can be asked again and again: is everything copied by now?
+def copies_missing(source: Log, target: Log, topics: Mapping[str, str]) -> str | None:
+    """Return which partition of the copies is behind, and by how much; None if none is.
 
-    A partition counts as copied if the target's log has taken at least as many records
-    as the source holds, and both end with the same key and value. So it does not matter
-    that offsets differ, that the source holds transaction markers, that the replicator
-    repeated a stretch, or that the target was trimmed or compacted since.
+    `topics` leads from names on the source to those on the target. A partition counts as
+    copied if the target's log has taken at least as many records as the source holds, and
+    both end with the same key and value. So it does not matter that offsets differ, that the
+    source holds transaction markers, that the replicator repeated a stretch, or that the
+    target was trimmed or compacted since.
     """
-
-    def __init__(
-        self,
-        source_bootstrap: str,
-        target_bootstrap: str,
-        topics: Mapping[str, str],
-        source_isolation: str,
-    ) -> None:
-        """Prepare the question for `topics`, the name on the source to that on the target."""
-        self._topics = dict(topics)
-        self._source = Log(source_bootstrap, list(topics), source_isolation)
-        try:
-            self._target = Log(target_bootstrap, list(topics.values()), "read_committed")
-        except BaseException:
-            self._source.close()
-            raise
-
-    def missing(self) -> str | None:
-        """Return which partition is behind, and by how much; None if none is."""
-        self._source.read_on()
-        self._target.read_on()
-        for topic, copy in self._topics.items():
-            for partition, wanted in self._source.counts(topic).items():
-                copied = self._target.end(copy, partition)
-                if copied < wanted:
-                    return f"{copy}-{partition} has {copied} of {wanted} records"
-                if self._source.last(topic, partition) != self._target.last(copy, partition):
-                    return f"{copy}-{partition} does not end with the last record of the source"
-        return None
-
-    def __enter__(self) -> Self:
-        """Return the question."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the connections."""
-        self._source.close()
-        self._target.close()
+    source.read_on()
+    target.read_on()
+    for place, wanted in source.counts.items():
+        copy = TopicPartition(topics[place.topic], place.partition)
+        copied = target.ends.get(copy, 0)
+        if copied < wanted:
+            return f"{copy.topic}-{copy.partition} has {copied} of {wanted} records"
+        if source.last.get(place) != target.last.get(copy):
+            return f"{copy.topic}-{copy.partition} does not end with the last record of the source"
+    return None

@@ -1,40 +1,30 @@
-"""Kafka's jars, fetched once through the Ivy that ships inside pyspark."""
+"""Kafka's jars, fetched once from a Maven repository, each by its pinned checksum."""
 
 import fcntl
-import json
+import logging
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
+from zipfile import ZipFile
 
+import javaproperties
 import platformdirs
+import pooch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import track
 
 from tsoffset.errors import JarsUnavailable
 
 KAFKA_VERSION = "4.3.1"
 REPOSITORY_VARIABLE = "TSOFFSET_MAVEN_REPOSITORY"
 
-# Kafka calls SLF4J 1.7, and of its jars only kafka-server brings log4j (without the
-# binding between the two): without the last line there is no log at all.
-COORDINATES = (
-    f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
-    f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
-    f"org.apache.kafka:connect-mirror:{KAFKA_VERSION}",
-    f"org.apache.kafka:connect-runtime:{KAFKA_VERSION}",
-    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
-)
+# As `sha256sum` writes and checks it, by paths in the repository; made by `make lock-jars`.
+PINNED = Path(__file__).with_name("jars.sha256")
+_RETRIES = 2
 
-# Only the progress bar's length: with what these bring along, it is that many modules.
-_MODULES = 97
-_MANIFEST = "manifest.json"
-_MAVEN_NAMESPACE = "{*}"
+pooch.get_logger().setLevel(logging.WARNING)
 
 
 def cache_folder() -> Path:
@@ -42,231 +32,114 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("tsoffset"))
 
 
-def resolve_jars(java: Path, cache: Path | None = None) -> Path:
+def resolve_jars(cache: Path | None = None) -> Path:
     """Return the folder that holds Kafka's jars, after fetching them if need be.
 
-    `cache` is `cache_folder()` if absent. The first call of a user takes about a minute
-    and shows a progress bar on standard error, if that is a terminal; later ones start
-    no Java and touch no network. Several processes may call at once: one fetches, the
-    others wait for it. An interrupted fetch leaves nothing that could be taken for whole
-    and goes on where it was.
+    `cache` is `cache_folder()` if absent. The first call of a user takes half a minute and
+    shows a progress bar on standard error, if that is a terminal; later ones check what is
+    there and touch no network.
 
     Raises `JarsUnavailable` if the jars are neither here nor reachable.
     """
-    cache = cache_folder() if cache is None else cache
-    folder = cache / f"kafka-{KAFKA_VERSION}"
-    if _complete(folder):
-        return folder
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with _locked(cache / "jars.lock") as lock:
-            if not _complete(folder):
-                _fetch(java, cache, folder, lock)
-    except OSError as error:
-        raise JarsUnavailable(
-            f"keep Kafka {KAFKA_VERSION} in {cache}: {error}; "
-            "make the folder writable, or set XDG_CACHE_HOME to one that is"
-        ) from error
+    folder = (cache_folder() if cache is None else cache) / f"kafka-{KAFKA_VERSION}"
+    fetch_jars(folder, PINNED.read_text())
     return folder
 
 
-def _complete(folder: Path) -> bool:
-    """Whether every jar that the manifest lists is there in full, for these coordinates."""
+def fetch_jars(folder: Path, pins: str) -> None:
+    """Have `folder` hold the jars that `pins` lists (checksum and path, one a line), and no other.
+
+    Several processes may ask for one folder: one fetches, the others wait for it. What
+    arrived of an interrupted fetch is whole, and the next one goes on from there.
+
+    Raises `JarsUnavailable` if a jar is neither there nor reachable.
+    """
+    wanted = {
+        PurePosixPath(path).name: (digest, path)
+        for digest, path in map(str.split, pins.splitlines())
+    }
+    if not _missing(folder, wanted):
+        return
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text())
-        return manifest["coordinates"] == list(COORDINATES) and all(
-            (folder / name).stat().st_size == size for name, size in manifest["jars"].items()
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder.parent / "jars.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _fetch(folder, wanted)
+    except OSError as error:
+        raise JarsUnavailable(
+            f"keep Kafka's jars in {folder}: {error}; "
+            "make the folder writable, or set XDG_CACHE_HOME to one that is"
+        ) from error
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """Hold the lock at `path`, and give its descriptor."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
-
-
-def _fetch(java: Path, cache: Path, folder: Path, lock: int) -> None:
-    """Resolve into a folder beside, write its manifest, and move it into place as one."""
-    work = cache / "ivy"
-    arriving = cache / f"{folder.name}.arriving"
-    shutil.rmtree(arriving, ignore_errors=True)
-    arriving.mkdir()
-    work.mkdir(exist_ok=True)
-    _run_ivy(java, cache, work, arriving, lock)
-    jars = {jar.name: jar.stat().st_size for jar in sorted(arriving.glob("*.jar"))}
-    if len(jars) < len(COORDINATES):
-        raise _unavailable(cache, f"only {len(jars)} jars arrived")
-    (arriving / _MANIFEST).write_text(
-        json.dumps({"coordinates": list(COORDINATES), "jars": jars}, indent=1)
-    )
-    if folder.exists():
-        shutil.rmtree(folder)
-    arriving.rename(folder)
-    # Ivy's own copies are of use only while a fetch may have to go on.
-    shutil.rmtree(work, ignore_errors=True)
-
-
-def _run_ivy(java: Path, cache: Path, work: Path, arriving: Path, lock: int) -> None:
-    settings = work / "settings.xml"
-    settings.write_text(_settings(work))
-    wanted = work / "wanted.xml"
-    wanted.write_text(_wanted())
-    command = [
-        str(java),
-        "-cp",
-        str(_ivy_jar()),
-        "org.apache.ivy.Main",
-        *("-settings", str(settings)),
-        *("-ivy", str(wanted)),
-        *("-retrieve", f"{arriving}/[artifact]-[revision](-[classifier]).[ext]"),
-        *("-types", "jar", "bundle"),
-        *("-confs", "default"),
+def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return the names of the jars that are not there as they should be."""
+    return [
+        name
+        for name, (digest, _) in wanted.items()
+        if not (folder / name).exists() or pooch.file_hash(folder / name) != digest
     ]
-    log_path = cache / "fetch.log"
-    with log_path.open("w") as log, _progress() as step:
-        ivy = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            # If this process is killed, Ivy goes on, and the lock stays with it until then.
-            pass_fds=(lock,),
-        )
-        try:
-            assert ivy.stdout is not None
-            for line in ivy.stdout:
-                log.write(line)
-                step(line)
-            status = ivy.wait()
-        finally:
-            ivy.kill()
-            ivy.wait()
-    if status != 0:
-        raise _unavailable(cache, _first_obstacle(log_path))
 
 
-@contextmanager
-def _progress() -> Iterator["_Step"]:
-    """Show how far the fetch is, on standard error, if a person is looking."""
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as bar:
-        yield _Step(bar)
-
-
-class _Step:
-    """Turns Ivy's lines into progress: each module is found first, then its jar comes."""
-
-    # To find a module takes several small files one after the other, to fetch it one.
-    _FOUND = 4
-    _FETCHED = 1
-
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
-        self._task = bar.add_task(
-            f"Fetching Kafka {KAFKA_VERSION}, once", total=(self._FOUND + self._FETCHED) * _MODULES
-        )
-
-    def __call__(self, line: str) -> None:
-        said = line.strip()
-        if said.startswith("found "):
-            self._bar.advance(self._task, self._FOUND)
-        elif said.startswith("[SUCCESSFUL ]") and ".jar" in said:
-            self._bar.advance(self._task, self._FETCHED)
-
-
-def _settings(work: Path) -> str:
-    """Return Ivy's settings: one Maven repository, its own default unless told otherwise."""
-    repository = _repository()
-    root = "" if repository is None else f" root={quoteattr(repository)}"
-    return f"""\
-<ivysettings>
-  <settings defaultResolver="repository"/>
-  <caches defaultCacheDir={quoteattr(str(work / "cache"))}/>
-  <timeout-constraints>
-    <timeout-constraint name="patience" connectionTimeout="10000" readTimeout="60000"/>
-  </timeout-constraints>
-  <resolvers>
-    <ibiblio name="repository" m2compatible="true" timeoutConstraint="patience"{root}/>
-  </resolvers>
-</ivysettings>
-"""
-
-
-def _wanted() -> str:
-    dependencies = "\n".join(
-        '    <dependency org="{}" name="{}" rev="{}" conf="default->default"/>'.format(
-            *coordinate.split(":")
-        )
-        for coordinate in COORDINATES
+def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> None:
+    repository = _repository().rstrip("/")
+    jars = pooch.create(
+        folder,
+        repository,
+        registry={name: digest for name, (digest, _) in wanted.items()},
+        urls={name: f"{repository}/{path}" for name, (_, path) in wanted.items()},
+        retry_if_failed=_RETRIES,
     )
-    return f"""\
-<ivy-module version="2.0">
-  <info organisation="tsoffset" module="embedded-kafka"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-{dependencies}
-  </dependencies>
-</ivy-module>
-"""
+    console = Console(stderr=True)
+    try:
+        for name in track(
+            _missing(folder, wanted),
+            f"Fetching Kafka {KAFKA_VERSION}, once",
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ):
+            jars.fetch(name)
+    except (OSError, ValueError) as error:
+        raise JarsUnavailable(
+            f"fetch the jars of Kafka {KAFKA_VERSION} into {folder}: {error}; connect this "
+            f"machine, or set {REPOSITORY_VARIABLE} to the address of a Maven repository that it "
+            "reaches, or copy the folder there from a machine that has it"
+        ) from error
+    # Java takes all that lies there: of a jar that was replaced the old one may not stay.
+    for jar in folder.glob("*.jar"):
+        if jar.name not in wanted:
+            jar.unlink()
 
 
-def _repository() -> str | None:
-    """Return the Maven repository that this machine is set up for; None for the default."""
+def _repository() -> str:
+    """Return the Maven repository that this machine is set up for, else Maven's own."""
     told = os.environ.get(REPOSITORY_VARIABLE)
     if told:
         return told
     try:
         settings = ElementTree.parse(Path.home() / ".m2" / "settings.xml")
+        mirrors = settings.findall("{*}mirrors/{*}mirror")
     except (OSError, RuntimeError, ElementTree.ParseError):
-        return None
-    for mirror in settings.iterfind(f"{_MAVEN_NAMESPACE}mirrors/{_MAVEN_NAMESPACE}mirror"):
-        mirrored = mirror.findtext(f"{_MAVEN_NAMESPACE}mirrorOf", "").split(",")
-        wanted = {"*", "external:*", "central"}.intersection(word.strip() for word in mirrored)
-        url = mirror.findtext(f"{_MAVEN_NAMESPACE}url", "").strip()
-        if wanted and "!central" not in mirrored and url:
+        mirrors = []
+    for mirror in mirrors:
+        mirrored = {word.strip() for word in mirror.findtext("{*}mirrorOf", "").split(",")}
+        url = mirror.findtext("{*}url", "").strip()
+        if mirrored & {"*", "external:*", "central"} and "!central" not in mirrored and url:
             return url
-    return None
+    return _mavens_own()
 
 
-def _ivy_jar() -> Path:
+def _mavens_own() -> str:
+    """Return the repository that the Ivy inside pyspark takes where nothing else is said."""
     pyspark = find_spec("pyspark")
-    folders = [] if pyspark is None else list(pyspark.submodule_search_locations or ())
-    found = sorted(jar for place in folders for jar in Path(place).glob("jars/ivy-*.jar"))
-    if not found:
-        raise JarsUnavailable(
-            "fetch Kafka: pyspark, whose Ivy does it, holds no jars/ivy-*.jar; "
-            "install pyspark from its wheel, or set up the cache folder from another machine"
-        )
-    return found[-1]
-
-
-def _unavailable(cache: Path, cause: str) -> JarsUnavailable:
-    return JarsUnavailable(
-        f"fetch {', '.join(COORDINATES)} and what they need into {cache}: {cause}; "
-        f"connect this machine, or set {REPOSITORY_VARIABLE} to the address of a Maven "
-        f"repository that it reaches, or copy the folder kafka-{KAFKA_VERSION} there from a "
-        f"machine that has it (the whole conversation is in {cache / 'fetch.log'})"
+    assert pyspark is not None
+    assert pyspark.origin is not None
+    for jar in Path(pyspark.origin).parent.glob("jars/ivy-*.jar"):
+        with ZipFile(jar) as ivy:
+            settings = ivy.read("org/apache/ivy/core/settings/repository.properties").decode()
+        return str(javaproperties.loads(settings)["ivy.ibiblio.default.artifact.root"])
+    raise JarsUnavailable(
+        "fetch Kafka: pyspark, whose Ivy knows the repository, holds no jars/ivy-*.jar; install "
+        f"pyspark from its wheel, or set {REPOSITORY_VARIABLE} to the address of a Maven repository"
     )
-
-
-def _first_obstacle(log: Path) -> str:
-    """Pick from Ivy's many words those that a person can act on."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    for mark in ("Server access error", "[FAILED", "SERVER ERROR", "java.", ":: org"):
-        for line in lines:
-            if mark in line:
-                return line
-    return "Ivy gave up"

@@ -1,16 +1,16 @@
 """MirrorMaker 2 on this machine."""
 
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-import javaproperties
-
-from tsoffset.testing.embedded.copying import Copying, partitions_with_leader, topic_missing
-from tsoffset.testing.embedded.process import GRACE_SECONDS, JavaProcess
+from tsoffset.testing.embedded.copying import (
+    Log,
+    copies_missing,
+    partitions_with_leader,
+    topic_missing,
+)
+from tsoffset.testing.embedded.server import Server
 
 START_SECONDS = 120.0
 COPY_SECONDS = 120.0
@@ -78,7 +78,7 @@ def flow_properties(
     return wanted
 
 
-class MirrorMaker:
+class MirrorMaker(Server):
     """MirrorMaker 2 in dedicated mode, for a properties file or a mapping.
 
     ::
@@ -89,9 +89,11 @@ class MirrorMaker:
                 source.bootstrap, target.bootstrap, {"orders": "A.orders"}
             )
 
-    `directory` holds its log, and the properties if a mapping was given; without one a
-    temporary folder is made, which the end of the `with` block removes unless an
-    exception ended it.
+    It has started once its connector has taken the configuration; what it has copied by then
+    is another question: `wait_until_mirrored`. One that was killed repeats what it had not
+    noted as copied. `directory` holds its log, and the properties if a mapping was given;
+    without one a temporary folder is made, which the end of the `with` block removes unless
+    an exception ended it.
     """
 
     def __init__(
@@ -104,70 +106,15 @@ class MirrorMaker:
         start_seconds: float = START_SECONDS,
     ) -> None:
         """Prepare a MirrorMaker; nothing is started."""
-        self.name = name
-        self._temporary = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"tsoffset-{name}-"))
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._properties = properties
-        path = properties if isinstance(properties, Path) else self.directory / f"{name}.properties"
-        self.properties_path = path.absolute()
-        self._start_seconds = start_seconds
-        self._process = JavaProcess(
+        self._wanted = {} if isinstance(properties, Path) else dict(properties)
+        super().__init__(
+            "org.apache.kafka.connect.mirror.MirrorMaker",
             name,
-            ["org.apache.kafka.connect.mirror.MirrorMaker", str(self.properties_path)],
-            directory=self.directory,
+            directory,
+            properties_path=properties if isinstance(properties, Path) else None,
             java_options=(*JAVA_OPTIONS, *java_options),
+            start_seconds=start_seconds,
         )
-
-    @property
-    def pid(self) -> int | None:
-        """The process id; None unless it runs."""
-        return self._process.pid
-
-    @property
-    def log_path(self) -> Path:
-        """What it writes about itself."""
-        return self._process.log_path
-
-    def start(self) -> Self:
-        """Start it, and return it once its connector has taken the configuration.
-
-        What it has copied by then is another question: `wait_until_mirrored`. Raises
-        `StartFailed`, `JavaMissing`, `JavaTooOld` or `JarsUnavailable`; nothing is left
-        running then.
-        """
-        if self._process.running:
-            return self
-        if not isinstance(self._properties, Path):
-            self.properties_path.write_text(
-                javaproperties.dumps(dict(self._properties), timestamp=None)
-            )
-        try:
-            self._process.start()
-            self._process.wait_until(
-                self._not_started, seconds=self._start_seconds, doing=f"start {self.name}"
-            )
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Stop it in order, by force after the grace time."""
-        self._process.stop(grace_seconds)
-
-    def kill(self) -> None:
-        """End it as a crash would: it will repeat what it had not noted as copied."""
-        self._process.kill()
-
-    def let_go(self) -> None:
-        """Let it go on after this Python process; it is stopped by its id then."""
-        self._process.let_go()
-
-    def restart(self) -> Self:
-        """Stop it if it runs, and start it with the same properties."""
-        self.stop()
-        return self.start()
 
     def wait_for_topic(
         self, bootstrap: str, topic: str, partitions: int = 1, *, seconds: float = COPY_SECONDS
@@ -176,7 +123,7 @@ class MirrorMaker:
 
         Raises `StartFailed` if this takes too long or MirrorMaker ends.
         """
-        self._process.wait_until(
+        self.wait_until(
             lambda: topic_missing(bootstrap, topic, partitions),
             seconds=seconds,
             doing=f"{self.name}: wait for topic {topic}",
@@ -199,31 +146,24 @@ class MirrorMaker:
         for source_topic, target_topic in topics.items():
             partitions = len(partitions_with_leader(source_bootstrap, source_topic))
             self.wait_for_topic(target_bootstrap, target_topic, partitions, seconds=seconds)
-        with Copying(source_bootstrap, target_bootstrap, topics, source_isolation) as copying:
-            self._process.wait_until(
-                copying.missing, seconds=seconds, doing=f"{self.name}: wait until all is copied"
+        with (
+            closing(Log(source_bootstrap, list(topics), source_isolation)) as source,
+            closing(Log(target_bootstrap, list(topics.values()), "read_committed")) as target,
+        ):
+            self.wait_until(
+                lambda: copies_missing(source, target, topics),
+                seconds=seconds,
+                doing=f"{self.name}: wait until all is copied",
             )
 
-    def __enter__(self) -> Self:
-        """Start it."""
-        return self.start()
+    def _properties(self) -> Mapping[str, str]:
+        return self._wanted
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop it; remove a temporary folder unless an exception is on its way."""
-        self.stop()
-        if self._temporary and error is None:
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _not_started(self) -> str | None:
-        said = self._process.said()
+    def _missing(self) -> str | None:
+        said = self.said()
         if _REFUSED in said:
             # It would go on running, and copy nothing.
-            raise self._process.failed(f"start {self.name}: it refuses its configuration")
+            raise self.failed(f"start {self.name}: it refuses its configuration")
         if any(word in said for word in _CONFIGURED):
             return None
         return "its connector has not taken the configuration yet"

@@ -5,7 +5,7 @@ starter, which then stops it in order. Children are stopped by their process id
 
 - when a `with` block ends, normally or by an exception, Ctrl-C included;
 - at the interpreter's exit (`atexit`), if nobody stopped them before;
-- by the watchdog process, if the starter ends in any other way: SIGTERM, SIGKILL, a crash.
+- by a watchdog process, if the starter ends in any other way: SIGTERM, SIGKILL, a crash.
 
 No signal handler is installed: those belong to the program that uses this package.
 """
@@ -14,21 +14,23 @@ import atexit
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache
 from pathlib import Path
+from typing import Self
 
 from tsoffset.errors import StartFailed
 from tsoffset.java import find_java
 from tsoffset.testing.embedded import watchdog
 from tsoffset.testing.embedded.jars import resolve_jars
-from tsoffset.testing.embedded.readiness import Deadline, NotReady, Question, ask_until
 
 GRACE_SECONDS = 20.0
 EXIT_GRACE_SECONDS = 5.0
+
+# Between two questions, so that asking takes nothing from what is asked.
+_PAUSE_SECONDS = 0.05
 
 _BASE_OPTIONS = (
     # Short-lived servers on few cores: the quick compiler and the plain collector start
@@ -56,6 +58,10 @@ logger.scan.level = error
 """
 
 
+# Checked once in a process: it takes a tenth of a second.
+_jars = cache(resolve_jars)
+
+
 class JavaProcess:
     """One Java program, its output in a log file.
 
@@ -73,7 +79,9 @@ class JavaProcess:
     ) -> None:
         """Prepare the program `command` (main class and arguments); nothing is started."""
         self.name = name
+        self.directory = directory
         self.log_path = directory / f"{name}.log"
+        """What the program writes about itself."""
         self._log_start = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._command = tuple(command)
@@ -94,14 +102,14 @@ class JavaProcess:
         """What the program ended with; None if it runs or never ran."""
         return None if self._process is None else self._process.poll()
 
-    def start(self) -> None:
-        """Start the program; does not wait until it is of use.
+    def start(self) -> Self:
+        """Start the program, and return it; does not wait until it is of use.
 
         Raises `JavaMissing`, `JavaTooOld` or `JarsUnavailable`.
         """
         java = find_java()
-        jars = resolve_jars(java)
-        logging = self.log_path.parent / "log4j2.properties"
+        jars = _jars()
+        logging = self.directory / "log4j2.properties"
         logging.write_text(_LOG4J)
         command = [
             str(java),
@@ -114,7 +122,8 @@ class JavaProcess:
         ]
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
-            self._process = _starter.start(command, log.fileno())
+            self._process = _start(command, log.fileno())
+        return self
 
     def run(self, timeout_seconds: float) -> int:
         """Run the program to its end and return its exit status.
@@ -134,57 +143,50 @@ class JavaProcess:
         if process is None:
             return
         try:
-            if process.poll() is None:
-                process.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(grace_seconds)
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(grace_seconds)
         finally:
             # Reached on a second Ctrl-C as well: then at once.
             self.kill()
 
     def kill(self) -> None:
-        """End the program by force, at once, and wait until it is gone."""
-        process = self._process
-        if process is None:
-            return
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        _starter.forget(process)
+        """End the program by force, as a crash would, and wait until it is gone."""
+        if self._process is not None:
+            _end(self._process)
 
     def let_go(self) -> None:
-        """Let the program go on when this Python process is gone; nobody stops it then.
+        """Let the program go on after this Python process; it is stopped by its id then.
 
         From here on it is not this object's any more: it does not count as running.
         """
         process, self._process = self._process, None
         if process is not None:
-            _starter.forget(process)
+            _forget(process)
 
-    def wait_until(self, *questions: Question, seconds: float, doing: str) -> None:
-        """Ask one question after the other until each is answered by None.
+    def wait_until(self, missing: Callable[[], str | None], *, seconds: float, doing: str) -> None:
+        """Ask what is missing again and again, until that is nothing (None).
 
         Raises `StartFailed`, which says what was being done (`doing`), if the program
-        ends before, or if all this takes longer than `seconds`.
+        ends before, or if this takes longer than `seconds`; `missing` may raise to give up
+        at once.
         """
-        deadline = Deadline(seconds)
-        try:
-            for question in questions:
-                ask_until(partial(self._while_running, question, doing), deadline)
-        except NotReady as late:
-            raise self.failed(f"{doing}: not done after {seconds:g} s: {late}") from None
+        deadline = time.monotonic() + seconds
+        while True:
+            if not self.running:
+                raise self.failed(f"{doing}: it ended with status {self.exit_status}")
+            if (answer := missing()) is None:
+                return
+            if time.monotonic() > deadline:
+                raise self.failed(f"{doing}: not done after {seconds:g} s: {answer}")
+            time.sleep(_PAUSE_SECONDS)
 
     def failed(self, cause: str) -> StartFailed:
         """Return an error that names the log and shows what matters in it."""
         return StartFailed(f"{cause}; see {self.log_path}, which says\n{self._telling_lines()}")
 
-    def _while_running(self, question: Question, doing: str) -> str | None:
-        if self.running:
-            return question()
-        raise self.failed(f"{doing}: it ended with status {self.exit_status}")
-
     def said(self) -> str:
-        """What the program has written since it was started last."""
+        """Return what the program has written since it was started last."""
         if self._process is None:
             return ""
         with self.log_path.open("rb") as log:
@@ -200,86 +202,64 @@ class JavaProcess:
         return "\n".join((telling or lines)[-count:]) or "nothing"
 
 
-class _Starter:
-    """All children of this process, and the watchdog that outlives it."""
+# The children of this process, each with its watchdog.
+_watched: dict[subprocess.Popen[bytes], subprocess.Popen[bytes]] = {}
+# A forked copy of this process owns none of them.
+os.register_at_fork(after_in_child=_watched.clear)
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._watchdog: subprocess.Popen[bytes] | None = None
-        self._inherited: object = None
 
-    def start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-        with self._lock:
-            self._ensure_watchdog()
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self._children[child.pid] = child
-            self._tell(f"+{child.pid}")
-            return child
-
-    def forget(self, child: subprocess.Popen[bytes]) -> None:
-        """Take a child that has ended, or is let go, off the lists."""
-        with self._lock:
-            if self._children.pop(child.pid, None) is not None:
-                self._tell(f"-{child.pid}")
-
-    def stop_all(self) -> None:
-        """Stop what still runs, last started first, all within one grace time."""
-        with self._lock:
-            children = list(reversed(self._children.values()))
-            dog, self._watchdog = self._watchdog, None
-        try:
-            for child in children:
-                child.terminate()
-            deadline = time.monotonic() + EXIT_GRACE_SECONDS
-            for child in children:
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(max(0.0, deadline - time.monotonic()))
-        finally:
-            for child in children:
-                child.kill()
-                child.wait()
-                self.forget(child)
-            if dog is not None:
-                # Its input ends, and so does it.
-                dog.communicate()
-
-    def after_fork(self) -> None:
-        """Let a forked copy of this process own none of its parent's children."""
-        self._inherited = (self._children, self._watchdog)
-        self._lock = threading.Lock()
-        self._children = {}
-        self._watchdog = None
-
-    def _ensure_watchdog(self) -> None:
-        if self._watchdog is not None and self._watchdog.poll() is None:
-            return
+def _start(command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+    """Start a child and its watchdog."""
+    life, held_by_child = os.pipe()
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(held_by_child,),
+        )
         # Isolated mode, and a plain file: it imports nothing of ours and starts at once.
-        self._watchdog = subprocess.Popen(
-            [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid())],
-            stdin=subprocess.PIPE,
+        _watched[child] = subprocess.Popen(
+            [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), str(child.pid)],
+            stdin=life,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            bufsize=0,
         )
-        for pid in self._children:
-            self._tell(f"+{pid}")
-
-    def _tell(self, line: str) -> None:
-        if self._watchdog is None or self._watchdog.stdin is None:
-            return
-        # A watchdog that was ended by somebody is replaced at the next start.
-        with suppress(BrokenPipeError):
-            self._watchdog.stdin.write(f"{line}\n".encode())
+    finally:
+        os.close(life)
+        os.close(held_by_child)
+    return child
 
 
-_starter = _Starter()
-atexit.register(_starter.stop_all)
-os.register_at_fork(after_in_child=_starter.after_fork)
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End a child by force."""
+    child.kill()
+    child.wait()
+    _forget(child)
+
+
+def _forget(child: subprocess.Popen[bytes]) -> None:
+    """Take a child that has ended, or is let go, from its watchdog."""
+    dog = _watched.pop(child, None)
+    if dog is not None:
+        dog.kill()
+        dog.wait()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop what still runs, last started first, all within one grace time."""
+    children = list(reversed(_watched))
+    try:
+        for child in children:
+            child.terminate()
+        deadline = time.monotonic() + EXIT_GRACE_SECONDS
+        for child in children:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+        for child in children:
+            _end(child)

@@ -1,7 +1,6 @@
 """`MemoryCluster`: the seam to Kafka, answered from memory."""
 
 from collections.abc import Callable, Collection, Mapping
-from types import TracebackType
 from typing import Self, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 from zlib import crc32
@@ -34,6 +33,7 @@ from tsoffset.testing.memory_cluster.groups import MemoryGroup, metadata_length,
 from tsoffset.testing.memory_cluster.log import Clock, PartitionLog
 from tsoffset.testing.memory_cluster.topics import MemoryPartition, MemoryTopic
 
+_Asked = TypeVar("_Asked", TopicPartition, ReadFrom, FirstAtTime, Youngest)
 _Answer = TypeVar("_Answer")
 
 _VERSION = "4.3"
@@ -213,34 +213,31 @@ class MemoryCluster(Cluster):
         self, partitions: Collection[TopicPartition], isolation: Isolation
     ) -> Mapping[TopicPartition, LogRange | Failed]:
         """Start and readable end of each partition's log."""
-        self._asked(Verb.LOG_RANGES, tuple(partitions), isolation)
-
-        def answer(log: PartitionLog) -> LogRange:
-            return LogRange(log.start, log.readable_end(isolation))
-
-        return {one: self._from_log(Verb.LOG_RANGES, one, answer) for one in partitions}
+        return self._from_logs(
+            Verb.LOG_RANGES,
+            partitions,
+            isolation,
+            lambda _, log: LogRange(log.start, log.readable_end(isolation)),
+        )
 
     def read(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, Stretch | Failed]:
         """The stretch of log from each offset on."""
-        self._asked(Verb.READ, tuple(requests), isolation)
-
-        def answer(request: ReadFrom) -> Callable[[PartitionLog], Stretch | Failed]:
-            return lambda log: self._read(request, log, isolation)
-
-        return {one: self._from_log(Verb.READ, one.partition, answer(one)) for one in requests}
+        return self._from_logs(
+            Verb.READ, requests, isolation, lambda one, log: self._read(one, log, isolation)
+        )
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation
     ) -> Mapping[ReadFrom, RawStretch | Failed]:
         """As `read`, with what the records hold."""
-        self._asked(Verb.READ_RAW, tuple(requests), isolation)
-
-        def answer(request: ReadFrom) -> Callable[[PartitionLog], RawStretch | Failed]:
-            return lambda log: log.raw(self._read(request, log, isolation))
-
-        return {one: self._from_log(Verb.READ_RAW, one.partition, answer(one)) for one in requests}
+        return self._from_logs(
+            Verb.READ_RAW,
+            requests,
+            isolation,
+            lambda one, log: log.raw(self._read(one, log, isolation)),
+        )
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation
@@ -249,26 +246,20 @@ class MemoryCluster(Cluster):
         for request in requests:
             if request.timestamp_ms < 0:
                 raise ValueError(f"{request.partition}: {request.timestamp_ms} is no time")
-        self._asked(Verb.FIRST_AT_TIMES, tuple(requests), isolation)
-
-        def answer(timestamp_ms: int) -> Callable[[PartitionLog], TimedOffset | None]:
-            return lambda log: log.first_at(timestamp_ms, isolation)
-
-        return {
-            one: self._from_log(Verb.FIRST_AT_TIMES, one.partition, answer(one.timestamp_ms))
-            for one in requests
-        }
+        return self._from_logs(
+            Verb.FIRST_AT_TIMES,
+            requests,
+            isolation,
+            lambda one, log: log.first_at(one.timestamp_ms, isolation),
+        )
 
     def youngest(
         self, requests: Collection[Youngest], isolation: Isolation
     ) -> Mapping[Youngest, TimedOffset | Failed | None]:
         """The record with the largest timestamp of each log."""
-        self._asked(Verb.YOUNGEST, tuple(requests), isolation)
-
-        def answer(log: PartitionLog) -> TimedOffset | None:
-            return log.youngest(isolation)
-
-        return {one: self._from_log(Verb.YOUNGEST, one.partition, answer) for one in requests}
+        return self._from_logs(
+            Verb.YOUNGEST, requests, isolation, lambda _, log: log.youngest(isolation)
+        )
 
     def commit(
         self,
@@ -293,12 +284,7 @@ class MemoryCluster(Cluster):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- answers for one item -------------------------------------------------------------
@@ -350,9 +336,21 @@ class MemoryCluster(Cluster):
                 offsets[partition] = fault.failed
         return offsets
 
-    def _from_log(
-        self, verb: Verb, partition: TopicPartition, answer: Callable[[PartitionLog], _Answer]
-    ) -> _Answer | Failed:
+    def _from_logs(
+        self,
+        verb: Verb,
+        requests: Collection[_Asked],
+        isolation: Isolation,
+        answer: Callable[[_Asked, PartitionLog], _Answer],
+    ) -> dict[_Asked, _Answer | Failed]:
+        self._asked(verb, tuple(requests), isolation)
+        found: dict[_Asked, _Answer | Failed] = {}
+        for one in requests:
+            state = self._readable(verb, one if isinstance(one, TopicPartition) else one.partition)
+            found[one] = state if isinstance(state, Failed) else answer(one, state.log)
+        return found
+
+    def _readable(self, verb: Verb, partition: TopicPartition) -> MemoryPartition | Failed:
         try:
             state = self._partition(partition)
         except KeyError:
@@ -366,26 +364,24 @@ class MemoryCluster(Cluster):
                 FailureKind.NO_LEADER,
                 f"{verb}, {partition}, cluster {self.alias}: no leader; elect one",
             )
-        return answer(state.log)
+        return state
 
     def _read(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Stretch | Failed:
-        stretch = None
-        if log.start <= request.offset <= log.end:
-            stretch = log.read(request.offset, request.max_bytes, isolation)
-        return self._unread(request, log, isolation) if stretch is None else stretch
-
-    def _unread(self, request: ReadFrom, log: PartitionLog, isolation: Isolation) -> Failed:
         what = f"read, {request.partition}@{request.offset}, cluster {self.alias}"
-        if log.start <= request.offset <= log.end:
+        if not log.start <= request.offset <= log.end:
+            return Failed(
+                FailureKind.INTERNAL,
+                f"{what}: outside the log, which is {log.start}..{log.end}; "
+                "take an offset within it",
+            )
+        stretch = log.read(request.offset, request.max_bytes, isolation)
+        if stretch is None:
             return Failed(
                 FailureKind.TIMEOUT,
                 f"{what}: nothing came, though the log goes on to "
                 f"{log.readable_end(isolation)}; compaction may have taken all out",
             )
-        return Failed(
-            FailureKind.INTERNAL,
-            f"{what}: outside the log, which is {log.start}..{log.end}; take an offset within it",
-        )
+        return stretch
 
     def _commit(
         self, name: str, partition: TopicPartition, offset: CommittedOffset

@@ -1,0 +1,71 @@
+"""A flow whose clusters are open: read and translated in this process, for commands that need no
+Spark."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.conversations import Observe
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.settle import whole_topic
+from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, read_commits
+from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.work import partition_work
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.rule.decide import SourceCommit
+
+Connect = Callable[[ClusterSettings], Cluster]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFlow:
+    """A flow with its clusters, and with the sources of the flows that it competes with."""
+
+    settings: FlowSettings
+    source: Cluster
+    target: Cluster
+    competing_flows: tuple[CompetingFlow, ...]
+
+    def commits(self, groups: Sequence[GroupWork]) -> list[SourceCommit]:
+        """The source commits of the groups that the flow syncs. Raises ClusterUnreachable."""
+        return list(read_commits(self.settings, self.source, groups, self.competing_flows))
+
+    def translated(
+        self, commits: Sequence[SourceCommit], observe: Observe | None = None
+    ) -> list[Settlement]:
+        """The commits with their translations, as a cycle joins them. Raises
+        ClusterUnreachable."""
+        work = partition_work(commits)
+        positions = {
+            (one.partition, one.offset): one
+            for one in translate_partitions(
+                self.settings, self.source, self.target, work, observe=observe
+            )
+        }
+        rewriting = {
+            one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
+        }
+        settlements = []
+        for commit in commits:
+            position = None
+            if commit.verdict is None and commit.partition and commit.committed and commit.target:
+                position = positions[commit.partition, commit.committed.offset]
+                if commit.partition.topic in rewriting:
+                    position = whole_topic(position, commit.target.topic)
+            settlements.append(Settlement(commit, position))
+        return settlements
+
+
+@contextmanager
+def open_flow(flow: FlowSettings, connect: Connect, settings: Settings) -> Iterator[OpenFlow]:
+    """The flow with connections that end with the block; `settings` tell of its competing flows."""
+    with ExitStack() as stack:
+        competing_flows = tuple(
+            CompetingFlow(competing, stack.enter_context(connect(competing.source)))
+            for competing in settings.competing_flows_of(flow)
+        )
+        source, target = (
+            stack.enter_context(connect(cluster)) for cluster in (flow.source, flow.target)
+        )
+        yield OpenFlow(flow, source, target, competing_flows)

@@ -1,0 +1,50 @@
+"""Requests of which there are few, encoded and decoded by the library."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from kafka.errors import KafkaProtocolError
+
+from tsoffset.kafka.wire.frame_stream import Codec
+
+Q = TypeVar("Q")
+
+
+class LibraryAnswer(NamedTuple):
+    """A response of the library."""
+
+    response: Any
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """0 in versions that do not tell it."""
+        time_ms: int = self.response.throttle_time_ms
+        return time_ms
+
+    @property
+    def held_back(self) -> bool:
+        """Never: brokers answer before they throttle (KIP-219)."""
+        return False
+
+
+def library_codec(
+    build: Callable[[Q, int], Any], version: int, client_id: str
+) -> Codec[Q, LibraryAnswer]:
+    """The codec for the requests, all of one kind, that `build` makes in this version."""
+    response_class: Any = None
+
+    def encode(question: Q, correlation_id: int) -> bytes:
+        nonlocal response_class
+        request = build(question, version)
+        request.with_header(correlation_id=correlation_id, client_id=client_id)
+        response_class = request.header.get_response_class()
+        frame: bytes = request.encode(framed=True, header=True)
+        return frame
+
+    def decode(frame: memoryview) -> LibraryAnswer:
+        try:
+            return LibraryAnswer(response_class.decode(frame, header=True))
+        except (ValueError, IndexError) as error:
+            raise KafkaProtocolError("an answer that cannot be decoded") from error
+
+    return Codec(encode, decode)
