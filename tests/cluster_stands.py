@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
@@ -36,111 +35,11 @@ PATIENCE_SECONDS = 60
 ORIGIN = OffsetHeader("origin")
 
 
-class OpenRecords(Protocol):
-    """A transaction on one partition that has not ended."""
-
-    def append(self, messages: Sequence[Message]) -> object:
-        """Append one batch."""
-
-    def commit(self) -> None:
-        """Return once the marker is in the log."""
-
-    def abort(self) -> None:
-        """Return once the marker is in the log."""
-
-
-class OpenOffset(Protocol):
-    """A committed offset whose transaction has not ended."""
-
-    def commit(self) -> None:
-        """Return once the offset counts."""
-
-
-class Stand(Protocol):
-    """What a test needs to fill a cluster before it asks."""
-
-    cluster: Cluster
-
-    def unique(self, prefix: str) -> str:
-        """A name that nothing else has."""
-
-    def create_topic(
-        self,
-        partitions: int = 1,
-        *,
-        name: str | None = None,
-        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-    ) -> str:
-        """Make a topic, return its name."""
-
-    def partition(
-        self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    ) -> TopicPartition:
-        """The only partition of a new topic."""
-
-    def delete_topic(self, topic: str) -> None:
-        """Return once it is gone."""
-
-    def internal_topic(self) -> str:
-        """The name of a topic that is Kafka's own."""
-
-    def append(
-        self,
-        partition: TopicPartition,
-        messages: Sequence[Message],
-        *,
-        batch_size: int | None = None,
-        codec: str = "none",
-    ) -> None:
-        """Append in batches of `batch_size` messages (None: one batch)."""
-
-    def compacted(
-        self, batches: Sequence[Sequence[Message]], *, apart: bool = False
-    ) -> TopicPartition:
-        """A new partition with these batches, each in a segment of its own, after its log,
-        but for the last segment, was compacted.
-
-        The cleaner puts small segments together; with `apart` the first one is so large
-        that it stays for itself.
-        """
-
-    def delete_records(self, partition: TopicPartition, before: int) -> None:
-        """Move the log's start to `before`."""
-
-    def transaction(self, partition: TopicPartition) -> AbstractContextManager[OpenRecords]:
-        """Begin a transaction; the test ends it."""
-
-    def commit_as_consumer(
-        self, group: str, partition: TopicPartition, offset: CommittedOffset
-    ) -> None:
-        """Commit as a consumer does that assigns partitions to itself."""
-
-    def members(self, group: str, topic: str, kind: GroupType) -> AbstractContextManager[None]:
-        """Keep a member in the group while the block runs."""
-
-    def wait_until_empty(self, group: str) -> None:
-        """Return once the group has no members."""
-
-    def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
-        """Return once the group has no offset for this partition."""
-
-    def pending_offset(
-        self, group: str, partition: TopicPartition, offset: int
-    ) -> AbstractContextManager[OpenOffset]:
-        """Commit an offset in a transaction that stays open."""
-
-    def impatient(self) -> Cluster:
-        """The same cluster with a short deadline for calls."""
-
-    def another_cluster(self) -> Cluster:
-        """The same cluster, over connections of its own where it has any."""
-
-
 # --- in memory ----------------------------------------------------------------------------
 
 
 class MemoryStand:
-    """Fills a cluster in memory."""
+    """Fills a cluster in memory, and says what every stand does before a test asks."""
 
     def __init__(self, unique: Callable[[str], str]) -> None:
         self.cluster = MemoryCluster("M", clock=Clock(NOW_MS + 60_000), offset_header=ORIGIN)
@@ -153,6 +52,7 @@ class MemoryStand:
         name: str | None = None,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     ) -> str:
+        """Make a topic, return its name."""
         topic = name or self.unique("topic")
         self.cluster.create_topic(topic, partitions, timestamp_type=timestamp_type)
         return topic
@@ -160,12 +60,15 @@ class MemoryStand:
     def partition(
         self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
     ) -> TopicPartition:
+        """The only partition of a new topic."""
         return TopicPartition(self.create_topic(timestamp_type=timestamp_type), 0)
 
     def delete_topic(self, topic: str) -> None:
+        """Return once it is gone."""
         self.cluster.delete_topic(topic)
 
     def internal_topic(self) -> str:
+        """The name of a topic that is Kafka's own."""
         self.cluster.create_topic("__consumer_offsets", internal=True)
         return "__consumer_offsets"
 
@@ -177,6 +80,7 @@ class MemoryStand:
         batch_size: int | None = None,
         codec: str = "none",
     ) -> None:
+        """Append in batches of `batch_size` messages (None: one batch)."""
         self.cluster.log(partition.topic, partition.partition).append(
             messages, batch_size=batch_size
         )
@@ -184,6 +88,12 @@ class MemoryStand:
     def compacted(
         self, batches: Sequence[Sequence[Message]], *, apart: bool = False
     ) -> TopicPartition:
+        """A new partition with these batches, each in a segment of its own, after its log,
+        but for the last segment, was compacted.
+
+        The cleaner puts small segments together; with `apart` the first one is so large
+        that it stays for itself.
+        """
         partition = self.partition()
         log = self.cluster.log(partition.topic)
         for number, batch in enumerate(batches):
@@ -194,41 +104,50 @@ class MemoryStand:
         return partition
 
     def delete_records(self, partition: TopicPartition, before: int) -> None:
+        """Move the log's start to `before`."""
         self.cluster.log(partition.topic, partition.partition).delete_records(before)
 
     @contextmanager
-    def transaction(self, partition: TopicPartition) -> Iterator[OpenRecords]:
+    def transaction(self, partition: TopicPartition) -> Iterator["_MemoryTransaction"]:
+        """Begin a transaction; the test ends it, and the marker is in the log then."""
         log = self.cluster.log(partition.topic, partition.partition)
         yield _MemoryTransaction(log.begin(), self.cluster.clock)
 
     def commit_as_consumer(
         self, group: str, partition: TopicPartition, offset: CommittedOffset
     ) -> None:
+        """Commit as a consumer does that assigns partitions to itself."""
         self.cluster.group(group).offsets[partition] = offset
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
+        """Keep a member in the group while the block runs."""
         self.cluster.group(group, kind).state = "Stable"
         yield
         self.cluster.group(group).state = "Empty"
 
     def wait_until_empty(self, group: str) -> None:
+        """Return once the group has no members."""
         assert self.cluster.group(group).state == "Empty"
 
     def wait_until_forgotten(self, group: str, partition: TopicPartition) -> None:
+        """Return once the group has no offset for this partition."""
         assert partition not in self.cluster.group(group).offsets
 
     @contextmanager
     def pending_offset(
         self, group: str, partition: TopicPartition, offset: int
-    ) -> Iterator[OpenOffset]:
+    ) -> Iterator["_MemoryOffset"]:
+        """Commit an offset in a transaction that stays open; the test ends it."""
         self.cluster.group(group).pending[partition] = CommittedOffset(offset)
         yield _MemoryOffset(self.cluster, group)
 
     def impatient(self) -> Cluster:
+        """The same cluster with a short deadline for calls."""
         return self.cluster
 
     def another_cluster(self) -> Cluster:
+        """The same cluster, over connections of its own where it has any."""
         return MemoryCluster("another")
 
 
@@ -292,12 +211,7 @@ class BrokerStand:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def create_topic(
@@ -365,7 +279,7 @@ class BrokerStand:
         self.contents.delete_records(partition.topic, before, partition=partition.partition)
 
     @contextmanager
-    def transaction(self, partition: TopicPartition) -> Iterator[OpenRecords]:
+    def transaction(self, partition: TopicPartition) -> Iterator["_BrokerTransaction"]:
         opened = self.contents.begin_transaction(self.unique("transaction"))
         yield _BrokerTransaction(self.contents, opened, partition, self._open)
 
@@ -406,7 +320,7 @@ class BrokerStand:
     @contextmanager
     def pending_offset(
         self, group: str, partition: TopicPartition, offset: int
-    ) -> Iterator[OpenOffset]:
+    ) -> Iterator["_BrokerOffset"]:
         place = KafkaTopicPartition(partition.topic, partition.partition)
         with closing(
             KafkaProducer(
@@ -483,6 +397,9 @@ class BrokerStand:
             yield
         finally:
             process.stop()
+
+
+Stand = MemoryStand | BrokerStand
 
 
 class _BrokerTransaction:

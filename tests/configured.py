@@ -1,11 +1,14 @@
 """Configurations from text, and what resolving them says."""
 
+from pathlib import Path
+
 import pytest
 
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import Settings
+from tsoffset.testing.embedded.ports import free_port
 
 FILE = "mm2.properties"
 TWO_CLUSTERS = """\
@@ -14,6 +17,22 @@ A.bootstrap.servers = a1:9092, a2:9092
 B.bootstrap.servers = b1:9092
 A->B.enabled = true
 """
+
+
+def properties_file(
+    folder: Path, source: str, target: str, *lines: str, clusters: str = "A, B"
+) -> Path:
+    """A file in `folder` with one enabled flow A->B between these addresses, and `lines`."""
+    file = folder / "mm2.properties"
+    first = f"clusters = {clusters}", f"A.bootstrap.servers = {source}"
+    every = (*first, f"B.bootstrap.servers = {target}", "A->B.enabled = true", *lines)
+    file.write_text("".join(f"{line}\n" for line in every))
+    return file
+
+
+def nowhere() -> str:
+    """An address where nothing answers."""
+    return f"127.0.0.1:{free_port()}"
 
 
 def resolved(text: str, form: Format = Format.PROPERTIES) -> Settings:

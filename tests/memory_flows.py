@@ -16,6 +16,7 @@ from tsoffset.flow.policy import (
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
+    FailureKind,
     GroupType,
     Isolation,
     OutcomeKind,
@@ -97,6 +98,10 @@ class Estate:
 
     def __getitem__(self, alias: str) -> MemoryCluster:
         return self.clusters[alias]
+
+    def connect(self, settings: ClusterSettings) -> MemoryCluster:
+        """The cluster of these settings, as commands connect to it."""
+        return self[settings.alias]
 
     # --- filling --------------------------------------------------------------------------
 
@@ -248,6 +253,16 @@ def row_of(
 def verdict(row: Row) -> tuple[OutcomeKind, object]:
     """Outcome and reason of a row, for short comparisons."""
     return row.outcome, row.reason
+
+
+COMMITTED = (OutcomeKind.COMMITTED, None)
+WOULD_COMMIT = (OutcomeKind.WOULD_COMMIT, None)
+UNCHANGED = (OutcomeKind.UNCHANGED, None)
+
+
+def failed(kind: FailureKind) -> tuple[OutcomeKind, FailureKind]:
+    """The verdict of a failed row."""
+    return OutcomeKind.FAILED, kind
 
 
 def skipped(reason: Reason) -> tuple[OutcomeKind, Reason]:

@@ -346,6 +346,31 @@ class World:
         self.written.update(self.source.messages())
         self.forget()
 
+    def restart(self, rng: random.Random) -> None:
+        """The replicator is restarted: it goes back, and copies on from there."""
+        assert self.replicator is not None
+        self.replicator.go_back(rng.randrange(15))
+        self.replicator.copy_on(rng.randrange(30))
+        self.forget()
+
+    def mirror_anew(self, rng: random.Random) -> None:
+        """The target's topic is made anew, and the mirror with it."""
+        assert self.replicator is not None
+        self.target_cluster.delete_topic(TARGET.topic)
+        self.target_cluster.create_topic(TARGET.topic, first_offset=rng.randrange(20))
+        self.replicator.begin(self.source, self.target)
+        self.life = self.replicator.life
+        self.replicator.copy_on(self.source.end - rng.randrange(10))
+        self.forget()
+
+    def write_anew(self, rng: random.Random) -> None:
+        """The source's topic is made anew, with other records."""
+        self.source_cluster.delete_topic(SOURCE.topic)
+        self.source_cluster.create_topic(SOURCE.topic)
+        write(self.source, self.kind, rng)
+        self.written = dict(self.source.messages())
+        self.forget()
+
 
 class Failback(World):
     """The flow back: the source is the replica, which repeats, the target its original.

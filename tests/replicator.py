@@ -244,6 +244,21 @@ class Replicator:
             transaction.commit()
         return first, False
 
+    def begin(self, source: PartitionLog, target: PartitionLog) -> None:
+        """Start over at the beginning of the source, on another target."""
+        self.source, self.target = source, target
+        self.life = Life(stands=source.start, reached=source.start)
+
+    def go_back(self, by: int) -> None:
+        """Stand so many offsets further back."""
+        self.life.stands = max(self.source.start, self.life.stands - by)
+
+    def copy_on(self, most: int) -> None:
+        """Copy so many offsets at most."""
+        stop = self.source.readable_end(self.kind.isolation)
+        start = max(self.life.stands, self.source.start)
+        self._run(_Leg(start, max(start, min(stop, start + most)), later=True))
+
     # --- while somebody asks --------------------------------------------------------------
 
     def go_on(self, rng: random.Random) -> None:
@@ -253,9 +268,7 @@ class Replicator:
         now = self.source.clock.now_ms
         match rng.choice(("copy", "copy", "write", "clean", "trim")):
             case "copy":
-                stop = self.source.readable_end(self.kind.isolation)
-                end = min(stop, self.life.stands + rng.randrange(1, 12))
-                self._run(_Leg(self.life.stands, max(end, self.life.stands), later=True))
+                self.copy_on(rng.randrange(1, 12))
             case "write":
                 new = [
                     Message(now + n, b"k%d" % rng.randrange(8), b"new %d" % (now + n))

@@ -14,29 +14,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.processes import parent
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.model import (
-    ClusterDescription,
-    CommittedOffset,
-    Failed,
-    FirstAtTime,
-    GroupListings,
-    GroupOffsets,
-    Isolation,
-    LogRange,
-    ReadFrom,
-    TimedOffset,
-    TopicDescription,
-    TopicPartition,
-    Youngest,
-)
-from tsoffset.records import RawStretch, Stretch
+from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # The setting that carries the folder to the workers: text that nobody else reads.
@@ -47,6 +31,11 @@ KILL_EXECUTOR_AFTER_COMMIT = "kill-executor-after-commit"
 KILL_MACHINE_AFTER_COMMIT = "kill-machine-after-commit"
 # These hold for every process for as long as the file is there.
 DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
+# Asked as they are; the others have events of their own.
+VERBS = (
+    *("describe", "topics", "groups", "log_ranges"),
+    *("read", "read_raw", "first_at_times", "youngest"),
+)
 # Stands for a secret, in a variable and in an error, in a worker.
 CANARY = "hunter2-canary"
 
@@ -67,19 +56,19 @@ class StoredCluster:
     def alias(self) -> str:
         return self._alias
 
-    def describe(self) -> ClusterDescription:
-        with self._open("describe", ()) as cluster:
-            return cluster.describe()
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        """What any cluster is asked, put to the stored one."""
+        if verb not in VERBS:
+            raise AttributeError(verb)
 
-    def topics(
-        self, names: Collection[str] | None = None
-    ) -> Mapping[str, TopicDescription | Failed]:
-        with self._open("topics", names or ()) as cluster:
-            return cluster.topics(names)
+        def ask(*words: Any) -> Any:
+            if verb == "read":
+                journal(self._folder, self._alias, "read within", self._limits)
+            with stored(self._folder, self._alias, change=False) as cluster:
+                journal(self._folder, self._alias, verb, (words[0] if words else None) or ())
+                return getattr(cluster, verb)(*words)
 
-    def groups(self) -> GroupListings:
-        with self._open("groups", ()) as cluster:
-            return cluster.groups()
+        return ask
 
     def committed(
         self,
@@ -94,39 +83,9 @@ class StoredCluster:
         if hold.exists():
             journal(self._folder, self._alias, "held", groups)
             wait_until(lambda: not hold.exists(), seconds=600)
-        with self._open("committed", groups) as cluster:
+        with stored(self._folder, self._alias, change=False) as cluster:
+            journal(self._folder, self._alias, "committed", groups)
             return cluster.committed(groups, require_stable=require_stable)
-
-    def log_ranges(
-        self, partitions: Collection[TopicPartition], isolation: Isolation
-    ) -> Mapping[TopicPartition, LogRange | Failed]:
-        with self._open("log_ranges", partitions) as cluster:
-            return cluster.log_ranges(partitions, isolation)
-
-    def read(
-        self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, Stretch | Failed]:
-        journal(self._folder, self._alias, "read within", self._limits)
-        with self._open("read", requests) as cluster:
-            return cluster.read(requests, isolation)
-
-    def read_raw(
-        self, requests: Collection[ReadFrom], isolation: Isolation
-    ) -> Mapping[ReadFrom, RawStretch | Failed]:
-        with self._open("read_raw", requests) as cluster:
-            return cluster.read_raw(requests, isolation)
-
-    def first_at_times(
-        self, requests: Collection[FirstAtTime], isolation: Isolation
-    ) -> Mapping[FirstAtTime, TimedOffset | Failed | None]:
-        with self._open("first_at_times", requests) as cluster:
-            return cluster.first_at_times(requests, isolation)
-
-    def youngest(
-        self, requests: Collection[Youngest], isolation: Isolation
-    ) -> Mapping[Youngest, TimedOffset | Failed | None]:
-        with self._open("youngest", requests) as cluster:
-            return cluster.youngest(requests, isolation)
 
     def commit(
         self,
@@ -161,21 +120,8 @@ class StoredCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    @contextmanager
-    def _open(
-        self, verb: str, items: Collection[Any], *, change: bool = False
-    ) -> Iterator[MemoryCluster]:
-        with stored(self._folder, self._alias, change=change) as cluster:
-            journal(self._folder, self._alias, verb, items)
-            yield cluster
 
     def _ordered(self, event: str) -> bool:
         """True for the one process that comes first after the event was ordered."""
@@ -222,27 +168,31 @@ def journal(folder: Path, alias: str, verb: str, items: Collection[Any]) -> None
         file.write(json.dumps([verb, os.getpid(), [str(item) for item in items]]) + "\n")
 
 
+def calls(folder: Path, alias: str, verb: str) -> Iterator[tuple[int, list[str]]]:
+    """Every call of that verb so far: the process and the items."""
+    for line in (folder / f"{alias}.journal").read_text().splitlines():
+        name, pid, items = json.loads(line)
+        if name == verb:
+            yield pid, items
+
+
 def asked(folder: Path, alias: str, verb: str) -> list[list[str]]:
     """The items of every call of that verb so far."""
-    lines = (folder / f"{alias}.journal").read_text().splitlines()
-    return [items for name, _, items in map(json.loads, lines) if name == verb]
+    return [items for _, items in calls(folder, alias, verb)]
 
 
 def limits(folder: Path, alias: str) -> dict[int, set[tuple[str, ...]]]:
     """For each process that read, the limits that its clients were given: bytes a second, and
     reads under way."""
-    lines = (folder / f"{alias}.journal").read_text().splitlines()
     found: dict[int, set[tuple[str, ...]]] = {}
-    for name, pid, items in map(json.loads, lines):
-        if name == "read within":
-            found.setdefault(pid, set()).add(tuple(items))
+    for pid, items in calls(folder, alias, "read within"):
+        found.setdefault(pid, set()).add(tuple(items))
     return found
 
 
 def processes(folder: Path, alias: str, verb: str) -> set[int]:
     """Which processes made such a call."""
-    lines = (folder / f"{alias}.journal").read_text().splitlines()
-    return {pid for name, pid, _ in map(json.loads, lines) if name == verb}
+    return {pid for pid, _ in calls(folder, alias, verb)}
 
 
 def configuration(folder: Path, *flows: str, **extra: str) -> Configuration:

@@ -1,14 +1,15 @@
 """`tsoffset check`: what the clusters answer, and what that means for a flow."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
+from tests.memory_flows import flow
 from tests.producing import Contents, numbered
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
@@ -18,10 +19,7 @@ from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.check.survey import stamps
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
-    DefaultReplicationPolicy,
-    DefaultTopicFilter,
     IdentityReplicationPolicy,
-    ReplicationPolicy,
 )
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 from tsoffset.model import (
@@ -35,8 +33,6 @@ from tsoffset.model import (
     TopicDescription,
     TopicPartition,
 )
-from tsoffset.testing.embedded import EmbeddedBroker
-from tsoffset.testing.embedded.ports import free_port
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
@@ -44,18 +40,6 @@ OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 
 def settings(alias: str, *addresses: str) -> ClusterSettings:
     return ClusterSettings(alias, addresses or (f"{alias.lower()}:9092",))
-
-
-def flow(
-    source: str = "A", target: str = "B", policy: ReplicationPolicy | None = None
-) -> FlowSettings:
-    return FlowSettings(
-        settings(source),
-        settings(target),
-        policy or DefaultReplicationPolicy(),
-        DefaultGroupFilter(),
-        DefaultTopicFilter(),
-    )
 
 
 def filled(alias: str, *topics: str, partitions: int = 1) -> MemoryCluster:
@@ -407,24 +391,12 @@ def test_findings_are_told_with_their_remedies(width: int | None) -> None:
 # --- real brokers -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def contents(
-    source_broker: EmbeddedBroker, target_broker: EmbeddedBroker
-) -> Iterator[tuple[Contents, Contents]]:
-    with (
-        closing(Contents(source_broker.bootstrap)) as source,
-        closing(Contents(target_broker.bootstrap)) as target,
-    ):
-        yield source, target
-
-
 @pytest.mark.integration
 def test_check_on_real_brokers(
-    contents: tuple[Contents, Contents], unique: Callable[[str], str], tmp_path: Path
+    source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Versions, a dead address, a missing copy, a narrower one and a LogAppendTime one are
     found on real clusters; the exit status is 1, and no Spark is started."""
-    source, target = contents
     kept, stamped, missing = unique("kept"), unique("stamped"), unique("missing")
     records = numbered(10)
     for topic in (kept, stamped, missing):
@@ -436,14 +408,8 @@ def test_check_on_real_brokers(
         target.produce(f"A.{topic}", records)
     group = unique("group")
     source.commit_offsets(group, {(topic, 0): 5 for topic in (kept, stamped, missing)})
-    file = tmp_path / "mm2.properties"
-    dead = f"127.0.0.1:{free_port()}"
-    file.write_text(
-        "clusters = A, B\n"
-        f"A.bootstrap.servers = {dead}, {source.bootstrap}\n"
-        f"B.bootstrap.servers = {target.bootstrap}\n"
-        "A->B.enabled = true\n"
-    )
+    dead = nowhere()
+    file = properties_file(tmp_path, f"{dead}, {source.bootstrap}", target.bootstrap)
     result = invoke("check", "-c", str(file), "--groups", group, "--format", "json")
     assert result.exit_code == 1, result.output
     findings = [json.loads(line) for line in result.stdout.splitlines()]

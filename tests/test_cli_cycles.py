@@ -7,21 +7,20 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.configured import nowhere, properties_file
 from tests.invoking import start
 from tests.processes import descendants, is_java, runs
 from tests.producing import Contents, numbered
 from tests.waiting import wait_until
 from tsoffset.model import Row
-from tsoffset.testing.embedded import EmbeddedBroker
-from tsoffset.testing.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -48,27 +47,15 @@ class Mirrored:
     def configuration(self, folder: Path, more: str = "", source: str | None = None) -> str:
         """A file with the flow A->B for this group alone; its path."""
         folder.mkdir(exist_ok=True)
-        file = folder / "mm2.properties"
-        file.write_text(
-            "clusters = A, B, C\n"
-            f"A.bootstrap.servers = {source or self.source.bootstrap}\n"
-            f"B.bootstrap.servers = {self.target.bootstrap}\n"
-            f"C.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-            "A->B.enabled = true\n"
-            f"groups = {self.group}\n" + SMALL + more
-        )
+        lines = [f"C.bootstrap.servers = {nowhere()}", f"groups = {self.group}", SMALL + more]
+        given = source or self.source.bootstrap
+        file = properties_file(folder, given, self.target.bootstrap, *lines, clusters="A, B, C")
         return str(file)
 
 
 @pytest.fixture
-def mirrored(
-    source_broker: EmbeddedBroker, target_broker: EmbeddedBroker, unique: Callable[[str], str]
-) -> Iterator[Mirrored]:
-    with (
-        closing(Contents(source_broker.bootstrap)) as source,
-        closing(Contents(target_broker.bootstrap)) as target,
-    ):
-        yield Mirrored(source, target, unique)
+def mirrored(source: Contents, target: Contents, unique: Callable[[str], str]) -> Mirrored:
+    return Mirrored(source, target, unique)
 
 
 def run(*words: str) -> tuple[int, str, str]:
@@ -85,7 +72,7 @@ def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_
     """`plan` says `would_commit` and changes nothing; `sync` commits that offset with the
     source's metadata; a second sync says `unchanged`. A dead address of two is a warning on
     standard error, exit 0."""
-    dead = f"127.0.0.1:{free_port()}"
+    dead = nowhere()
     file = mirrored.configuration(tmp_path, source=f"{dead},{mirrored.source.bootstrap}")
     status, out, err = run("plan", "-c", file, "--format", "json")
     (row,) = rows_of(out)

@@ -4,7 +4,6 @@ import io
 import json
 import re
 import struct
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.invoking import ROOT, invoke
+from tests.configured import properties_file
+from tests.invoking import ROOT
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
-from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.checkpoint import (
     CheckpointKey,
     CheckpointValue,
@@ -31,7 +30,7 @@ from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.selection import Selection
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -42,7 +41,6 @@ from tsoffset.model import (
 )
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.testing.embedded.ports import free_port
 from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition
 
 # What MirrorMaker 2 of Kafka 4.3.1 wrote: key and value of two groups, one of them not ASCII.
@@ -104,17 +102,10 @@ def checkpoint(
     )
 
 
-def connecting(estate: Estate) -> Callable[[ClusterSettings], Cluster]:
-    def connect(wanted: ClusterSettings) -> Cluster:
-        return estate[wanted.alias]
-
-    return connect
-
-
 def comparison(estate: Estate, *flows: FlowSettings) -> Compared:
     chosen = flows or (flow(),)
     (one,) = compare(
-        chosen[:1], connecting(estate), settings=Settings(tuple(chosen), tuple(estate.clusters))
+        chosen[:1], estate.connect, settings=Settings(tuple(chosen), tuple(estate.clusters))
     )
     return one
 
@@ -627,16 +618,13 @@ def test_the_table_fits(width: int | None) -> None:
 
 
 def printed(estate: Estate, form: Format, tmp_path: Path) -> tuple[int, str]:
-    path = tmp_path / "mm2.properties"
-    path.write_text(
-        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true"
-    )
+    path = properties_file(tmp_path, "a:1", "b:1")
     stream = io.StringIO()
     status = run_compare(
         Selection.of(path, (), None, None),
         Output(stream, form),
         Notices(),
-        connect=connecting(estate),
+        connect=estate.connect,
     )
     return status, stream.getvalue()
 
@@ -689,22 +677,9 @@ def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not() -> None:
     estate["C"].unreachable = True
     other = flow("A", "C")
     both = Settings((other, flow()), ("A", "B", "C"))
-    first, second = compare((other, flow()), connecting(estate), settings=both)
+    first, second = compare((other, flow()), estate.connect, settings=both)
     assert (first.exit_status, second.exit_status) == (3, 0)
     assert len(second.pairs) == 8
-
-
-def test_the_command_ends_with_3_where_nothing_answers(tmp_path: Path) -> None:
-    """As a user runs it: the flow's pair says why."""
-    path = tmp_path / "mm2.properties"
-    path.write_text(
-        f"clusters = A, B\nA.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        f"B.bootstrap.servers = 127.0.0.1:{free_port()}\nA->B.enabled = true\n"
-        "admin.timeout.ms = 2000\n"
-    )
-    result = invoke("compare", "-c", str(path), "--format", "json")
-    assert result.exit_code == 3, result.output
-    assert json.loads(result.stdout)["verdict"] == "failed"
 
 
 def test_a_failed_commit_fails_its_pair_alone() -> None:

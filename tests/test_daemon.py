@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from tests.memory_flows import flow as memory_flow
+from tests.memory_flows import mirrored_estate
 from tsoffset.commands.daemon import Ending, Signals, serve, supervise
 from tsoffset.commands.run import Cycles
 from tsoffset.commands.selection import Selection
@@ -23,9 +23,9 @@ from tsoffset.cycle.settle import failed_row
 from tsoffset.errors import ClusterUnreachable, CycleFailed, JavaMissing
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.model import CommittedOffset, Failed, FailureKind, Row, TopicPartition
+from tsoffset.model import Failed, FailureKind, Row
 from tsoffset.spark.flow import CycleResult
-from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
+from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- when cycles start --------------------------------------------------------------------
 
@@ -245,14 +245,11 @@ class Estate:
     """A flow A->B with one group, and the log of its cycles."""
 
     def __init__(self, **changes: Any) -> None:
-        self.source, self.target = MemoryCluster("A"), MemoryCluster("B")
-        self.source.create_topic("orders")
-        log = self.source.log("orders")
-        log.append([Message(1_000 + n, b"k", b"%d" % n) for n in range(20)])
-        mirror(self.source, self.target, {"orders": "A.orders"})
-        self.source.group("billing").offsets[TopicPartition("orders", 0)] = CommittedOffset(7)
-        self.flow = replace(memory_flow(), **changes)
-        self.backend = MemoryBackend((self.flow,), {"A": self.source, "B": self.target})
+        estate = mirrored_estate(20)
+        estate.commit("billing", "orders", 7)
+        self.target = estate["B"]
+        self.flow = memory_flow(**changes)
+        self.backend = MemoryBackend((self.flow,), estate.clusters)
         self.stopping = False
         self.seconds = iter(range(0, 10_000, 1))
         selection = Selection(

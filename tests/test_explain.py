@@ -5,9 +5,6 @@ import io
 import json
 import random
 import string
-import subprocess
-import sys
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.configured import properties_file
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
-from tsoffset.cluster import Cluster
 from tsoffset.commands.explain.command import run_explain
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
@@ -38,7 +35,7 @@ from tsoffset.commands.explain.statements import (
 from tsoffset.commands.selection import Selection
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -63,17 +60,9 @@ from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Question
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.testing.embedded.ports import free_port
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
 
 KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
-
-
-def connecting(estate: Estate) -> Callable[[ClusterSettings], Cluster]:
-    def connect(wanted: ClusterSettings) -> Cluster:
-        return estate[wanted.alias]
-
-    return connect
 
 
 def explained(
@@ -87,7 +76,7 @@ def explained(
     return explain(
         Wanted(group, topic, partition),
         chosen,
-        connecting(estate),
+        estate.connect,
         settings=Settings(tuple(chosen), tuple(estate.clusters)),
     )
 
@@ -192,14 +181,6 @@ def test_a_question_for_the_youngest_record_is_told() -> None:
     ]
     asked, told = heard.steps[0]
     assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
-
-
-def test_nothing_is_committed() -> None:
-    """Explaining changes nothing on either cluster."""
-    estate = mirrored_estate(100)
-    estate.commit("billing", "orders", 45)
-    assert the_one(estate).row.outcome is OutcomeKind.WOULD_COMMIT
-    assert estate["A"].asked(Verb.COMMIT) == estate["B"].asked(Verb.COMMIT) == 0
 
 
 def test_the_steps_of_a_pair_are_those_that_read_it() -> None:
@@ -493,7 +474,7 @@ def test_another_flow_that_writes_the_same_is_found() -> None:
     found = explain(
         Wanted("billing"),
         flows[:1],
-        connecting(estate),
+        estate.connect,
         settings=Settings(flows, tuple(estate.clusters)),
     )
     (one,) = found.explanations
@@ -681,22 +662,11 @@ def _word(kind: type[Statement]) -> str:
     return word
 
 
-def configuration(folder: Path, more: str = "") -> Path:
-    file = folder / "mm2.properties"
-    file.write_text(
-        "clusters = A, B\n"
-        f"A.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        f"B.bootstrap.servers = 127.0.0.1:{free_port()}\n"
-        "A->B.enabled = true\n" + more
-    )
-    return file
-
-
 def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
     out, notices = io.StringIO(), Notices()
     selection = Selection.of(file, (), None, None).told(notices)
     status = run_explain(
-        selection, Wanted(group), Output(out, format), notices, connect=connecting(estate)
+        selection, Wanted(group), Output(out, format), notices, connect=estate.connect
     )
     return status, out.getvalue()
 
@@ -715,7 +685,7 @@ def test_json_is_one_object_a_line_with_fixed_fields(tmp_path: Path) -> None:
     estate.mirror("orders", up_to=60)
     estate.commit("billing", "orders", 80)
     estate.commit("billing", "orders", 20, partition=1)
-    found = objects(estate, configuration(tmp_path))
+    found = objects(estate, properties_file(tmp_path, "a:1", "b:1"))
     schema = {_word(kind): [field.name for field in fields(kind)] for kind in KINDS}
     assert {one["kind"] for one in found} == schema.keys()
     for one in found:
@@ -735,7 +705,11 @@ def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
     """Ranges, the next record with its time, what is equal; ends are one past the last."""
     estate = mirrored_estate(100, first_offset=1000)
     estate.commit("billing", "orders", 45)
-    answers = [one for one in objects(estate, configuration(tmp_path)) if one["kind"] == "answer"]
+    answers = [
+        one
+        for one in objects(estate, properties_file(tmp_path, "a:1", "b:1"))
+        if one["kind"] == "answer"
+    ]
     whole = [one for one in answers if one["answer"] == "range"]
     assert [(one["side"], one["start"], one["end"]) for one in whole] == [
         ("target", 1000, 1100),
@@ -778,7 +752,7 @@ def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path: Path) -> 
     """0 where all is well, 1 for a failed row, 3 for a cluster that is away."""
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 45)
-    file = configuration(tmp_path)
+    file = properties_file(tmp_path, "a:1", "b:1")
     status, out = printed(estate, file, Format.TABLE)
     assert status == 0
     assert out.startswith("flow A->B\n  equal means ")
@@ -797,7 +771,7 @@ def test_what_other_flows_have_goes_to_standard_error(
     """Standard output has the explanation alone."""
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 45)
-    file = configuration(tmp_path, "B->A.enabled = true\nA->B.topicz = x\n")
+    file = properties_file(tmp_path, "a:1", "b:1", "B->A.enabled = true", "A->B.topicz = x")
     status, out = printed(estate, file, Format.JSON)
     assert status == 0
     assert all(json.loads(line)["flow"] == "A->B" for line in out.splitlines())
@@ -830,32 +804,7 @@ def test_help_shows_the_command_with_examples() -> None:
 )
 def test_bad_words_are_bad_usage(words: list[str], tmp_path: Path) -> None:
     """Exit 2, before anything is asked."""
-    result = invoke("explain", "-c", str(configuration(tmp_path)), *words)
+    result = invoke("explain", "-c", str(properties_file(tmp_path, "a:1", "b:1")), *words)
     assert result.exit_code == 2
     assert "Error: " in result.stderr
     assert result.stdout == ""
-
-
-def test_an_unknown_flow_is_bad_usage(tmp_path: Path) -> None:
-    """As for every other command."""
-    file = str(configuration(tmp_path))
-    result = invoke("explain", "-c", file, "--group", "billing", "--flow", "B->C")
-    assert result.exit_code == 2
-    assert result.stderr == "error: there is no flow B->C; the configuration has A->B\n"
-
-
-def test_unreachable_clusters_exit_3_without_spark(tmp_path: Path) -> None:
-    """A real client that nobody answers: one failed row; Spark is not even imported."""
-    file = str(configuration(tmp_path, "admin.timeout.ms = 2000\n"))
-    words = ["explain", "-c", file, "--group", "billing", "--format", "json"]
-    code = (
-        "import json, sys\n"
-        "from click.testing import CliRunner\n"
-        "from tsoffset.cli import cli\n"
-        f"result = CliRunner().invoke(cli, {words!r})\n"
-        "assert result.exit_code == 3, result.output\n"
-        "(verdict,) = map(json.loads, result.stdout.splitlines())\n"
-        "assert verdict['reason'] == 'UNREACHABLE' and 'A.bootstrap' in verdict['message']\n"
-        "assert 'kafka' in sys.modules and 'pyspark' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

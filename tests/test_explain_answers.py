@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from tests.memory_flows import NOW_MS, Estate, flow, mirrored_estate, with_floor
-from tsoffset.cluster import Cluster
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.statements import Explanation, Role
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings, TranslationSettings
+from tsoffset.flow.settings import FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -202,12 +201,8 @@ def without_times() -> World:
 def said(name: str) -> Iterator[dict[str, Any]]:
     """The pairs and the translation of a world."""
     estate, settings = WORLDS[name]()
-
-    def connect(wanted: ClusterSettings) -> Cluster:
-        return estate[wanted.alias]
-
     every = Settings((settings,), tuple(estate.clusters))
-    (one,) = explain(Wanted("billing"), [settings], connect, settings=every).explanations
+    (one,) = explain(Wanted("billing"), [settings], estate.connect, settings=every).explanations
     assert one.conclusion is not None
     for statement in (*one.pairs, one.conclusion):
         told = {key: it for key, it in asdict(statement).items() if key not in LEFT_OUT}

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -147,14 +146,6 @@ def test_a_commit_may_take_effect_although_its_answer_is_lost():
     assert cluster.commits == [("g", ORDERS, CommittedOffset(5))]
 
 
-def test_an_unreachable_cluster_raises():
-    """No verb answers for a cluster that is away."""
-    cluster = filled()
-    cluster.unreachable = True
-    with pytest.raises(ClusterUnreachable, match="cluster A"):
-        cluster.log_ranges([ORDERS], UNCOMMITTED)
-
-
 def test_a_partition_without_a_leader_answers_nothing():
     """Its description has no leader and no epoch, its log cannot be read, until one is elected
     under a new epoch."""
@@ -177,20 +168,6 @@ def test_a_partition_without_a_leader_answers_nothing():
     assert after.topic_id == before.topic_id
 
 
-def test_a_topic_made_anew_has_another_id():
-    """Deleting and creating a topic changes its id and drops the offsets committed for it."""
-    cluster = filled()
-    cluster.group("g").offsets[ORDERS] = CommittedOffset(5)
-    before = cluster.topics()["orders"]
-    cluster.delete_topic("orders")
-    cluster.create_topic("orders")
-    after = cluster.topics()["orders"]
-    assert not isinstance(before, Failed)
-    assert not isinstance(after, Failed)
-    assert before.topic_id != after.topic_id
-    assert cluster.committed(["g"], require_stable=True) == {"g": {}}
-
-
 # --- what was asked -----------------------------------------------------------------------
 
 
@@ -206,16 +183,6 @@ def test_requests_are_noted_with_their_items():
     ]
     assert cluster.asked(Verb.READ) == 2
     assert cluster.asked(Verb.COMMIT) == 0
-
-
-def test_only_accepted_commits_count():
-    """`commits` holds what was stored; a refused commit is asked, and not there."""
-    cluster = filled()
-    cluster.group("busy").state = "Stable"
-    five = {ORDERS: CommittedOffset(5)}
-    cluster.commit({"busy": five, "idle": five})
-    assert cluster.asked(Verb.COMMIT) == 2
-    assert cluster.commits == [("idle", ORDERS, CommittedOffset(5))]
 
 
 # --- groups -------------------------------------------------------------------------------
@@ -252,39 +219,7 @@ def test_who_may_commit_depends_on_the_groups_state(
         assert answer.group_active == active
 
 
-def test_pending_offsets_are_not_stable():
-    """An offset of an open transaction: the last stable one is read, or nothing at all."""
-    cluster = filled()
-    group = cluster.group("g")
-    group.offsets[ORDERS] = CommittedOffset(3)
-    group.pending[ORDERS] = CommittedOffset(6)
-    loose = cluster.committed(["g"], require_stable=False)
-    assert loose == {"g": {ORDERS: CommittedOffset(3)}}
-    strict = cluster.committed(["g"], require_stable=True)["g"]
-    assert not isinstance(strict, Failed)
-    failed = strict[ORDERS]
-    assert isinstance(failed, Failed)
-    assert failed.kind is FailureKind.COORDINATOR
-    group.end_transaction(commit=True)
-    stable = cluster.committed(["g"], require_stable=True)
-    assert stable == {"g": {ORDERS: CommittedOffset(6)}}
-
-
 # --- logs ---------------------------------------------------------------------------------
-
-
-def test_lookup_gives_up_at_a_segment_that_compaction_emptied():
-    """A time older than an emptied file's last write gets none, though later records exist."""
-    cluster = filled(records=5)
-    log = cluster.log("orders")
-    log.roll()
-    log.append(numbered(range(5, 10)))
-    cluster.clock.now_ms = 1_007
-    log.remove(range(5))
-    lookups = [FirstAtTime(ORDERS, stamp) for stamp in (1_000, 1_007, 1_008)]
-    answers = cluster.first_at_times(lookups, UNCOMMITTED)
-    assert list(answers.values()) == [None, None, TimedOffset(8, 1_008)]
-    assert offsets(read(cluster, 0)) == [5, 6, 7, 8, 9]
 
 
 def test_lookup_gives_up_where_only_deleted_records_reach_the_time():
@@ -330,16 +265,6 @@ def test_an_emptied_batch_may_stay():
     answer = read(cluster, 7)
     assert isinstance(answer, Stretch)
     assert (answer.start, answer.end, answer.records) == (5, 10, ())
-
-
-def test_the_stable_end_is_not_below_the_start():
-    """Where records of an open transaction were deleted, nothing is stable: the log reads as
-    empty for readers of committed records."""
-    log = PartitionLog()
-    log.begin().append(numbered(range(4)))
-    log.delete_records(2)
-    assert (log.start, log.last_stable_offset, log.end) == (2, 2, 4)
-    assert log.read(2, 1, COMMITTED) == Stretch(2, 2)
 
 
 def test_compaction_keeps_the_newest_record_of_each_key():
@@ -504,14 +429,3 @@ def test_mirror_stops_at_an_open_transaction():
     assert target.end == 3
     assert mirror_partition(source, target, start=3) == 7
     assert target.end == 7
-
-
-def test_mirror_can_rewrite_values():
-    """A transform changes what is written, not what is on the source."""
-    source, target = PartitionLog(), PartitionLog()
-    source.append(numbered(range(2)))
-    mirror_partition(
-        source, target, rewrite=lambda message: Message(message.timestamp_ms, message.key, b"new")
-    )
-    assert [message.value for _, message in target.messages()] == [b"new", b"new"]
-    assert [message.value for _, message in source.messages()] == [b"v0", b"v1"]

@@ -24,11 +24,6 @@ RECORDS = numbered(100)
 COMMITTED = 60
 
 
-def other_records(count: int) -> list[Written]:
-    """Records that are none of RECORDS, later ones."""
-    return numbered(2 * len(RECORDS) + count)[2 * len(RECORDS) :]
-
-
 @dataclass
 class Mirrored:
     """A topic of 100 records on A, copied to B from record 40 on, a group at record 60, and
@@ -141,16 +136,6 @@ def test_second_cycle_sends_no_fetch(mirrored: Mirrored) -> None:
     assert second == replace(mirrored.plan(), outcome=OutcomeKind.UNCHANGED)
 
 
-def test_logs_that_grow_change_nothing(mirrored: Mirrored) -> None:
-    """The mirror goes on: the group that stands still is not looked at."""
-    mirrored.sync()
-    more = other_records(50)
-    mirrored.source.produce(mirrored.topic, more)
-    mirrored.target.produce(mirrored.remote, more)
-    row, sent = mirrored.sync()
-    assert (row.outcome, looked(sent)) == (OutcomeKind.UNCHANGED, 0)
-
-
 def test_target_made_anew_under_a_committed_group(mirrored: Mirrored) -> None:
     """The remote topic is deleted and mirrored again, from the first record on: same name, same
     leader epoch, long enough for the old translation. The group's commit went with the topic;
@@ -163,40 +148,6 @@ def test_target_made_anew_under_a_committed_group(mirrored: Mirrored) -> None:
     assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, COMMITTED)
     assert row.precision is Precision.EXACT
     assert mirrored.standing() == COMMITTED
-
-
-def test_source_made_anew_under_a_committed_group(mirrored: Mirrored) -> None:
-    """The source's topic is deleted and made anew with other records; the group commits the same
-    offset again, which is another position now. Both are told apart by the topic's id."""
-    mirrored.sync()
-    mirrored.source.delete_topic(mirrored.topic)
-    fresh = other_records(100)
-    mirrored.fill_source(fresh)
-    mirrored.target.produce(mirrored.remote, fresh)
-    mirrored.commit(COMMITTED)
-    row, sent = mirrored.sync()
-    assert looked(sent) > 0
-    assert (row.target_offset, row.precision) == (len(RECORDS[40:]) + COMMITTED, Precision.EXACT)
-    assert row.outcome is OutcomeKind.COMMITTED
-
-
-def test_records_deleted_past_the_translation(mirrored: Mirrored) -> None:
-    """DeleteRecords on the target past p: what is remembered would let consumers be reset."""
-    mirrored.sync()
-    mirrored.target.delete_records(mirrored.remote, 30)
-    row, sent = mirrored.sync()
-    assert looked(sent) > 0
-    assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 30)
-
-
-def test_expired_on_the_source(mirrored: Mirrored) -> None:
-    """DeleteRecords on the source past C: the consumer's auto.offset.reset decides, carry-over or
-    not."""
-    mirrored.sync()
-    mirrored.source.delete_records(mirrored.topic, COMMITTED + 1)
-    row, _ = mirrored.sync()
-    assert row == mirrored.plan()
-    assert row.reason == "EXPIRED"
 
 
 @pytest.mark.thorough

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -117,7 +117,8 @@ def check(row: Row, *, commits: bool) -> None:
 
 
 def test_a_row_for_each_group_and_partition_with_a_source_commit():
-    """Every (group, topic, partition) that has a source commit, skipped ones too, once."""
+    """Every (group, topic, partition) that has a source commit, skipped ones too, once; not those
+    of topics that are never synced."""
     estate = mirrored_estate(partitions=3)
     estate.write("unmirrored")
     expected = set()
@@ -128,17 +129,11 @@ def test_a_row_for_each_group_and_partition_with_a_source_commit():
                 expected.add((group, "orders", number))
     estate.commit("one", "unmirrored", 4)
     expected.add(("one", "unmirrored", 0))
+    estate.write("heartbeats")
+    estate.commit("one", "heartbeats", 4)
     found = [(row.group, row.source_topic, row.partition) for row in estate.sync()]
     assert len(found) == len(expected)
     assert set(found) == expected
-
-
-def test_groups_without_commits_give_no_row():
-    """A group that has nothing committed on the source, whatever it has on the target."""
-    estate = mirrored_estate()
-    estate["A"].group("idle").state = "Stable"
-    estate.commit("only-there", "A.orders", 40, on="B")
-    assert estate.sync() == []
 
 
 @pytest.mark.parametrize(
@@ -155,40 +150,6 @@ def test_what_the_filters_exclude_gives_no_row(changes):
     estate = mirrored_estate()
     estate.commit("billing", "orders", 40)
     assert estate.sync(flow(**changes)) == []
-
-
-@pytest.mark.parametrize("group", ["console-consumer-7", "connect-sink", "__internal"])
-def test_groups_that_are_excluded_by_default_give_no_row(group):
-    """groups.exclude of MirrorMaker 2."""
-    estate = mirrored_estate()
-    estate.commit(group, "orders", 40)
-    assert estate.sync() == []
-
-
-@pytest.mark.parametrize(
-    "topic",
-    [
-        "__consumer_offsets",
-        "mm2-offset-syncs.B.internal",
-        "mm2-configs.A.internal",
-        "C.checkpoints.internal",
-        ".hidden",
-        "heartbeats",
-        "C.heartbeats",
-        "orders.replica",
-        "C.B.orders",
-    ],
-)
-@pytest.mark.parametrize("side", ["source", "both"])
-def test_topics_that_are_never_synced_give_no_row(topic, side):
-    """Internal topics, heartbeats, and topics that have been on the target before."""
-    estate = mirrored_estate()
-    estate.write(topic)
-    if side == "both":
-        estate.mirror(topic)
-    estate.commit("billing", topic, 40)
-    estate.commit("billing", "orders", 40)
-    assert [row.source_topic for row in estate.sync()] == ["orders"]
 
 
 def test_the_fields_of_a_committed_row():
@@ -214,26 +175,6 @@ def test_the_fields_of_a_committed_row():
             message=None,
         )
     ]
-
-
-def test_the_names_of_the_fields_are_the_contract():
-    """Scripts read them: in this order, and no others."""
-    assert [one.name for one in fields(Row)] == [
-        "flow", "group", "source_topic", "partition", "source_offset", "source_timestamp_ms",
-        "target_topic", "target_offset", "current_target_offset", "outcome", "reason", "precision",
-        "reread_bound", "message",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("offset", "expected"),
-    [(0, 0), (40, 40), (99, 99), (100, 99)],
-)
-def test_the_timestamp_is_that_of_the_next_record_or_of_the_last_one(offset, expected):
-    """T of R; for a caught-up group, of the last record before C."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", offset)
-    assert row_of(estate.sync(), "billing").source_timestamp_ms == NOW_MS + expected
 
 
 # --- each outcome and reason, by a case of its own --------------------------------------
@@ -684,7 +625,11 @@ strikes = st.lists(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=max(50, EXAMPLES // 2),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(kinds, seeds, target_commits, strikes)
 def test_failures_lose_no_row_and_move_no_group_back(
     kind: Kind,

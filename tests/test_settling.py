@@ -5,8 +5,11 @@ from collections import Counter
 import pytest
 
 from tests.memory_flows import (
+    COMMITTED,
     NOW_MS,
+    UNCHANGED,
     Estate,
+    failed,
     flow,
     mirrored_estate,
     row_of,
@@ -29,14 +32,8 @@ from tsoffset.model import (
 )
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
 
-COMMITTED = (OutcomeKind.COMMITTED, None)
-UNCHANGED = (OutcomeKind.UNCHANGED, None)
 COPY = TopicPartition("A.orders", 0)
 GROUPS = ("first", "second", "third")
-
-
-def failed(kind: FailureKind) -> tuple[OutcomeKind, FailureKind]:
-    return OutcomeKind.FAILED, kind
 
 
 def passing(kind: FailureKind = FailureKind.COORDINATOR, seconds: float = 2.5) -> Failed:

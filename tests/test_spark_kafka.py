@@ -1,12 +1,13 @@
 """A cycle on Spark over real brokers, through the adapter that users get."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.configured import nowhere, properties_file
 from tests.producing import Contents, numbered
 from tests.spark_worlds import spread
 from tests.test_kafka_answers import FETCH, Line
@@ -14,9 +15,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.model import FailureKind, OutcomeKind, Precision
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowCarryOver, FlowTask
-from tsoffset.spark.session import spark_session
 from tsoffset.testing.embedded import EmbeddedBroker
-from tsoffset.testing.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -24,25 +23,11 @@ LIST_OFFSETS = 2
 PARTITIONS, RECORDS, NOT_COPIED, GROUPS = 4, 60, 15, 5
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with spark_session({"spark.master": "local[2]"}) as session:
-        yield session
-
-
 def configuration(folder: Path, source: str, target: str, groups: str, *more: str) -> Configuration:
-    file = folder / "mm2.properties"
-    file.write_text(
-        "clusters = A, B\n"
-        f"A.bootstrap.servers = {source}\n"
-        f"B.bootstrap.servers = {target}\n"
-        "A->B.enabled = true\n"
-        f"groups = {groups}.*\n" + "".join(f"{line}\n" for line in more)
-    )
-    return Configuration.read(file)
+    lines = f"groups = {groups}.*", *more
+    return Configuration.read(properties_file(folder, source, target, *lines))
 
 
-@pytest.mark.parametrize("shape", ["one task", "many tasks"])
 def test_groups_resume_on_the_target_where_they_were(
     shape: str,
     session: SparkSession,
@@ -50,12 +35,9 @@ def test_groups_resume_on_the_target_where_they_were(
     target: Contents,
     unique: Callable[[str], str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every group stands on the copy of its next record afterwards, or at the end of the copy
     where it had read all; the next cycle leaves them there."""
-    if shape == "many tasks":
-        spread(monkeypatch)
     topic, prefix = unique("orders"), unique("billing")
     source.create_topic(topic, PARTITIONS)
     target.create_topic(f"A.{topic}", PARTITIONS)
@@ -130,7 +112,7 @@ def test_cluster_that_is_away_is_one_failed_row(
     session: SparkSession, source: Contents, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     """No address of the target answers: the flow has one row that says so."""
-    away = f"127.0.0.1:{free_port()}"
+    away = nowhere()
     task = FlowTask(configuration(tmp_path, source.bootstrap, away, unique("none")), "A->B")
     result = run_cycle(session, task, commit=True)
     assert result.unreachable

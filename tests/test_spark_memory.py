@@ -3,7 +3,6 @@
 Each rule is checked in both shapes of a cycle: all in one task, and spread over many.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,31 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
-from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
-from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
+from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
+from tsoffset.model import CommittedOffset, Reason, TopicPartition
 from tsoffset.spark.carry_over import carry_overs_of
 from tsoffset.spark.flow import CycleResult, FlowCarryOver
-from tsoffset.spark.session import spark_session
 from tsoffset.spark.state import StateFile
-from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
+from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
 pytestmark = pytest.mark.spark
 
 GROUPS = 4
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with spark_session({"spark.master": "local[2]"}) as session:
-        yield session
-
-
-@pytest.fixture(params=["one task", "many tasks"])
-def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How the cycle is laid out, which the driver alone decides."""
-    if request.param == "many tasks":
-        spread(monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture
@@ -126,23 +110,6 @@ def test_only_positions_that_still_occur_stay(shape: str, world: World) -> None:
             }
     world.cycle(carry_over=carry_over)
     assert remembered_offsets(carry_over) == {(0, 11), (0, 12)}
-
-
-def test_topic_made_anew_is_looked_at_anew(shape: str, world: World) -> None:
-    """The target topic is deleted and mirrored anew with other offsets: the old translations are
-    not committed again, and groups stand where their records are now."""
-    carry_over = FlowCarryOver()
-    world.cycle(carry_over=carry_over)
-    with shared.stored(world.folder, "B") as target:
-        target.delete_topic("A.orders")
-        target.create_topic("A.orders", PARTITIONS, first_offset=1)
-        with shared.stored(world.folder, "A", change=False) as source:
-            mirror(source, target, {"orders": "A.orders"})
-    result = world.cycle(carry_over=carry_over)
-    assert outcomes(result) == {OutcomeKind.COMMITTED: GROUPS * PARTITIONS}
-    for row in result.rows:
-        assert row.source_offset is not None
-        assert row.target_offset == row.source_offset + 1
 
 
 def test_state_file_saves_the_next_process_the_work(

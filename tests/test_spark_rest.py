@@ -1,7 +1,6 @@
 """Workers that had nothing to do for longer than Spark lets them live."""
 
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
@@ -11,18 +10,11 @@ from tests.spark_functions import process
 from tests.waiting import wait_until
 from tsoffset.spark import keep_workers
 from tsoffset.spark.keep_workers import workers_kept
-from tsoffset.spark.session import spark_session
 
 pytestmark = pytest.mark.spark
 
 # Spark's minute, and how long it takes to see that it is over.
 LONG_REST = 75
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with spark_session({"spark.master": "local[2]"}) as session:
-        yield session
 
 
 def worker(session: SparkSession) -> int:

@@ -7,8 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.memory_flows import (
+    COMMITTED,
     NOW_MS,
+    UNCHANGED,
+    WOULD_COMMIT,
     Estate,
+    failed,
     flow,
     identity_flow,
     messages,
@@ -23,29 +27,18 @@ from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import DefaultTopicFilter
-from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
     GroupType,
     Isolation,
-    OutcomeKind,
     Precision,
     Reason,
     TimestampType,
     TopicPartition,
 )
-from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Transaction, Verb
-
-COMMITTED = (OutcomeKind.COMMITTED, None)
-WOULD_COMMIT = (OutcomeKind.WOULD_COMMIT, None)
-UNCHANGED = (OutcomeKind.UNCHANGED, None)
-
-
-def failed(kind: FailureKind) -> tuple[OutcomeKind, FailureKind]:
-    return OutcomeKind.FAILED, kind
 
 
 def broken(kind: FailureKind = FailureKind.TIMEOUT, **facts: bool) -> Failed:
@@ -63,31 +56,6 @@ def test_a_group_resumes_on_the_target_at_its_next_record():
     assert verdict(row) == COMMITTED
     assert (row.target_offset, row.precision, row.reread_bound) == (440, Precision.EXACT, 0)
     assert estate.standing("billing", "A.orders") == CommittedOffset(440)
-
-
-def test_a_second_cycle_commits_nothing():
-    """Two syncs in a row: the second says `unchanged` for what the first committed."""
-    estate = mirrored_estate(partitions=3)
-    for number in range(3):
-        estate.commit("billing", "orders", 40 + number, partition=number)
-    first = estate.sync()
-    assert [verdict(row) for row in first] == [COMMITTED] * 3
-    second = estate.sync()
-    assert [verdict(row) for row in second] == [UNCHANGED] * 3
-    assert [row.current_target_offset for row in second] == [40, 41, 42]
-    assert estate.asked("B", Verb.COMMIT) == 3
-
-
-def test_a_plan_commits_nothing_and_says_what_a_sync_would():
-    """`plan` is `sync` without its commits, and the sync after it does as it said."""
-    estate = mirrored_estate()
-    for group, offset in (("caught-up", 100), ("lagging", 40), ("new", 0)):
-        estate.commit(group, "orders", offset)
-    planned = estate.plan()
-    assert [row.outcome for row in planned] == [OutcomeKind.WOULD_COMMIT] * 3
-    assert estate.asked("B", Verb.COMMIT) == 0
-    assert estate["B"].groups().groups == {}
-    assert [replace(row, outcome=OutcomeKind.WOULD_COMMIT) for row in estate.sync()] == planned
 
 
 def test_a_flow_that_is_turned_off_is_only_planned():
@@ -175,53 +143,7 @@ def test_a_group_that_is_gone_on_the_target_is_made_again():
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-def test_an_old_record_is_translated_exactly_whatever_was_mirrored_since():
-    """KAFKA-15905: a restart, or records that come on top, change no translation."""
-    estate = mirrored_estate(1_000, first_offset=7)
-    estate.commit("billing", "orders", 100)
-    first = row_of(estate.sync(), "billing")
-    estate.write("orders", 1_000)
-    estate.mirror("orders")
-    second = row_of(estate.sync(), "billing")
-    assert (first.target_offset, first.precision) == (107, Precision.EXACT)
-    assert (second.target_offset, second.precision) == (107, Precision.EXACT)
-    assert verdict(second) == UNCHANGED
-
-
 # --- never backwards --------------------------------------------------------------------
-
-
-def test_a_target_group_that_is_ahead_stays():
-    """The group has consumed on the target: its commit there is not moved back."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate.commit("billing", "A.orders", 41, on="B")
-    row = row_of(estate.sync(), "billing")
-    assert verdict(row) == skipped(Reason.TARGET_AHEAD)
-    assert (row.target_offset, row.current_target_offset) == (40, 41)
-    assert estate.asked("B", Verb.COMMIT) == 0
-
-
-def test_a_target_group_that_is_behind_follows():
-    """p > D is committed, however far behind the group is."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate.commit("billing", "A.orders", 39, on="B")
-    row = row_of(estate.sync(), "billing")
-    assert (*verdict(row), row.current_target_offset) == (*COMMITTED, 39)
-
-
-def test_a_rewound_source_does_not_take_the_target_back():
-    """The operator reset the group on the source: seen where the last commit is remembered."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate.sync()
-    estate.commit("billing", "orders", 10)
-    last = {("billing", TopicPartition("orders", 0)): LastCommit(40, 40)}
-    row = row_of(estate.sync(last_commits=last), "billing")
-    assert verdict(row) == skipped(Reason.SOURCE_REWOUND)
-    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_AHEAD)
-    assert estate.standing("billing", "A.orders") == CommittedOffset(40)
 
 
 @pytest.mark.parametrize(
@@ -277,17 +199,6 @@ def test_a_group_whose_record_the_target_has_lost_resumes_at_the_log_start():
     estate.commit("billing", "A.orders", 40, on="B")
     row = row_of(estate.sync(), "billing")
     assert (*verdict(row), row.target_offset) == (*COMMITTED, 60)
-
-
-def test_a_commit_past_the_targets_log_end_is_named():
-    """The target topic was made anew: consumers there would be reset, a person must act."""
-    estate = mirrored_estate()
-    estate.commit("billing", "orders", 40)
-    estate.commit("billing", "A.orders", 101, on="B")
-    row = row_of(estate.sync(), "billing")
-    assert verdict(row) == skipped(Reason.TARGET_PAST_LOG_END)
-    estate["B"].group("billing").offsets.clear()
-    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
 def test_a_log_that_grew_since_its_end_was_read_is_not_passed():
@@ -428,17 +339,6 @@ def test_groups_of_other_kinds_are_not_synced(type_, side):
 # --- topics that are not there ----------------------------------------------------------
 
 
-def test_a_topic_that_is_not_mirrored_is_named():
-    """The target has no such topic: nothing is committed, and the group is not made there."""
-    estate = Estate()
-    estate.write("orders")
-    estate.commit("billing", "orders", 40)
-    row = row_of(estate.sync(), "billing")
-    assert verdict(row) == skipped(Reason.TARGET_MISSING)
-    assert row.target_topic == "A.orders"
-    assert estate["B"].groups().groups == {}
-
-
 def test_a_partition_that_is_not_mirrored_is_named():
     """The target topic has fewer partitions: the others of the group are synced."""
     estate = mirrored_estate()
@@ -522,7 +422,7 @@ def estate() -> Estate:
     return estate
 
 
-ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+ORDERS_1, COPY_1 = TopicPartition("orders", 1), TopicPartition("A.orders", 1)
 ALL = {("one", 0), ("one", 1), ("two", 0), ("two", 1), ("three", 0)}
 
 
@@ -538,22 +438,37 @@ def failures_of(estate: Estate, kind: FailureKind) -> set[tuple[str | None, int 
     return {(row.group, row.partition) for row in rows if verdict(row) == failed(kind)}
 
 
+THREE, ONE, BOTH_OF_1 = {("three", 0)}, {("one", 0), ("one", 1)}, {("one", 1), ("two", 1)}
+
+
 @pytest.mark.parametrize(
-    ("side", "verb"),
+    ("side", "fault", "expected"),
     [
-        ("A", None),
-        ("A", Verb.LOG_RANGES),
-        ("A", Verb.READ),
-        ("B", Verb.LOG_RANGES),
-        ("B", Verb.FIRST_AT_TIMES),
-        ("B", Verb.READ),
+        # No right to read a topic.
+        ("A", {"topic": "payments"}, THREE),
+        ("A", {"topic": "payments", "verb": Verb.LOG_RANGES}, THREE),
+        ("A", {"topic": "payments", "verb": Verb.READ}, THREE),
+        ("B", {"topic": "A.payments", "verb": Verb.LOG_RANGES}, THREE),
+        ("B", {"topic": "A.payments", "verb": Verb.FIRST_AT_TIMES}, THREE),
+        ("B", {"topic": "A.payments", "verb": Verb.READ}, THREE),
+        # A batch that cannot be decoded.
+        ("A", {"partition": ORDERS_1, "verb": Verb.READ}, BOTH_OF_1),
+        # Source commits of a group, whose partitions are not known then, or of one partition.
+        ("A", {"group": "one", "verb": Verb.COMMITTED}, {("one", None)}),
+        ("A", {"group": "one", "verb": Verb.COMMITTED, "partition": ORDERS_1}, {("one", 1)}),
+        # Target commits, over which nothing is committed unseen.
+        ("B", {"group": "one", "verb": Verb.COMMITTED}, ONE),
+        ("B", {"group": "one", "verb": Verb.COMMITTED, "partition": COPY_1}, {("one", 1)}),
+        # Commits that are refused.
+        ("B", {"group": "one", "verb": Verb.COMMIT}, ONE),
+        ("B", {"group": "one", "verb": Verb.COMMIT, "partition": COPY_1}, {("one", 1)}),
     ],
 )
-def test_a_topic_that_cannot_be_read_fails_its_rows_alone(estate, side, verb):
-    """No right to read one topic: its groups' rows fail, all others are committed."""
-    topic = "payments" if side == "A" else "A.payments"
-    estate[side].fail(broken(FailureKind.AUTHORIZATION), verb=verb, topic=topic)
-    assert failures_of(estate, FailureKind.AUTHORIZATION) == {("three", 0)}
+def test_what_fails_costs_its_own_rows(estate, side, fault, expected):
+    """Whatever is asked for: those rows fail with its cause, all others are committed."""
+    estate.commit("one", "A.orders", 5, on="B", partition=1)
+    estate[side].fail(broken(FailureKind.AUTHORIZATION), **fault)
+    assert failures_of(estate, FailureKind.AUTHORIZATION) == expected
 
 
 @pytest.mark.parametrize(("side", "topic"), [("A", "orders"), ("B", "A.orders")])
@@ -563,68 +478,15 @@ def test_a_partition_without_a_leader_fails_its_rows_alone(estate, side, topic):
     assert failures_of(estate, FailureKind.NO_LEADER) == {("one", 1), ("two", 1)}
 
 
-def test_a_batch_that_cannot_be_decoded_fails_the_positions_that_need_it(estate):
-    """A corrupt batch is a fact of its partition."""
-    estate["A"].fail(broken(FailureKind.CORRUPT_BATCH), verb=Verb.READ, partition=ORDERS_0)
-    assert failures_of(estate, FailureKind.CORRUPT_BATCH) == {("one", 0), ("two", 0)}
-
-
-def test_a_group_whose_source_commits_cannot_be_read_has_one_row(estate):
-    """It fails before its partitions are known: topic and partition are null."""
-    estate["A"].fail(broken(FailureKind.COORDINATOR), verb=Verb.COMMITTED, group="one")
-    assert failures_of(estate, FailureKind.COORDINATOR) == {("one", None)}
-
-
-def test_one_source_commit_that_cannot_be_read_is_one_row(estate):
-    """The group's other partitions are synced."""
-    estate["A"].fail(
-        broken(FailureKind.AUTHORIZATION), verb=Verb.COMMITTED, group="one", partition=ORDERS_1
-    )
-    rows = estate.sync()
-    assert verdict(row_of(rows, "one", "orders", 1)) == failed(FailureKind.AUTHORIZATION)
-    assert row_of(rows, "one", "orders", 1).target_topic == "A.orders"
-    assert Counter(row.outcome for row in rows) == {
-        OutcomeKind.COMMITTED: 4,
-        OutcomeKind.FAILED: 1,
-    }
-
-
-@pytest.mark.parametrize("partition", [None, TopicPartition("A.orders", 1)])
-def test_target_commits_that_cannot_be_read_fail_the_group_or_partition(estate, partition):
-    """Without the target's commit nothing is committed over it."""
-    estate["B"].fail(
-        broken(FailureKind.COORDINATOR), verb=Verb.COMMITTED, group="one", partition=partition
-    )
-    if partition is not None:
-        estate.commit("one", "A.orders", 5, on="B", partition=1)
-    expected = {("one", 1)} if partition else {("one", 0), ("one", 1)}
-    assert failures_of(estate, FailureKind.COORDINATOR) == expected
-
-
-def test_target_commits_of_an_open_transaction_fail_the_row(estate):
-    """What a transaction is about to commit is not overwritten."""
+def test_commits_of_an_open_transaction_fail_the_row_on_the_target(estate):
+    """What a transaction is about to commit is not overwritten; on the source, a group's commit is
+    what it has for certain."""
+    estate["A"].group("two").pending[ORDERS_1] = CommittedOffset(90)
     group = estate["B"].group("one")
     group.pending[TopicPartition("A.orders", 0)] = CommittedOffset(90)
     assert failures_of(estate, FailureKind.COORDINATOR) == {("one", 0)}
     group.end_transaction(commit=True)
     assert verdict(row_of(estate.sync(), "one", partition=0)) == skipped(Reason.TARGET_AHEAD)
-
-
-def test_source_commits_of_an_open_transaction_are_synced_as_they_stand(estate):
-    """The source is read without require_stable: what a group has for certain is its commit."""
-    estate["A"].group("one").pending[ORDERS_0] = CommittedOffset(90)
-    assert failures_of(estate, FailureKind.COORDINATOR) == set()
-    assert estate.standing("one", "A.orders") == CommittedOffset(40)
-
-
-@pytest.mark.parametrize("partition", [None, TopicPartition("A.orders", 1)])
-def test_a_commit_that_fails_fails_its_rows_alone(estate, partition):
-    """A coordinator that refuses one group, or one partition of it."""
-    estate["B"].fail(
-        broken(FailureKind.AUTHORIZATION), verb=Verb.COMMIT, group="one", partition=partition
-    )
-    expected = {("one", 1)} if partition else {("one", 0), ("one", 1)}
-    assert failures_of(estate, FailureKind.AUTHORIZATION) == expected
 
 
 def test_a_commit_whose_answer_is_lost_is_found_unchanged(estate):
@@ -967,34 +829,15 @@ def failed_over(*, behind: int = 0, more: int = 0) -> Estate:
     return estate
 
 
-def test_failback_goes_one_hop_back():
-    """In B->A the replica A.orders is the original orders again."""
-    estate = failed_over()
-    row = row_of(estate.sync(flow("B", "A")), "billing")
-    assert (row.source_topic, row.target_topic) == ("A.orders", "orders")
-    assert (*verdict(row), row.target_offset) == (*COMMITTED, 100)
-    assert verdict(row_of(estate.sync(), "billing")) == UNCHANGED
-
-
-@pytest.mark.parametrize(("behind", "more"), [(0, 50), (30, 0), (30, 50), (30, 3_000)])
+@pytest.mark.parametrize(("behind", "more"), [(0, 0), (0, 50), (30, 0), (30, 50), (30, 3_000)])
 def test_failback_never_passes_what_the_replica_never_had(behind, more):
     """The original holds records that the mirror had not copied: a group at the replica's end
     resumes behind the last record that it read, not at the original's end."""
     estate = failed_over(behind=behind, more=more)
     row = row_of(estate.sync(flow("B", "A")), "billing")
+    assert (row.source_topic, row.target_topic) == ("A.orders", "orders")
     assert (*verdict(row), row.target_offset) == (*COMMITTED, 100 - behind)
     assert estate["A"].log("orders").end == 100 + more
-
-
-def test_failback_without_a_pair_moves_nothing():
-    """An original whose records the replica does not know: no log end is an answer."""
-    estate = Estate()
-    estate.write("orders", 100)
-    estate.write("A.orders", 100, on="B", content="something else")
-    estate.commit("billing", "A.orders", 100, on="B")
-    row = row_of(estate.sync(flow("B", "A")), "billing")
-    assert verdict(row) == skipped(Reason.NO_PROOF)
-    assert estate["A"].commits == []
 
 
 def test_failback_of_an_empty_replica_moves_nothing_past_the_originals_records():
@@ -1067,18 +910,6 @@ def test_identity_keeps_the_names():
     }
 
 
-def test_identity_takes_no_log_end_of_a_topic_that_only_has_the_name():
-    """A topic of the same name that is no mirror: nothing is committed."""
-    estate = Estate()
-    estate.write("orders")
-    estate.write("orders", on="B", content="B's own")
-    for group, offset in (("lagging", 40), ("caught-up", 100)):
-        estate.commit(group, "orders", offset)
-    rows = estate.sync(identity_flow())
-    assert {verdict(row) for row in rows} == {skipped(Reason.NO_PROOF)}
-    assert estate["B"].commits == []
-
-
 # --- settings ---------------------------------------------------------------------------
 
 
@@ -1101,22 +932,6 @@ def test_the_floor_commits_the_log_start_where_nothing_is_proven():
     assert len(estate["B"].commits) == 2
 
 
-def test_the_floor_commits_the_log_start_where_nothing_was_mirrored():
-    """The same where the mirror has yet to begin."""
-    estate = Estate()
-    estate.write("orders")
-    estate.mirror("orders", up_to=0)
-    estate.commit("billing", "orders", 40)
-    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.NOT_MIRRORED)
-    settings = flow(translation=with_floor())
-    row = row_of(estate.sync(settings), "billing")
-    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 0, 40)
-    assert verdict(row_of(estate.sync(settings), "billing")) == skipped(Reason.NOT_MIRRORED)
-    estate.mirror("orders")
-    row = row_of(estate.sync(settings), "billing")
-    assert (*verdict(row), row.target_offset) == (*COMMITTED, 40)
-
-
 def test_a_mirror_that_retention_emptied_answers_its_end():
     """What was mirrored is gone, and what is still to come is written behind the end."""
     estate = Estate()
@@ -1126,22 +941,6 @@ def test_a_mirror_that_retention_emptied_answers_its_end():
     row = row_of(estate.sync(), "billing")
     assert (*verdict(row), row.target_offset) == (*COMMITTED, 7)
     assert (row.precision, row.reread_bound) == (Precision.FRONTIER, 40)
-
-
-def test_timestamps_alone_claim_nothing_and_are_committed_forward_only():
-    """translation.proof = timestamps: the KIP's lookup, unproven, under the same commit rule."""
-    estate = mirrored_estate(first_offset=400)
-    for group, offset in (("lagging", 40), ("caught-up", 100)):
-        estate.commit(group, "orders", offset)
-    settings = flow(translation=TranslationSettings(proof="timestamps"))
-    row = row_of(estate.sync(settings), "lagging")
-    assert (*verdict(row), row.target_offset) == (*COMMITTED, 440)
-    assert (row.precision, row.reread_bound) == (Precision.UNPROVEN, None)
-    rows = estate.sync(settings)
-    assert verdict(row_of(rows, "lagging")) == UNCHANGED
-    assert verdict(row_of(rows, "caught-up")) == skipped(Reason.NO_PROOF)
-    estate.commit("lagging", "A.orders", 441, on="B")
-    assert verdict(row_of(estate.sync(settings), "lagging")) == skipped(Reason.TARGET_AHEAD)
 
 
 READ_COMMITTED = flow(isolation=Isolation.READ_COMMITTED)
@@ -1224,8 +1023,9 @@ def test_all_groups_are_committed_in_one_call(estate):
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_do():
-    """No groups, or none with commits: the target's offsets are neither read nor written."""
+    """No groups, or none with source commits: the target's offsets are neither read nor written."""
     estate = mirrored_estate()
+    estate.commit("only-there", "A.orders", 40, on="B")
     assert estate.sync() == []
     estate["A"].group("without-commits")
     assert estate.sync() == []

@@ -450,20 +450,6 @@ def test_a_question_that_fails_is_the_outcome() -> None:
     assert done.value.value.outcome == failed
 
 
-def test_the_budget_bounds_the_questions() -> None:
-    """However awkward the log, a position asks a bounded number of questions."""
-    for size in (200, 800):
-        mirrored = Mirror().write([(n * 7919) % size for n in range(size)], batch_size=1)
-        mirror_partition(
-            mirrored.source, mirrored.target, drop=lambda offset, _: offset % 3 > 0, batch_size=1
-        )
-        for committed in range(0, size, 37):
-            clusters = (mirrored.source_cluster, mirrored.target_cluster)
-            before = sum(len(cluster.requests) for cluster in clusters)
-            mirrored.outcome(committed)
-            assert sum(len(cluster.requests) for cluster in clusters) - before <= 120
-
-
 def test_a_mistake_of_ours_costs_one_position_and_tells_no_content() -> None:
     """What breaks inside a conversation is a failed position; the error's text is not repeated,
     for it may hold digests of content."""

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import pytest
 
 from tests.invoking import ROOT
-from tests.stored_clusters import runs
+from tests.processes import runs
 from tests.waiting import wait_until
 from tsoffset.spark.session import session_settings
 

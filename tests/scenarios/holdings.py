@@ -13,7 +13,6 @@ ORDERS = "orders"
 EQUAL_TIMES = "equal-times"
 COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
-GROWING = "growing"
 STREAMING = "streaming"
 RETURNING = "returning"
 SHORTENED = "shortened"
@@ -51,7 +50,7 @@ TRIMMED_THERE = 350
 
 TOPICS: Mapping[str, Sequence[str]] = {
     "A->B": (
-        *(KIP, ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, GROWING, RETURNING),
+        *(KIP, ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS, RETURNING),
         *(STREAMING, CHAINED, SHORTENED, STAMPED_HERE, STAMPED_THERE),
     ),
     "B->C": (f"A.{CHAINED}", FROM_B),
@@ -76,7 +75,7 @@ def fill(estate: Estate) -> None:
     a, d = estate.contents["A"], estate.contents["D"]
     _fill_kip_table(estate)
     for topic in (
-        *(GROWING, STREAMING, RETURNING, CHAINED, SHORTENED, STAMPED_THERE),
+        *(STREAMING, RETURNING, CHAINED, SHORTENED, STAMPED_THERE),
         *(SAME, SAME_RETURNING, *UNDECIDED, FAN_IN),
     ):
         a.create_topic(topic)

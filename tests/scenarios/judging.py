@@ -12,7 +12,7 @@ from tests.scenarios.flows import Flows, Translations, read_on
 from tsoffset.flow.policy import target_topic
 from tsoffset.model import OutcomeKind, Precision, Reason, Row, Skipped, Translated
 
-DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0)
+DEPTHS = (0.0, 0.001, 0.1, 0.25, 0.333, 0.5, 0.618, 0.75, 0.9, 0.98, 0.999, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,58 +3,33 @@
 import struct
 
 from tests.producing import Contents
+from tsoffset.commands.compare.checkpoint import (
+    CheckpointKey,
+    CheckpointValue,
+    decode_key,
+    decode_value,
+)
 
 
-def offset_syncs(
-    contents: Contents, topic: str, of_topic: str, partition: int = 0
-) -> list[tuple[int, int]]:
-    """The source and target offsets noted in `topic` for one partition, in their order; empty
-    where there is no such topic."""
+def offset_syncs(contents: Contents, topic: str, of_topic: str) -> list[tuple[int, int]]:
+    """The source and target offsets noted in `topic` for partition 0 of one topic, in their
+    order; empty where there is no such topic."""
     if topic not in contents.admin.list_topics():
         return []
-    pairs = []
-    for record in contents.read(topic):
-        assert record.key is not None
-        assert record.value is not None
-        key, value = _Fields(record.key), _Fields(record.value)
-        if (key.string(), key.number("i")) == (of_topic, partition):
-            pairs.append((value.number("q"), value.number("q")))
-    return pairs
+    about = struct.pack(">h", len(of_topic)) + of_topic.encode() + struct.pack(">i", 0)
+    return [
+        struct.unpack(">qq", record.value or b"")
+        for record in contents.read(topic)
+        if record.key == about
+    ]
 
 
 def newest_checkpoints(
     contents: Contents, source_alias: str
-) -> dict[tuple[str, str, int], tuple[int, int]]:
-    """(group, target topic, partition) to the source and target offset of the newest
-    checkpoint; empty where there is none."""
+) -> dict[CheckpointKey, CheckpointValue]:
+    """The newest checkpoint of each group and partition; empty where there is none."""
     topic = f"{source_alias}.checkpoints.internal"
     if topic not in contents.admin.list_topics():
         return {}
-    newest = {}
-    for record in contents.read(topic):
-        assert record.key is not None
-        assert record.value is not None
-        key, value = _Fields(record.key), _Fields(record.value)
-        assert value.number("h") == 0, "another version of checkpoints"
-        about = key.string(), key.string(), key.number("i")
-        newest[about] = value.number("q"), value.number("q")
-    return newest
-
-
-class _Fields:
-    """Fields in Kafka's binary layout, read one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def number(self, kind: str) -> int:
-        layout = ">" + kind
-        (value,) = struct.unpack_from(layout, self._data, self._at)
-        self._at += struct.calcsize(layout)
-        return int(value)
-
-    def string(self) -> str:
-        length = self.number("h")
-        start, self._at = self._at, self._at + length
-        return self._data[start : self._at].decode()
+    records = contents.read(topic)
+    return {decode_key(one.key): decode_value(one.value or b"") for one in records}

@@ -12,8 +12,8 @@ import pytest
 from tests.invoking import invoke
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import prepare_mirror
+from tests.scenarios.mirror_notes import newest_checkpoints
 from tests.waiting import wait_until
-from tsoffset.commands.compare.checkpoint import decode_key, decode_value
 from tsoffset.testing.embedded.process import JavaProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -105,13 +105,10 @@ def peers(
 
 def checkpoints(contents: Contents) -> dict[Key, tuple[int, int]]:
     """The newest checkpoints, decoded by us from what an ordinary consumer gets."""
-    found = {}
-    for record in contents.read(CHECKPOINTS):
-        key = decode_key(record.key)
-        assert record.value is not None
-        value = decode_value(record.value)
-        found[key.group, str(key.target)] = (value.source_offset, value.target_offset)
-    return found
+    return {
+        (key.group, str(key.target)): (value.source_offset, value.target_offset)
+        for key, value in newest_checkpoints(contents, SOURCE).items()
+    }
 
 
 def formatted(contents: Contents, directory: Path) -> dict[Key, tuple[int, int]]:
@@ -191,28 +188,3 @@ def test_what_the_target_groups_have_is_theirs(peers: Peers) -> None:
         same = pair["verdict"] == "equal"
         assert pair["target_commit_is"] in (("both",) if same else ("theirs", "earlier"))
     assert sum(pair["target_commit_is"] == "theirs" for pair in pairs.values()) > 0
-
-
-def test_nothing_is_written(peers: Peers) -> None:
-    """The target groups have what they had, and the topic of the checkpoints its records."""
-    groups = [f"{peers.topic}-{name}" for name in POSITIONS]
-    before = [peers.target.committed_offsets(group) for group in groups]
-    log = peers.target.log_range(CHECKPOINTS)
-    peers.pairs()
-    assert [peers.target.committed_offsets(group) for group in groups] == before
-    assert peers.target.log_range(CHECKPOINTS) == log
-
-
-def test_the_command_narrows_and_prints_a_table(peers: Peers) -> None:
-    """`--groups` and `--topics` narrow as elsewhere; the table ends with the totals."""
-    assert set(peers.pairs("--groups", ".*-first")) == {
-        (f"{peers.topic}-first", partition) for partition in range(2)
-    }
-    assert peers.pairs("--topics", "another") == {}
-    result = invoke("compare", "-c", str(peers.properties))
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    assert lines[0] == f"flow {SOURCE}->{TARGET}"
-    assert lines[1].split()[:3] == ["GROUP", "SOURCE", "COMMIT"]
-    assert f"{SOURCE}->{TARGET}: 12 pairs of a group and a partition" in lines
-    assert lines[-2].split() == ["ours", "12", "exact,", "0", "none"]

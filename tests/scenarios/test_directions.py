@@ -9,13 +9,12 @@ from tests.scenarios.holdings import (
     CHAINED,
     COME_ROUND,
     FAN_IN,
-    FROM_B,
     RECORDS,
     RETURNING,
     SAME_RETURNING,
     TRIMMED,
 )
-from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.model import OutcomeKind, Precision
 
 pytestmark = pytest.mark.integration
 
@@ -71,32 +70,6 @@ def test_group_follows_its_topic_along_a_chain(estate: Estate) -> None:
     original = estate.contents["A"].read(CHAINED, start=345)
     assert [record.value for record in got] == [record.value for record in original]
     assert estate.contents["A"].committed_offsets(group) == {(CHAINED, 0): (345, "")}
-
-
-def test_circle_ends_before_it_closes(estate: Estate) -> None:
-    """B->C->A: what began on B goes as far as A, and A->B leaves it out."""
-    group = "round-the-circle"
-    estate.contents["B"].commit_offsets(group, {(FROM_B, 0): 765})
-    for flow, remote in (("B->C", f"B.{FROM_B}"), ("C->A", f"C.B.{FROM_B}")):
-        (row,) = estate.sync(flow, group).all
-        assert (row.target_topic, row.outcome) == (remote, OutcomeKind.COMMITTED)
-        assert (row.target_offset, row.precision) == (765 - TRIMMED, Precision.EXACT)
-    assert estate.sync("A->B", group).all == ()
-    assert estate.contents["B"].committed_offsets(group) == {(FROM_B, 0): (765, "")}
-
-
-def test_two_sources_of_one_topic_are_told_not_chosen(estate: Estate) -> None:
-    """Where two flows write one topic under one name, a group that reads it on both sources
-    is committed by neither: either offset would skip records of the other."""
-    group = "of-both"
-    for alias in "XW":
-        estate.contents[alias].commit_offsets(group, {(FAN_IN, 0): 600})
-    for name, other in (("X->Y", "W->Y"), ("W->Y", "X->Y")):
-        (row,) = estate.sync(name, group, competing_flows=[estate.flow(other, group)]).all
-        assert (row.outcome, row.reason) == (OutcomeKind.SKIPPED, Reason.SEVERAL_SOURCES)
-        assert row.message is not None
-        assert other in row.message
-    assert estate.contents["Y"].committed_offsets(group) == {}
 
 
 def test_group_of_one_source_finds_its_records_among_those_of_another(estate: Estate) -> None:

@@ -27,14 +27,20 @@ def log_ends(contents: Contents) -> dict[tuple[str, int], int]:
 def test_source_is_as_it_was(estate: Estate) -> None:
     """With MirrorMaker 2 stopped and no consumer running, a sync writes nothing to the source:
     its topics and all log ends, those of `__consumer_offsets` too, are the same after it. On
-    the target only `__consumer_offsets` grows."""
+    the target only `__consumer_offsets` grows; not even that by a plan or a second sync."""
     for number, topic in enumerate((ORDERS, EQUAL_TIMES, COMPACTED, TRANSACTIONS)):
         estate.contents["A"].commit_offsets(f"footprint-{number}", {(topic, 0): 150})
     source, target = (log_ends(estate.contents[alias]) for alias in "AB")
+    planned = estate.sync("A->B", "footprint-.*", commit=False)
+    assert [row.outcome for row in planned.all] == [OutcomeKind.WOULD_COMMIT] * 4
+    assert log_ends(estate.contents["B"]) == target
     rows = estate.sync("A->B", "footprint-.*")
     assert [row.outcome for row in rows.all] == [OutcomeKind.COMMITTED] * 4
     assert log_ends(estate.contents["A"]) == source
     after = log_ends(estate.contents["B"])
+    again = estate.sync("A->B", "footprint-.*")
+    assert [row.outcome for row in again.all] == [OutcomeKind.UNCHANGED] * 4
+    assert log_ends(estate.contents["B"]) == after
     assert after.keys() == target.keys()
     grown = {topic for (topic, partition), end in after.items() if end > target[topic, partition]}
     assert grown == {"__consumer_offsets"}

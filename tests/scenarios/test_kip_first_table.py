@@ -13,7 +13,8 @@ from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import Flows, Rows, prepare_mirror, read_on
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
 from tests.waiting import wait_until
-from tsoffset.model import OutcomeKind, Precision
+from tsoffset.commands.compare.checkpoint import CheckpointKey
+from tsoffset.model import OutcomeKind, Precision, TopicPartition
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
@@ -133,11 +134,12 @@ def settled_checkpoints(source: Contents, target: Contents, remote: str) -> dict
         there = position - SHIFT
 
         def served(there: int = there) -> bool:
-            found = newest_checkpoints(target, SOURCE).get((LATE, remote, 0))
-            return found is not None and found[1] == there
+            about = CheckpointKey(LATE, TopicPartition(remote, 0))
+            found = newest_checkpoints(target, SOURCE).get(about)
+            return found is not None and found.target_offset == there
 
         wait_until(served, f"{LATE} has its checkpoint at {there}")
-    return {group: pair[1] for (group, _, _), pair in newest_checkpoints(target, SOURCE).items()}
+    return {key.group: it.target_offset for key, it in newest_checkpoints(target, SOURCE).items()}
 
 
 def next_value(contents: Contents, group: str, place: tuple[str, int]) -> bytes | None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.producing import numbered
 from tests.scenarios.estate import Estate
-from tests.scenarios.flows import Rows, read_on
-from tests.scenarios.holdings import GROWING, RECORDS, STREAMING, TRIMMED, UNDECIDED
+from tests.scenarios.flows import Rows
+from tests.scenarios.holdings import RECORDS, STREAMING, TRIMMED, UNDECIDED
 from tests.scenarios.judging import Logs
 from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision
@@ -22,36 +22,6 @@ def running(estate: Estate, mirror_maker: MirrorMaker) -> Iterator[MirrorMaker]:
     """MirrorMaker 2, started again."""
     with mirror_maker:
         yield mirror_maker
-
-
-def test_old_record_is_translated_exactly_before_and_after_a_restart(
-    estate: Estate, running: MirrorMaker
-) -> None:
-    """KAFKA-15905: a restarted MirrorMaker 2 cannot translate records older than its start.
-    Here a group that sits at an old record is translated exactly, and again when 1,000 more
-    records were mirrored, by clients that know nothing of the first time."""
-    old = 123
-    expected = (old - TRIMMED, Precision.EXACT, 0)
-    estate.contents["A"].commit_offsets("old-one", {(GROWING, 0): old})
-    row = estate.sync("A->B", "old-one").of("old-one", GROWING)
-    assert row.outcome is OutcomeKind.COMMITTED
-    assert (row.target_offset, row.precision, row.reread_bound) == expected
-
-    estate.produce("A", GROWING, numbered(1000, first=RECORDS))
-    estate.wait_until_mirrored("A->B", GROWING)
-    estate.contents["A"].commit_offsets("new-one", {(GROWING, 0): old})
-    rows = estate.sync("A->B", "old-one|new-one")
-
-    source = estate.contents["A"].read(GROWING, start=old)
-    for group, outcome in (
-        ("old-one", OutcomeKind.UNCHANGED),
-        ("new-one", OutcomeKind.COMMITTED),
-    ):
-        row = rows.of(group, GROWING)
-        assert row.outcome is outcome
-        assert (row.target_offset, row.precision, row.reread_bound) == expected
-        got = read_on(estate.contents["B"], group, (estate.remote("A->B", GROWING), 0))
-        assert [record.value for record in got] == [record.value for record in source]
 
 
 def test_syncs_in_the_middle_of_the_stream_skip_nothing(

@@ -21,10 +21,8 @@ from tests.scenarios.corner_cases.holdings import (
     DROPPED,
     EMPTIED,
     FAR_FUTURE,
-    KEPT,
     LARGE_FUTURE,
     LARGE_ONE_TIME,
-    NOTED,
     ONE_TIME,
     ORDINARY,
     PAID,
@@ -51,8 +49,8 @@ TOPICS = {
     EXACTLY_ONCE: (PAID,),
     FILTERED: (SIEVED,),
     LARGE_BATCHES: tuple(map(megabytes, CODECS)),
-    DEEP: (KEPT, SHORT_LIVED, TIERED),
-    TORN: (TORN_LOG, NOTED),
+    DEEP: (SHORT_LIVED, TIERED),
+    TORN: (TORN_LOG,),
 }
 _FILTER = "org.apache.kafka.connect.transforms"
 _OVERRIDES = {
@@ -73,11 +71,9 @@ _OVERRIDES = {
     "deep->tiers.sync.topic.configs.enabled": "false",
 }
 _DEEP_PROPERTIES = {
-    # Deleted for its age or moved to the other tier soon, and forgotten soon when expired.
+    # Deleted for its age or moved to the other tier soon.
     "log.retention.check.interval.ms": "300",
     "log.initial.task.delay.ms": "300",
-    "offsets.retention.check.interval.ms": "200",
-    "offset.metadata.max.bytes": "8192",
     "unclean.leader.election.enable": "true",
 }
 

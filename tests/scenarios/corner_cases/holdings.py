@@ -22,9 +22,7 @@ PAID = "payments"
 SIEVED = "sieved"
 TIERED = "tiered"
 SHORT_LIVED = "short-lived"
-KEPT = "kept"
 TORN_LOG = "torn-log"
-NOTED = "noted"
 
 
 def megabytes(codec: str) -> str:
@@ -65,7 +63,7 @@ TIERING = {**_CLOSING, "remote.storage.enable": "true", "local.retention.ms": "1
 
 def fill(corners: Corners, *, tiered: bool) -> None:
     """Create and fill what is mirrored from the beginning."""
-    here, deep = corners.contents["here"], corners.contents["deep"]
+    here = corners.contents["here"]
     for topic in (ORDINARY, DELETED, SOURCE_ANEW, TARGET_ANEW):
         fill_trimmed(here, topic)
     now = int(time.time() * 1000)
@@ -82,8 +80,6 @@ def fill(corners: Corners, *, tiered: bool) -> None:
     for codec in CODECS:
         fill_megabytes(corners.contents["big"], codec)
     fill_sieved(corners.contents["all"])
-    for topic in (KEPT, NOTED):
-        fill_trimmed(deep, topic)
     fill_short_lived(corners)
     if tiered:
         fill_tiered(corners)

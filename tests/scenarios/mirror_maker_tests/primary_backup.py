@@ -111,6 +111,11 @@ class Site(Flows):
         for flow, of_flow in flows.items():
             self.wait_until_mirrored(flow, *of_flow)
 
+    def mirror(self, variant: Variant, subject: str) -> "Mirror":
+        """The topic of a subject on the primary, and its copy on the backup."""
+        topic = variant.topic(subject)
+        return Mirror(*self.sides(variant.forth), topic, self.remote(variant.forth, topic))
+
     # --- records ------------------------------------------------------------------------
 
     def write(

@@ -7,7 +7,6 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     PARTITIONS,
     PER_PARTITION,
     REPLICATED,
-    Mirror,
     Site,
     Variant,
     consume,
@@ -58,7 +57,7 @@ def test_group_that_has_read_all_on_the_backup_comes_back_to_the_end(
     remote = site.remote(variant.forth, topic)
     consume(primary, group, topic, most=1, reset="earliest")
     _assert_all_exact(site, variant.forth, group, 1)
-    mirror = Mirror(primary, backup, topic, remote)
+    mirror = site.mirror(variant, REPLICATED)
     rest = [record.value for records in mirror.written.values() for record in records[1:]]
     assert consume(backup, group, remote) == rest
     rows = site.sync(variant.back, group)

@@ -57,7 +57,7 @@ def test_group_behind_the_flow_is_exact_at_every_depth(site: Site, variant: Vari
     though the row tells where that would be."""
     group, topic = variant.group("behind"), variant.topic(BEHIND)
     primary, backup = site.sides(variant.forth)
-    mirror = Mirror(primary, backup, topic, site.remote(variant.forth, topic))
+    mirror = site.mirror(variant, BEHIND)
     assert len(mirror.written[0]) >= BEHIND_ROUNDS * PER_PARTITION
     furthest: dict[int, int] = {}
     for index in (PER_PARTITION, 900, 100):

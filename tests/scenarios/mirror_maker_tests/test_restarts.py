@@ -18,7 +18,6 @@ from tests.scenarios.mirror_maker_tests.primary_backup import (
     PARTITIONS,
     PER_PARTITION,
     RESTARTED,
-    Mirror,
     Site,
     Variant,
     consume,
@@ -76,16 +75,10 @@ def sync_all(site: Site, variant: Variant) -> Rows:
     return site.sync(variant.forth, *map(variant.group, (READER, NOTHING, OLD)))
 
 
-def mirror_of(site: Site, variant: Variant, subject: str) -> Mirror:
-    """A topic and its copy."""
-    topic = variant.topic(subject)
-    return Mirror(*site.sides(variant.forth), topic, site.remote(variant.forth, topic))
-
-
 def stand_at(site: Site, variant: Variant, group: str, index: int) -> dict[int, int]:
     """Let the group stand at that record of each partition of the long topic; partition to
     the record's offset."""
-    mirror = mirror_of(site, variant, BEHIND)
+    mirror = site.mirror(variant, BEHIND)
     offsets = {number: records[index].offset for number, records in mirror.written.items()}
     commits = {(mirror.topic, number): offset for number, offset in offsets.items()}
     mirror.source.commit_offsets(group, commits)
@@ -108,7 +101,7 @@ def test_group_is_fully_synced_before_and_after_a_restart(
         row = stages.after[variant.name].of(group, topic, number)
         assert (row.outcome, row.target_offset) == (OutcomeKind.COMMITTED, 2 * PER_PARTITION)
         assert (row.precision, row.reread_bound) == (Precision.EXACT, 0)
-    mirror = mirror_of(site, variant, RESTARTED)
+    mirror = site.mirror(variant, RESTARTED)
     assert all(len(copies) == 2 * PER_PARTITION for copies in mirror.copied.values())
     assert consume(mirror.target, group, mirror.remote) == []
 
@@ -147,7 +140,7 @@ def test_translation_of_an_old_offset_never_changes(
     same offset stays what it was, and the group with it. When the group goes back by one
     record itself, the row says where that is, and the group stays."""
     group, topic = variant.group(OLD), variant.topic(BEHIND)
-    mirror = mirror_of(site, variant, BEHIND)
+    mirror = site.mirror(variant, BEHIND)
     for number, records in mirror.written.items():
         expected = mirror.true_offset(number, records[OLD_INDEX].offset)
         for stage, outcome in (
@@ -175,7 +168,7 @@ def test_group_that_moves_on_after_a_restart_is_exact(
     life of the mirror has copied: there MirrorMaker 2 has no sync left to tell 250 from 370."""
     assert stages.after
     group, topic = variant.group("moves-on"), variant.topic(BEHIND)
-    mirror = mirror_of(site, variant, BEHIND)
+    mirror = site.mirror(variant, BEHIND)
     for index in (OLD_INDEX, *LATER_INDEXES):
         offsets = stand_at(site, variant, group, index)
         rows = site.sync(variant.forth, group)

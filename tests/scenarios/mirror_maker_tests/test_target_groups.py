@@ -7,7 +7,7 @@ Kafka's connect/mirror.
 import pytest
 
 from tests.scenarios.flows import member
-from tests.scenarios.mirror_maker_tests.primary_backup import BEHIND, Mirror, Site, Variant
+from tests.scenarios.mirror_maker_tests.primary_backup import BEHIND, Site, Variant
 from tests.waiting import wait_until
 from tsoffset.model import OutcomeKind, Precision, Reason
 
@@ -16,17 +16,11 @@ pytestmark = pytest.mark.integration
 METADATA = "metadata"
 
 
-def mirror_of(site: Site, variant: Variant) -> Mirror:
-    """The long topic and its copy."""
-    topic = variant.topic(BEHIND)
-    return Mirror(*site.sides(variant.forth), topic, site.remote(variant.forth, topic))
-
-
 def test_idle_groups_move_on_by_one_record(site: Site, variant: Variant) -> None:
     """Two groups that are idle on the backup, one record behind where they are on the primary,
     are moved by that record, metadata and all; a third has a member there and is left to it,
     until it is idle, too."""
-    mirror = mirror_of(site, variant)
+    mirror = site.mirror(variant, BEHIND)
     indexes = {"idle-far": 101, "idle-near": 51, "busy": 75}
     groups = {variant.group(name): index for name, index in indexes.items()}
     targets = {}
@@ -63,7 +57,7 @@ def test_idle_groups_move_on_by_one_record(site: Site, variant: Variant) -> None
 def test_null_offset_on_the_target_is_no_commit(site: Site, variant: Variant) -> None:
     """Some clients reset a group's offset to -1, and coordinators keep that: it is taken for
     no commit at all, and the group gets its translation."""
-    mirror = mirror_of(site, variant)
+    mirror = site.mirror(variant, BEHIND)
     group = variant.group("null-offset")
     source_offset = mirror.written[0][200].offset
     mirror.source.commit_offsets(group, {(mirror.topic, 0): (source_offset, METADATA)})
@@ -80,7 +74,7 @@ def test_null_offset_on_the_target_is_no_commit(site: Site, variant: Variant) ->
 def test_null_offset_on_the_source_is_no_commit(site: Site, variant: Variant) -> None:
     """A group that was reset to -1 on the source has nothing there to be translated: no row,
     and what it has on the target stays."""
-    mirror = mirror_of(site, variant)
+    mirror = site.mirror(variant, BEHIND)
     group = variant.group("null-at-home")
     mirror.source.commit_offsets(group, {(mirror.topic, 0): -1})
     mirror.target.commit_offsets(group, {(mirror.remote, 0): 150})

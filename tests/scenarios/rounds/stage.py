@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from types import TracebackType
 from typing import Self
 
 from kafka import TopicPartition
@@ -206,12 +205,7 @@ class Syncing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
