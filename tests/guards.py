@@ -547,11 +547,69 @@ GUARDS = (
         "headers were switched on at a restart",
         ("test_copies_without_a_header_lie_on_the_target_too",),
     ),
+    # --- ordinary positions, answered at once
+    Guard(
+        "ordinary: the record itself is equal",
+        "    for step in (0, 1, -1):\n",
+        "    for step in (1, -1):\n",
+        "a record that was left out, another in its place",
+        ("test_another_record_at_the_distance_is_no_copy",),
+    ),
+    Guard(
+        "ordinary: the record behind is equal",
+        "    for step in (0, 1, -1):\n",
+        "    for step in (0, -1):\n",
+        "an equal record that was written far behind, the first copy lost",
+        ("test_neighbours_tell_a_copy_from_that_of_an_equal_record",),
+    ),
+    Guard(
+        "ordinary: the record before is equal",
+        "    for step in (0, 1, -1):\n",
+        "    for step in (0, 1):\n",
+        "the same",
+        ("test_neighbours_tell_a_copy_from_that_of_an_equal_record",),
+    ),
+    Guard(
+        "ordinary: the run of the timestamp is known to its end",
+        "    ok[ok] = source.run_ends[at[ok]]\n",
+        "",
+        "an equal record in the part of the run that nobody has read",
+        ("test_an_equal_record_may_follow_in_what_is_not_known",),
+    ),
+    Guard(
+        "ordinary: no known source record is equal",
+        "    ok[ok] = source.alone(at[ok], match)\n",
+        "",
+        "a stretch that was written again, of which the first was not copied",
+        ("test_a_stretch_that_was_written_again_may_be_meant",),
+    ),
+    Guard(
+        "ordinary: no known target record is equal",
+        "    ok[ok] = target.alone(image, match)\n",
+        "",
+        "a stretch that was copied again",
+        ("test_a_stretch_that_was_copied_again_may_be_meant",),
+    ),
+    Guard(
+        "ordinary: it bears a timestamp",
+        "    ok &= stamps != NO_TIMESTAMP\n",
+        "",
+        "records without a timestamp",
+        ("test_a_record_without_timestamp_cannot_be_looked_for",),
+    ),
+    Guard(
+        "ordinary: what counts of it is not null",
+        "    ok[ok] = [content != (None, None) for content in source.contents(at[ok], match)]\n",
+        "",
+        "records with neither key nor value",
+        ("test_nothing_is_told_by_records_that_hold_nothing",),
+    ),
 )
 EXAMPLES = (
     "tests/test_frontier_examples.py",
     "tests/test_guard_examples.py",
     "tests/test_offset_header.py",
+    "tests/test_ordinary.py",
     "tests/test_translate.py",
 )
 
