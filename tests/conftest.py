@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
 # that is printed.
-settings.register_profile("here")
+settings.register_profile("here", deadline=None)
 settings.register_profile(
     "ci",
     settings.get_profile("here"),
