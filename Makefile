@@ -58,7 +58,7 @@ test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
 	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE))
 
 test-fast: $(READY) ## those of them that need no Java
-	$(PYTEST) -m "$(JAVA_FREE) and not thorough and not long"
+	$(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not thorough and not long"
 
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
 	@$(call SIDE_BY_SIDE,thorough and not long)

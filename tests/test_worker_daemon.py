@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 import pytest
@@ -21,8 +22,15 @@ MODULE = session_settings({}, "test")["spark.python.daemon.module"]
 
 
 @contextmanager
-def daemon(folder: Path, worker: str = "pyspark.worker") -> Iterator[tuple[str, Path]]:
-    """Its socket, and the file of its standard error, while it runs."""
+def daemon(worker: str = "pyspark.worker") -> Iterator[tuple[str, Path]]:
+    """Its socket, and the file of its standard error, while it runs. The folder of a test may lie
+    too deep for a socket's path, which has at most 107 bytes."""
+    with TemporaryDirectory(prefix="daemon-") as folder, _running(Path(folder), worker) as found:
+        yield found
+
+
+@contextmanager
+def _running(folder: Path, worker: str) -> Iterator[tuple[str, Path]]:
     said = folder / "said"
     environment = {
         **os.environ,
@@ -61,18 +69,16 @@ def give_and_leave(path: str, task: bytes) -> None:
 
 
 @pytest.mark.parametrize("task", [b"", b"\0\0"], ids=["at rest", "in a task"])
-def test_a_worker_whose_connection_is_closed_ends_without_a_word(
-    tmp_path: Path, task: bytes
-) -> None:
+def test_a_worker_whose_connection_is_closed_ends_without_a_word(task: bytes) -> None:
     """That is how Spark ends those that rested for a minute, or all at the end."""
-    with daemon(tmp_path) as (path, said):
+    with daemon() as (path, said):
         give_and_leave(path, task)
         assert said.read_text() == ""
 
 
-def test_a_worker_that_breaks_says_why(tmp_path: Path) -> None:
+def test_a_worker_that_breaks_says_why() -> None:
     """What goes wrong without Spark's doing has its traceback on standard error."""
-    with daemon(tmp_path, "pyspark.not_there") as (path, said):
+    with daemon("pyspark.not_there") as (path, said):
         give_and_leave(path, b"\0\0")
         assert "Traceback" in said.read_text()
         assert "No module named 'pyspark.not_there'" in said.read_text()
