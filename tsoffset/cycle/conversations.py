@@ -78,6 +78,12 @@ def _with_neighbours(offsets: Iterable[int]) -> Sequence[int]:
     return sorted({offset + step for offset in offsets for step in (-1, 0, 1)})
 
 
+def _within(offsets: Sequence[int], lowest: Pair, highest: Pair) -> Sequence[int]:
+    """Those of the offsets, ascending, that lie between the records of two pairs."""
+    first = bisect_right(offsets, lowest.source_offset)
+    return offsets[first : bisect_left(offsets, highest.source_offset)]
+
+
 class Partition:
     """One partition's positions, of which some may be recalled and the others are translated.
 
@@ -230,18 +236,7 @@ class Partition:
         what = question.what
         if not isinstance(what, ReadFrom):
             return False
-        view = self._evidence.view(question.side)
-        if view.covered_to(what.offset) > what.offset:
-            return True
-        read = self._reads[question.side].holding(what.offset)
-        if read is None or what.offset in self._reads[question.side].failed:
-            return False
-        try:
-            self._evidence.add(question.side, read)
-        except UnreadableRecords:
-            self._reads[question.side].failed.add(what.offset)  # who asks for it is told
-            return False
-        return view.covered_to(what.offset) > what.offset
+        return self._evidence.view(question.side).covered_to(what.offset) > what.offset
 
     def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
@@ -268,7 +263,7 @@ class Partition:
         return self._held[first:]
 
     def _go_on_with_the_next(self) -> None:
-        walks = self._evidence.pairs.walks() if self._is_plain else []
+        walks = self._walks()
         for _, highest in walks:
             asked_of, _ = self._read_once.get(highest.distance, (None, False))
             if asked_of is None or asked_of.source_offset < highest.source_offset:
@@ -296,17 +291,22 @@ class Partition:
             self._take_in_all()
             self._converse_about(following)
 
+    def _walks(self) -> list[tuple[Pair, Pair]]:
+        """The lowest and the highest pairs of walks between which positions wait."""
+        walks = self._evidence.pairs.walks() if self._is_plain else []
+        return [
+            (lowest, highest) for lowest, highest in walks if _within(self._held, lowest, highest)
+        ]
+
     def _distances(
         self, offsets: Sequence[int], walks: Sequence[tuple[Pair, Pair]]
     ) -> dict[int, int]:
         """The distance of the walk that each offset lies within; without those within none, or
         where records may be read again."""
-        found = {}
+        found: dict[int, int] = {}
         for lowest, highest in walks:
             if self._read_once[highest.distance][1]:
-                first = bisect_right(offsets, lowest.source_offset)
-                last = bisect_left(offsets, highest.source_offset)
-                found.update(dict.fromkeys(offsets[first:last], highest.distance))
+                found |= dict.fromkeys(_within(offsets, lowest, highest), highest.distance)
         return found
 
     def _take_in_all(self) -> None:
