@@ -84,6 +84,7 @@ def run_cycle(
     found = results.filter(reports.is_null()).select(schema.ROWS.names)
     found = found.sort_by([(name, "ascending") for name in ("group", *_PARTITION)])
     carry_over.learn(found, [work.group for work in start.groups], partitions)
+    positions = found.filter(found["source_offset"].is_valid())
     failures = values.rows_table(failed_row(flow.name, failure) for failure in start.failures)
     return CycleResult(
         flow=flow.name,
@@ -92,7 +93,7 @@ def run_cycle(
         unreachable=False,
         seconds=time.perf_counter() - started,
         groups=len(start.groups),
-        positions=found.group_by([*_PARTITION, "source_offset"]).aggregate([]).num_rows,
+        positions=positions.group_by([*_PARTITION, "source_offset"]).aggregate([]).num_rows,
         cost=cost,
     )
 
