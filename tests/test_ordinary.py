@@ -21,8 +21,9 @@ from tsoffset.cycle import rounds
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.digests import content_digest
+from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Precision, Translated
-from tsoffset.records import Record, Stretch
+from tsoffset.records import OffsetHeader, Record, Stretch
 from tsoffset.rule.ordinary import ordinary
 
 ALL = frozenset({"timestamp", "key", "value"})
@@ -38,8 +39,13 @@ def known(*records: Record) -> RecordColumns:
     return columns_of([(0, Stretch(records[0].offset, records[-1].offset + 1, records))])
 
 
+def stretch(letters: str) -> Stretch:
+    records = tuple(record(at, letter) for at, letter in enumerate(letters) if letter != ".")
+    return Stretch(0, len(letters), records)
+
+
 def log(letters: str) -> RecordColumns:
-    return known(*(record(at, it) for at, it in enumerate(letters.replace(" ", "")) if it != "."))
+    return columns_of([(0, stretch(letters))])
 
 
 def answered(
@@ -114,6 +120,27 @@ def test_what_counts_is_compared() -> None:
     assert answered(*keyed, 1, frozenset({"timestamp", "key"}))
 
 
+def test_each_log_is_looked_at_by_itself() -> None:
+    """Logs of other partitions, in the same call: with the same offsets and records, and distances
+    of their own."""
+    pieces = ["abcde", "vabcde", "abcde"]
+    source = columns_of((at, stretch("abcde")) for at in range(3))
+    target = columns_of((at, stretch(letters)) for at, letters in enumerate(pieces))
+    logs, offsets, distances = np.array([0, 1, 2]), np.array([2, 2, 2]), np.array([0, 1, 1])
+    found, _ = ordinary(source, target, logs, offsets, distances, ALL)
+    assert found.tolist() == [True, True, False]
+
+
+def test_offsets_may_be_as_large_as_kafka_has_them() -> None:
+    """Near the largest, in many logs: no number made of both may wrap."""
+    last = 2**63 - 10
+    far = [Record(last + at, FIRST_MS + at, None, content_digest(b"%d" % at)) for at in range(5)]
+    there = columns_of((at, Stretch(last, last + 5, far)) for at in range(40))
+    logs = np.arange(40)
+    answers, _ = ordinary(there, there, logs, np.full(40, last + 2), np.zeros(40, np.int64), ALL)
+    assert answers.all()
+
+
 # --- which pairs positions lie between ------------------------------------------------------
 
 
@@ -138,6 +165,31 @@ def test_each_walk_of_a_mirror_has_a_distance() -> None:
     """c was copied twice: before it and behind it offsets are differently far apart."""
     logs = Logs("a b c d e f g h", "a b c c d e f g h")
     assert {*precisions(logs).values()} == {Precision.EXACT}
+
+
+@pytest.mark.parametrize(
+    ("settings", "failback"),
+    [
+        (TranslationSettings(), True),
+        (TranslationSettings(proof="timestamps"), False),
+        (TranslationSettings(offset_header=OffsetHeader("from")), False),
+    ],
+    ids=["failback", "proof by timestamps", "offset header"],
+)
+def test_other_flows_are_left_to_conversations(
+    settings: TranslationSettings, failback: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where content alone does not tell, or the target is no copy."""
+    at_once = []
+    monkeypatch.setattr(rounds, "next_record", lambda offset, *_: at_once.append(offset))
+    logs = Logs("a b c d e f g h", "a b c d e f g h")
+    work = PartitionWork(SOURCE, TARGET, tuple(range(9)), True, failback)
+    assert [
+        *translate_partitions(
+            flow(translation=settings), logs.source_cluster, logs.target_cluster, [work]
+        )
+    ]
+    assert at_once == []
 
 
 # --- random worlds --------------------------------------------------------------------------

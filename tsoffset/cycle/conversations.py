@@ -114,9 +114,7 @@ class Partition:
         self._not_at_once: Sequence[int] = ()
         self._answered: dict[int, Translation] = {}
         # Content alone tells: no header, which would have to be believed, and not the other way.
-        settings = flow.translation
-        self._is_plain = settings.proof == "content" and settings.offset_header is None
-        self._is_plain &= not work.failback
+        self._is_plain = flow.translation.offset_header is None and not work.failback
         # By distance: a pair, and whether no answer below it, as far apart, reads anything again.
         self._read_once: dict[int, tuple[Pair, bool]] = {}
         self._probes_left = _PROBES
