@@ -18,19 +18,18 @@ endef
 
 PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
-ON_JAVA := (integration or spark)
 # Of what, and how much it must be: pyproject.toml.
 COVERAGE := --cov
 
-# Two runs of pytest, of the tests without Java and of those with it, on a core each. The first
+# Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
 # one's output is shown when the second has ended; both must pass. What ends this ends both.
 # The arguments: which tests, and options of the first run.
 define SIDE_BY_SIDE
 first=$$(mktemp) || exit 1; \
-$(PYTEST) $(2) -m "$(JAVA_FREE) and $(1)" >"$$first" 2>&1 & running=$$!; \
+$(PYTEST) $(2) -m "not integration and $(1)" >"$$first" 2>&1 & running=$$!; \
 trap 'kill $$running 2>/dev/null; rm -f "$$first"' EXIT; trap 'exit 130' INT TERM; \
-$(PYTEST) -m "$(ON_JAVA) and $(1)"; second=$$?; \
-wait $$running; status=$$?; echo; echo "and without Java:"; cat "$$first"; exit $$((status | second))
+$(PYTEST) -m "integration and $(1)"; second=$$?; \
+wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; exit $$((status | second))
 endef
 
 .PHONY: help setup java demo test test-fast test-all test-long bench bench-check lint lock lock-jars
