@@ -599,8 +599,8 @@ GUARDS = (
     ),
     Guard(
         "ordinary: what counts of it is not null",
-        "    ok[ok] = [content != (None, None) for content in source.contents(at[ok], match)]\n",
-        "",
+        "one not in (None, (None, None))",
+        "one is not None",
         "records with neither key nor value",
         ("test_nothing_is_told_by_records_that_hold_nothing",),
     ),

@@ -1,14 +1,19 @@
 """Records of many batches as columns: what the records say that are decoded one by one."""
 
+import struct
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_kafka_batch_records import SENT
 from tests.test_kafka_records import CODECS, END, RECORDS_AT, UNCOMMITTED, Sent, batch, sealed
 from tsoffset.columns import RecordColumns, columns_of
-from tsoffset.kafka.wire.lockstep import PAYS_FROM
+from tsoffset.kafka.wire.batch_records import BatchRecords, RawBatch
+from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.stretch_records import StretchRecords
 from tsoffset.records import NO_TIMESTAMP, Record, Stretch, UnreadableRecords
 
 ALL = frozenset({"timestamp", "key", "value"})
@@ -64,18 +69,18 @@ def test_columns_say_what_the_records_say(
     assert [each for each in records_of(columns) if each[0] < len(logs)] == expected
 
 
-@given(SENT, SENT, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
+@given(SENT, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
 def test_a_malformed_batch_is_left_out(
-    records: list[Sent], others: list[Sent], place: int, byte: int, many: bool
+    records: list[Sent], place: int, byte: int, many: bool
 ) -> None:
-    """Where a walk along the batch finds it malformed, alone or beside many; or where few are
+    """Where a walk along the batch finds it malformed, beside many of its length; or where few are
     decoded. Its neighbours are not touched."""
     raw = batch(records)
     raw[RECORDS_AT + place % (len(raw) - RECORDS_AT)] = byte
     odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
     assert odd is not None
     beside = range(1, PAYS_FROM if many else 3)
-    columns = columns_of([(0, odd), *((log, part(others, 0, "none", 0, 0)) for log in beside)])
+    columns = columns_of([(0, odd), *((log, part(records, 0, "none", 0, 0)) for log in beside)])
     try:
         expected = [*zip(odd.offsets, odd.timestamps, strict=True)]
     except UnreadableRecords:
@@ -85,4 +90,33 @@ def test_a_malformed_batch_is_left_out(
     found = [*zip(columns.offset[there], stamps, strict=True)]
     assert found == expected or (not many and not found)
     columns.contents(np.flatnonzero(there), ALL)  # whatever it is, it is an answer
-    assert np.count_nonzero(columns.log > 0) == len(beside) * len(others)
+    assert np.count_nonzero(columns.log > 0) == len(beside) * len(records)
+
+
+def test_batches_of_other_lengths_are_walked_by_themselves() -> None:
+    """Side by side each costs as much as the longest: a few long ones are left to a skim."""
+    few = [RawBatch(b"", 20_000, 0, 20_000, 0, None, 0, 20_000)]
+    short = part([(1, None, b"", [])] * 3, 0, "none", 0, 0)
+    assert isinstance(short.records, StretchRecords)
+    (batch_of_three,) = short.records._parts
+    assert isinstance(batch_of_three, BatchRecords)
+    found = walk([*few, *[batch_of_three.raw] * PAYS_FROM])
+    assert found[0] is None
+    assert all(piece is not None and len(piece.offset) == 3 for piece in found[1:])
+
+
+def test_timestamps_that_no_number_holds_are_malformed() -> None:
+    """A base and a difference that together leave 64 bits, alone or beside many."""
+    raw = batch([(2**62, None, b"", []), (2**62 + 5, None, b"", [])])
+    base = RECORDS_AT - 34  # of the first timestamp
+    assert struct.unpack_from(">q", raw, base) == (2**62,)
+    struct.pack_into(">q", raw, base, 2**63 - 2)
+    odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
+    assert odd is not None
+    with pytest.raises(UnreadableRecords):
+        odd.timestamps  # noqa: B018
+    for beside in (1, PAYS_FROM + 1):
+        others = (
+            (log, part([(1, None, b"", [])] * 2, 0, "none", 0, 0)) for log in range(1, beside)
+        )
+        assert 0 not in columns_of([(0, odd), *others]).log

@@ -7,6 +7,7 @@ offset of which nothing is known.
 
 import numpy as np
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -190,6 +191,19 @@ def test_other_flows_are_left_to_conversations(
         )
     ]
     assert at_once == []
+
+
+def test_a_mistake_of_ours_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then all positions have their conversations, and the log says so."""
+
+    def broken(*_: object) -> None:
+        raise OverflowError
+
+    monkeypatch.setattr(rounds, "ordinary", broken)
+    with structlog.testing.capture_logs() as logged:
+        found = precisions(Logs("a b c d e f g h", "a b c d e f g h"))
+    assert {*found.values()} == {Precision.EXACT}
+    assert "answering_at_once_broke" in [each["event"] for each in logged]
 
 
 # --- random worlds --------------------------------------------------------------------------

@@ -144,9 +144,9 @@ def _matched(content: Content, match: frozenset[str]) -> Content:
 def _packing(log: Numbers, number: Numbers) -> Callable[[Numbers, Numbers], Numbers]:
     """A function that makes one number of each pair of these logs and numbers, in the order of the
     pairs; of other pairs it makes any."""
-    lowest, highest = number.min(initial=0), number.max(initial=0)
+    lowest, highest = int(number.min(initial=0)), int(number.max(initial=0))
     width = highest - lowest + 1
-    if (int(log.max(initial=0)) + 1) * int(width) < _LARGEST:
+    if (int(log.max(initial=0)) + 1) * width < _LARGEST:
         return lambda log, number: log * width + (np.clip(number, lowest, highest) - lowest)
     # They would not fit; their ranks do.
     ranked = np.unique(number)

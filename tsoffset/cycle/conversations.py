@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from traceback import extract_tb
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import structlog
 
@@ -61,8 +61,8 @@ Observe = Callable[[Position, Question, Answer], None]
 
 @dataclass(frozen=True)
 class AtOnce:
-    """Positions, ascending, that lie between two proven pairs, equally far apart on both sides;
-    with the distance of these (target less source) for each."""
+    """Positions, ascending, each of which lies between two proven pairs of one distance (target
+    offset less source offset), and these distances."""
 
     offsets: Sequence[int]
     distances: Sequence[int]
@@ -76,6 +76,14 @@ class AtOnce:
 
 def _with_neighbours(offsets: Iterable[int]) -> Sequence[int]:
     return sorted({offset + step for offset in offsets for step in (-1, 0, 1)})
+
+
+class _Walk(NamedTuple):
+    """The highest pair of those that are equally far apart, and whether no answer below it, as far
+    apart, reads anything again."""
+
+    highest: Pair
+    is_read_once: bool
 
 
 def _within(offsets: Sequence[int], lowest: Pair, highest: Pair) -> Sequence[int]:
@@ -115,8 +123,7 @@ class Partition:
         self._answered: dict[int, Translation] = {}
         # Content alone tells: no header, which would have to be believed, and not the other way.
         self._is_plain = flow.translation.offset_header is None and not work.failback
-        # By distance: a pair, and whether no answer below it, as far apart, reads anything again.
-        self._read_once: dict[int, tuple[Pair, bool]] = {}
+        self._walks_asked_of: dict[int, _Walk] = {}  # by distance
         self._probes_left = _PROBES
         self._evidence = Evidence(
             work.source,
@@ -263,9 +270,9 @@ class Partition:
     def _go_on_with_the_next(self) -> None:
         walks = self._walks()
         for _, highest in walks:
-            asked_of, _ = self._read_once.get(highest.distance, (None, False))
-            if asked_of is None or asked_of.source_offset < highest.source_offset:
-                note = partial(self._note_whether_read_once, highest)
+            walk = self._walks_asked_of.get(highest.distance)
+            if walk is None or walk.highest.source_offset < highest.source_offset:
+                note = partial(self._note_walk, highest)
                 self._ask(self._asked_whether_read_again(highest), note)
         if self._open:
             return
@@ -303,7 +310,7 @@ class Partition:
         where records may be read again."""
         found: dict[int, int] = {}
         for lowest, highest in walks:
-            if self._read_once[highest.distance][1]:
+            if self._walks_asked_of[highest.distance].is_read_once:
                 found |= dict.fromkeys(_within(offsets, lowest, highest), highest.distance)
         return found
 
@@ -333,8 +340,8 @@ class Partition:
         except Unanswered:
             return None
 
-    def _note_whether_read_once(self, pair: Pair, rereads: int | None) -> None:
-        self._read_once[pair.distance] = pair, rereads == 0
+    def _note_walk(self, highest: Pair, rereads: int | None) -> None:
+        self._walks_asked_of[highest.distance] = _Walk(highest, rereads == 0)
 
     @property
     def at_once(self) -> AtOnce | None:

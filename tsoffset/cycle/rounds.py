@@ -215,6 +215,20 @@ class _Run:
 
 def _answer_at_once(parts: Sequence[Partition], match: frozenset[str]) -> None:
     """Answer what is ordinary of the positions that the partitions hold ready for that."""
+    try:
+        found = _answered_at_once(parts, match)
+    except Exception as error:
+        # A mistake of ours costs time, and no partition its answers: all have their conversations.
+        log.error("answering_at_once_broke", error=type(error).__name__)
+        found = [{} for _ in parts]
+    for part, translations in zip(parts, found, strict=True):
+        part.answer(translations)
+
+
+def _answered_at_once(
+    parts: Sequence[Partition], match: frozenset[str]
+) -> list[dict[int, Translation]]:
+    """For each partition the translations of what is ordinary."""
     ready = [part.at_once for part in parts if part.at_once is not None]
     source, target = (
         columns_of((log, one) for log, part in enumerate(parts) for one in part.stretches(side))
@@ -229,8 +243,7 @@ def _answer_at_once(parts: Sequence[Partition], match: frozenset[str]) -> None:
     columns = (column[answered].tolist() for column in (log, offset, offset + distance, stamps))
     for number, at, copy, stamp in zip(*columns, strict=True):
         found[number][at] = next_record(at, copy, stamp, parts[number].frontier)
-    for part, translations in zip(parts, found, strict=True):
-        part.answer(translations)
+    return found
 
 
 def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:

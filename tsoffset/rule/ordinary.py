@@ -1,8 +1,9 @@
 """Ordinary positions of many partitions, answered at once.
 
 A strict subset of what the conversation (`tsoffset.rule.translate`) answers: wherever this says
-yes, `prove` would say yes to the same pair, after one question or none. All else is left to the
-conversation. What a position must show, each condition named for what `prove` asks:
+yes, `prove` would say yes to the same pair, after one question or none (but where a neighbour is
+malformed in the same bytes on both sides, which it would refuse to look at). All else is left to
+the conversation. What a position must show, each condition named for what `prove` asks:
 
     source   ... o ... [C-1] [C] [C+1] ... o' ...      (o, q) and (o', q') are proven pairs of this
     target   ... q ... [X-1] [X] [X+1] ... q' ...      cycle, equally far apart; X = C + q - o
@@ -58,7 +59,7 @@ def ordinary(
     ok[ok] = source.alone(at[ok], match)
     image, _ = target.find(log[ok], offset[ok] + distance[ok])
     ok[ok] = target.alone(image, match)
-    ok[ok] = [content != (None, None) for content in source.contents(at[ok], match)]
+    ok[ok] = [one not in (None, (None, None)) for one in source.contents(at[ok], match)]
     return ok, stamps
 
 

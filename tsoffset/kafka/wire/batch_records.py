@@ -40,7 +40,7 @@ _MALFORMED = (IndexError, ValueError, OverflowError)
 
 
 # Of some records: offsets, timestamps, where their keys begin and where they end.
-_Heads = tuple[Sequence[int], list[int], list[int], list[int]]
+_Heads = tuple[Sequence[int], Sequence[int], list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,7 @@ class BatchRecords(Sequence[Record]):
             in_order = rising and offsets[-1] <= self._last_offset
         if not in_order:
             raise ValueError("offsets of records are not in order")
-        return offsets, stamps, bodies, ends
+        return offsets, array("q", stamps), bodies, ends
 
     def _unreadable(self) -> UnreadableRecords:
         return UnreadableRecords(
@@ -345,7 +345,7 @@ class BatchRecords(Sequence[Record]):
                     position = end
 
                 if content[position]:
-                    found, position = _headers(content, position)
+                    found, position = headers(content, position)
                     source_offset = None if header is None else header.of(found)
                     others[number] = header_digests(found), source_offset
                 else:
@@ -394,7 +394,8 @@ def _rest_of_varint(content: bytes | memoryview, position: int, byte: int) -> tu
             raise ValueError("a number of more than 64 bits")
 
 
-def _headers(content: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:
+def headers(content: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    """The headers of a record, and where they end. Raises IndexError or ValueError."""
     count, position = varint(content, position)
     if count < 0:
         raise ValueError("a negative number of headers")
