@@ -82,7 +82,7 @@ lock: $(READY) ## resolve the packages anew into .ci/requirements.lock
 
 # By the Ivy inside pyspark, whose checksums are the repository's own.
 lock-jars: $(READY) ## resolve Kafka's jars anew into tsoffset/testing/embedded/jars.sha256
-	@folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; \
-	java -Divy.default.ivy.user.dir="$$folder/ivy" -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
+	@$(CHECK_JAVA); folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; \
+	"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
 		-m2compatible -ivy .ci/kafka-jars.xml -types jar bundle -retrieve "$$folder/jars/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
 	(cd "$$folder/jars" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/jars.sha256

@@ -230,7 +230,7 @@ FLOW_KEYS.declare(
     Field(TranslationSettings, "proof"),
     values.one_of("content", "timestamps"),
     "`content`: what records hold proves a translation. `timestamps`: KIP-1292's rule as"
-    " written, cheaper, without proof; it does not notice a target that stamps records itself.",
+    " written, cheaper, without proof.",
 )
 FLOW_KEYS.declare(
     "translation.match",

@@ -35,7 +35,7 @@ def cache_folder() -> Path:
 def resolve_jars(cache: Path | None = None) -> Path:
     """Return the folder that holds Kafka's jars, after fetching them if need be.
 
-    `cache` is `cache_folder()` if absent. The first call of a user takes half a minute and
+    `cache` is `cache_folder()` if absent. The first call of a user takes a quarter of a minute and
     shows a progress bar on standard error, if that is a terminal; later ones check what is
     there and touch no network.
 
@@ -58,9 +58,10 @@ def fetch_jars(folder: Path, pins: str) -> None:
         PurePosixPath(path).name: (digest, path)
         for digest, path in map(str.split, pins.splitlines())
     }
-    if not _missing(folder, wanted):
-        return
     try:
+        # Java takes all that lies there: of a jar that was replaced the old one may not stay.
+        if not _missing(folder, wanted) and len([*folder.glob("*.jar")]) == len(wanted):
+            return
         folder.mkdir(parents=True, exist_ok=True)
         with (folder.parent / "jars.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -101,12 +102,13 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> None:
         ):
             jars.fetch(name)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the folder's disk, not of the way to the repository
         raise JarsUnavailable(
             f"fetch the jars of Kafka {KAFKA_VERSION} into {folder}: {error}; connect this "
-            f"machine, or set {REPOSITORY_VARIABLE} to the address of a Maven repository that it "
-            "reaches, or copy the folder there from a machine that has it"
+            f"machine, or set {REPOSITORY_VARIABLE} to the http address of a Maven repository "
+            "that it reaches, or copy the folder there from a machine that has it"
         ) from error
-    # Java takes all that lies there: of a jar that was replaced the old one may not stay.
     for jar in folder.glob("*.jar"):
         if jar.name not in wanted:
             jar.unlink()
