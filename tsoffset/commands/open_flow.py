@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.conversations import Observe
 from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.settle import whole_topic
+from tsoffset.cycle.settle import settlements
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, read_commits
 from tsoffset.cycle.turns import Settlement
 from tsoffset.cycle.work import partition_work
@@ -37,24 +37,10 @@ class OpenFlow:
         """The commits with their translations, as a cycle joins them. Raises
         ClusterUnreachable."""
         work = partition_work(commits)
-        positions = {
-            (one.partition, one.offset): one
-            for one in translate_partitions(
-                self.settings, self.source, self.target, work, observe=observe
-            )
-        }
-        rewriting = {
-            one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
-        }
-        settlements = []
-        for commit in commits:
-            position = None
-            if commit.verdict is None and commit.partition and commit.committed and commit.target:
-                position = positions[commit.partition, commit.committed.offset]
-                if commit.partition.topic in rewriting:
-                    position = whole_topic(position, commit.target.topic)
-            settlements.append(Settlement(commit, position))
-        return settlements
+        return settlements(
+            commits,
+            translate_partitions(self.settings, self.source, self.target, work, observe=observe),
+        )
 
 
 @contextmanager

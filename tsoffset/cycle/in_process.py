@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.rounds import translate_with_carry_over
-from tsoffset.cycle.settle import failed_row, settle_groups, whole_topic
+from tsoffset.cycle.settle import failed_row, settle_groups, settlements
 from tsoffset.cycle.source_commits import CompetingFlow, preflight, read_commits
-from tsoffset.cycle.turns import Settlement, Time
+from tsoffset.cycle.turns import Time
 from tsoffset.cycle.work import partition_work
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Row, TopicPartition
@@ -42,19 +42,7 @@ def cycle(
     )
     carry_overs.clear()
     carry_overs.update({carry_over.source: carry_over for carry_over in translated.carry_overs})
-    positions = {(p.partition, p.offset): p for p in translated.positions}
-    rewriting = {p.partition.topic for p in positions.values() if p.target_rewrites_timestamps}
-    settlements = []
-    for each in commits:
-        position = None
-        if each.verdict is None and each.partition and each.committed and each.target:
-            position = positions[each.partition, each.committed.offset]
-            if each.partition.topic in rewriting:
-                position = whole_topic(position, each.target.topic)
-        last = None
-        if last_commits is not None and each.partition is not None:
-            last = last_commits.get((each.group, each.partition))
-        settlements.append(Settlement(each, position, last))
+    each = settlements(commits, translated.positions, last_commits)
     rows = [failed_row(flow.name, failure) for failure in start.failures]
-    settled = settle_groups(flow, target, settlements, commit=commit and flow.commits, clock=clock)
+    settled = settle_groups(flow, target, each, commit=commit and flow.commits, clock=clock)
     return [*rows, *settled.rows]

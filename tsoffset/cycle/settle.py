@@ -1,7 +1,7 @@
 """The end of a cycle: read what the target groups have, decide each row, commit."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster
@@ -20,7 +20,7 @@ from tsoffset.model import (
     Skipped,
     TopicPartition,
 )
-from tsoffset.rule.decide import TranslatedPosition, with_verdict
+from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition, with_verdict
 from tsoffset.rule.reasons import rewritten
 
 
@@ -98,6 +98,30 @@ def _with_own_range(
     target_range = found if isinstance(found, LogRange) else None
     ranged = replace(settlement, position=replace(position, target_range=target_range))
     return decided(flow, ranged, CommittedOffset(row.current_target_offset))
+
+
+def settlements(
+    commits: Iterable[SourceCommit],
+    translated: Iterable[TranslatedPosition],
+    last_commits: Mapping[tuple[str, TopicPartition], LastCommit] | None = None,
+) -> list[Settlement]:
+    """Each commit with the translation of its position, where it needs one, and the last commit
+    known of its group and source partition."""
+    positions = {(one.partition, one.offset): one for one in translated}
+    rewriting = {
+        one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
+    }
+    found = []
+    for commit in commits:
+        position = last = None
+        if commit.verdict is None and commit.partition and commit.committed and commit.target:
+            position = positions[commit.partition, commit.committed.offset]
+            if commit.partition.topic in rewriting:
+                position = whole_topic(position, commit.target.topic)
+        if last_commits is not None and commit.partition is not None:
+            last = last_commits.get((commit.group, commit.partition))
+        found.append(Settlement(commit, position, last))
+    return found
 
 
 def whole_topic(position: TranslatedPosition, target_topic: str) -> TranslatedPosition:
