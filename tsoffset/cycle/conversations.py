@@ -322,10 +322,11 @@ class Partition:
                     self._evidence.add(side, stretch)
 
     def _forget(self, above: int) -> None:
-        """Let go of what was read above a source offset, or its copy."""
+        """Let go of what was read above a source offset, and above its copy's place."""
         pair = self._evidence.pairs.above(above)
         self._reads[Side.SOURCE].let_go(above)
-        self._reads[Side.TARGET].let_go(pair.target_offset if pair else -1)
+        # What lies further than a pair says is read again.
+        self._reads[Side.TARGET].let_go(above + pair.distance if pair else -1)
         if self._evidence.known > self.share // 2:
             self._evidence.forget_records(above)
 
