@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.test_kafka_batch_records import SENT
@@ -51,6 +51,7 @@ def plain(record: Record) -> Record:
     return Record(record.offset, record.timestamp_ms, record.key, record.value)
 
 
+@settings(max_examples=40)
 @given(st.lists(PARTS, min_size=1, max_size=6), st.booleans(), st.data())
 def test_columns_say_what_the_records_say(
     logs: list[tuple[list[Sent], int, str, int, int]], many: bool, data: st.DataObject
@@ -69,6 +70,7 @@ def test_columns_say_what_the_records_say(
     assert [each for each in records_of(columns) if each[0] < len(logs)] == expected
 
 
+@settings(max_examples=60)
 @given(SENT, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
 def test_a_malformed_batch_is_left_out(
     records: list[Sent], place: int, byte: int, many: bool
