@@ -154,8 +154,7 @@ def _highest_frontier(
     """The remembered frontier or this cycle's, whichever lies higher on the target; None where
     there is none, or the target's log start has passed it."""
     known = [] if usable is None or usable.frontier is None else [usable.frontier]
-    reached = None if evidence.frontier is None else evidence.frontier.reached
-    if reached is not None:
-        known.append((reached.source_offset, reached.target_offset))
+    if evidence.reached is not None:
+        known.append(evidence.reached)
     there = [pair for pair in known if pair[1] >= evidence.target.start]
     return max(there, key=lambda pair: pair[1], default=None)

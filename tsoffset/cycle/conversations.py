@@ -370,9 +370,7 @@ class Partition:
     @property
     def frontier(self) -> tuple[int, int] | None:
         """The pair of the frontier, as `Translated.frontier` has it."""
-        found = self._evidence.frontier
-        reached = None if found is None else found.reached
-        return None if reached is None else (reached.source_offset, reached.target_offset)
+        return self._evidence.reached
 
     # --- translations -----------------------------------------------------------------------
 

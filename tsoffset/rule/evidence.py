@@ -239,6 +239,12 @@ class Evidence:
         self.learned += 1
 
     @property
+    def reached(self) -> tuple[int, int] | None:
+        """The pair of the frontier, as (source offset, target offset); None where none is found."""
+        found = None if self.frontier is None else self.frontier.reached
+        return None if found is None else (found.source_offset, found.target_offset)
+
+    @property
     def proven(self) -> Mapping[int, int]:
         """This cycle's pairs, source offset to target offset."""
         return {pair.source_offset: pair.target_offset for pair in self.pairs}

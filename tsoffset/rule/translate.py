@@ -410,8 +410,6 @@ class _Position:
         target = self.evidence.target
         before = target.previous_known(target_offset)
         at_or_after = target.next_known(target_offset)
-        frontier = self.evidence.frontier
-        reached = None if frontier is None else frontier.reached
         return Translated(
             target_offset,
             precision,
@@ -424,7 +422,7 @@ class _Position:
                 for pair in pairs
                 if pair is not None
             ),
-            None if reached is None else (reached.source_offset, reached.target_offset),
+            self.evidence.reached,
         )
 
     # --- without a proof, or without an answer ------------------------------------------
