@@ -116,7 +116,7 @@ def test_timestamps_that_no_number_holds_are_malformed() -> None:
     odd = stretch(memoryview(bytes(sealed(raw))), 0, 0, END, UNCOMMITTED)
     assert odd is not None
     with pytest.raises(UnreadableRecords):
-        odd.timestamps  # noqa: B018
+        _ = odd.timestamps
     for beside in (1, PAYS_FROM + 1):
         others = (
             (log, part([(1, None, b"", [])] * 2, 0, "none", 0, 0)) for log in range(1, beside)

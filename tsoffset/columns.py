@@ -16,6 +16,7 @@ from tsoffset.records import (
     Piece,
     Record,
     Stretch,
+    matched,
     walk_side_by_side,
 )
 
@@ -104,7 +105,7 @@ class RecordColumns:
     def contents(self, indices: Numbers, match: frozenset[str]) -> list[Content | None]:
         """What counts of each record's content, by `match`; None for a malformed record."""
         contents = self._of_each(indices, lambda held, numbers: held.digests(numbers))
-        return [content and _matched(content, match) for content in contents]
+        return [content and matched(content, match) for content in contents]
 
     def encoded(self, indices: Numbers) -> list[bytes | None]:
         """See `Contents.encoded`."""
@@ -134,11 +135,6 @@ class RecordColumns:
             (own,) = self.contents(indices[number : number + 1], match)
             found[number] = None not in contents and contents.count(own) == 1
         return found
-
-
-def _matched(content: Content, match: frozenset[str]) -> Content:
-    key, value = content
-    return (key if "key" in match else None, value if "value" in match else None)
 
 
 def _packing(log: Numbers, number: Numbers) -> Callable[[Numbers, Numbers], Numbers]:

@@ -66,6 +66,16 @@ class UnreadableRecords(Exception):
     holds: brokers verify what they are sent, so it was written past them."""
 
 
+# What must be equal for one record to be a copy of another, if nothing is left out.
+ALL = frozenset({"timestamp", "key", "value"})
+
+
+def matched(content: Content, match: frozenset[str]) -> Content:
+    """What counts of a record's content, by `translation.match`."""
+    key, value = content
+    return (key if "key" in match else None, value if "value" in match else None)
+
+
 class Contents(Protocol):
     """What records hold, looked at where somebody asks."""
 

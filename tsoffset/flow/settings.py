@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import GroupFilter, ReplicationPolicy, TopicFilter
 from tsoffset.model import Isolation
-from tsoffset.records import OffsetHeader
+from tsoffset.records import ALL, OffsetHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class TranslationSettings:
     """
 
     proof: str = "content"
-    match: frozenset[str] = frozenset({"timestamp", "key", "value"})
+    match: frozenset[str] = ALL
     budget: int = 8
     scan_bytes: int = 8_000_000
     floor: str = "none"

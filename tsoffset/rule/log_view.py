@@ -16,7 +16,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.records import Record, Stretch, UnreadableRecords
+from tsoffset.records import ALL, Record, Stretch, UnreadableRecords, matched
 
 Identity = tuple[int | None, bytes | None, bytes | None]
 """What of a record must be equal: its timestamp, always; key and value where they count."""
@@ -26,7 +26,6 @@ Identity = tuple[int | None, bytes | None, bytes | None]
 _A_LONG_ROW = 16
 _BESIDE_DISORDER = 4
 
-_ALL = frozenset({"timestamp", "key", "value"})
 _all_of = attrgetter("timestamp_ms", "key", "value")
 
 
@@ -94,14 +93,10 @@ class LogView:
     def identity(self, record: Record) -> Identity:
         """What must be equal for another record to be an image of this one."""
         match = self._match
-        if match == _ALL:
+        if match == ALL:
             found: Identity = _all_of(record)
             return found
-        return (
-            record.timestamp_ms,
-            record.key if "key" in match else None,
-            record.value if "value" in match else None,
-        )
+        return (record.timestamp_ms, *matched((record.key, record.value), match))
 
     def add(self, stretch: Stretch) -> int:
         """Take in what was read; returns how many of its records were not known yet.

@@ -28,10 +28,8 @@ import numpy as np
 
 from tsoffset.columns import Flags, RecordColumns
 from tsoffset.model import Basis, Precision, Translated
-from tsoffset.records import NO_TIMESTAMP, Numbers
+from tsoffset.records import ALL, NO_TIMESTAMP, Numbers
 from tsoffset.rule.translate import Translation
-
-_ALL = frozenset({"timestamp", "key", "value"})
 
 
 def ordinary(
@@ -86,7 +84,7 @@ def _equal(
     same = there & mirrored
     same[same] = source.timestamp[at[same]] == target.timestamp[image[same]]
     both = np.flatnonzero(same)
-    if match == _ALL:
+    if match == ALL:
         # The same bytes tell without digests; that they differ tells nothing.
         encoded = zip(source.encoded(at[both]), target.encoded(image[both]), strict=True)
         both = both[[one is None or one != other for one, other in encoded]]
