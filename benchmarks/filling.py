@@ -112,7 +112,7 @@ def committed(
     with KafkaCluster(settings) as cluster:
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             some = names[start : start + _GROUPS_AT_ONCE]
-            for group, offsets in cluster.committed(some, require_stable=True).items():
+            for group, offsets in cluster.committed(some, require_stable=True).by_group().items():
                 assert isinstance(offsets, Mapping), offsets
                 found[group] = {
                     place: offset.offset

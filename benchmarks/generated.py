@@ -9,14 +9,17 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
+import numpy as np
+
+from tsoffset.committed import CommittedColumns
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
     GroupListing,
     GroupListings,
-    GroupOffsets,
     GroupType,
     Isolation,
     TopicPartition,
@@ -92,9 +95,21 @@ class GeneratedCluster(MemoryCluster):
         *,
         require_stable: bool,
         within_seconds: float | None = None,
-    ) -> Mapping[str, GroupOffsets | Failed]:
+    ) -> CommittedColumns:
         """What follows from the groups' numbers."""
-        return {name: self._committed(name) for name in groups}
+        offsets = [self._committed(name) for name in groups]
+        group = np.repeat(np.arange(len(offsets), dtype=np.int32), list(map(len, offsets)))
+        return CommittedColumns(
+            tuple(groups),
+            (self._name,),
+            group,
+            np.zeros_like(group),
+            np.fromiter(chain.from_iterable(offsets), np.int32),
+            np.fromiter(chain.from_iterable(one.values() for one in offsets), np.int64),
+            {},
+            {},
+            {},
+        )
 
     def commit(
         self,
@@ -112,14 +127,12 @@ class GeneratedCluster(MemoryCluster):
                 assert commit.offset == true[partition.partition] - SHIFT, f"{group} {partition}"
         return answers
 
-    def _committed(self, name: str) -> GroupOffsets:
+    def _committed(self, name: str) -> dict[int, int]:
         if not self._source and not self._sizes.settled:
             return {}
         less = 0 if self._source else SHIFT
-        return {
-            TopicPartition(self._name, partition): CommittedOffset(offset - less)
-            for partition, offset in self._sizes.offsets(int(name[-6:])).items()
-        }
+        offsets = self._sizes.offsets(int(name[-6:]))
+        return {partition: offset - less for partition, offset in offsets.items()}
 
     def _asked(
         self, verb: Verb, items: tuple[object, ...], isolation: Isolation | None = None

@@ -113,12 +113,6 @@ class MemoryStand:
         log = self.cluster.log(partition.topic, partition.partition)
         yield _MemoryTransaction(log.begin(), self.cluster.clock)
 
-    def commit_as_consumer(
-        self, group: str, partition: TopicPartition, offset: CommittedOffset
-    ) -> None:
-        """Commit as a consumer does that assigns partitions to itself."""
-        self.cluster.group(group).offsets[partition] = offset
-
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:
         """Keep a member in the group while the block runs."""
@@ -282,19 +276,6 @@ class BrokerStand:
     def transaction(self, partition: TopicPartition) -> Iterator["_BrokerTransaction"]:
         opened = self.contents.begin_transaction(self.unique("transaction"))
         yield _BrokerTransaction(self.contents, opened, partition, self._open)
-
-    def commit_as_consumer(
-        self, group: str, partition: TopicPartition, offset: CommittedOffset
-    ) -> None:
-        place = KafkaTopicPartition(partition.topic, partition.partition)
-        commit = OffsetAndMetadata(offset.offset, offset.metadata, offset.leader_epoch)
-        with closing(
-            KafkaConsumer(
-                bootstrap_servers=self._broker.bootstrap, group_id=group, enable_auto_commit=False
-            )
-        ) as consumer:
-            consumer.assign([place])
-            consumer.commit({place: commit})
 
     @contextmanager
     def members(self, group: str, topic: str, kind: GroupType) -> Iterator[None]:

@@ -172,11 +172,10 @@ class Estate:
         on: str = "A",
         partition: int = 0,
         metadata: str = "",
-        leader_epoch: int | None = None,
         type: GroupType = GroupType.CLASSIC,
     ) -> None:
         """Let a group stand at `offset`."""
-        committed = CommittedOffset(offset, metadata, leader_epoch)
+        committed = CommittedOffset(offset, metadata)
         self[on].group(group, type).offsets[TopicPartition(topic, partition)] = committed
 
     # --- a cycle --------------------------------------------------------------------------

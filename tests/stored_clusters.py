@@ -18,9 +18,10 @@ from typing import Any, Self
 
 from tests.processes import parent
 from tests.waiting import wait_until
+from tsoffset.committed import CommittedColumns
 from tsoffset.config.loading import Configuration
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
+from tsoffset.model import CommittedOffset, Failed, TopicPartition
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # The setting that carries the folder to the workers: text that nobody else reads.
@@ -76,7 +77,7 @@ class StoredCluster:
         *,
         require_stable: bool,
         within_seconds: float | None = None,
-    ) -> Mapping[str, GroupOffsets | Failed]:
+    ) -> CommittedColumns:
         if (self._folder / f"{self._alias}.{DIE_ON_COMMITTED}").exists():
             os._exit(1)
         hold = self._folder / f"{self._alias}.{HOLD}"

@@ -120,7 +120,7 @@ def log_range(
 
 
 def offsets_of(cluster: Cluster, group: str, require_stable: bool = True) -> object:
-    return the_one(cluster.committed([group], require_stable=require_stable), group)
+    return the_one(cluster.committed([group], require_stable=require_stable).by_group(), group)
 
 
 def is_missing(answer: object) -> bool:
@@ -280,7 +280,7 @@ def test_nothing_asked_is_nothing_answered(cluster: Cluster) -> None:
     assert cluster.read([], UNCOMMITTED) == {}
     assert cluster.first_at_times([], UNCOMMITTED) == {}
     assert cluster.youngest([], UNCOMMITTED) == {}
-    assert cluster.committed([], require_stable=True) == {}
+    assert cluster.committed([], require_stable=True).by_group() == {}
     assert cluster.commit({}) == {}
 
 
@@ -879,21 +879,6 @@ def test_a_commit_is_read_back(stand: Stand, cluster: Cluster) -> None:
     assert not listing.active
 
 
-def test_the_leader_epoch_is_never_sent(stand: Stand, cluster: Cluster) -> None:
-    """A commit that carries an epoch is stored without it."""
-    partition, group = stand.partition(), stand.unique("group")
-    cluster.commit({group: {partition: CommittedOffset(5, "m", leader_epoch=7)}})
-    assert offsets_of(cluster, group) == {partition: CommittedOffset(5, "m", None)}
-
-
-def test_a_consumers_own_epoch_is_read(stand: Stand, cluster: Cluster) -> None:
-    """The leader epoch that a consumer stored beside its offset comes along."""
-    partition, group = stand.partition(), stand.unique("group")
-    stand.append(partition, numbered(range(3)))
-    stand.commit_as_consumer(group, partition, CommittedOffset(2, "mine", leader_epoch=0))
-    assert offsets_of(cluster, group) == {partition: CommittedOffset(2, "mine", leader_epoch=0)}
-
-
 def test_a_later_commit_replaces_the_earlier(stand: Stand, cluster: Cluster) -> None:
     """Forwards, backwards and with other metadata: the verb stores what it is told."""
     partition, group = stand.partition(), stand.unique("group")
@@ -914,7 +899,7 @@ def test_many_groups_are_answered_in_one_call(stand: Stand, cluster: Cluster) ->
     }
     answers = cluster.commit(commits)
     assert answers == {group: dict.fromkeys(offsets) for group, offsets in commits.items()}
-    assert cluster.committed(list(commits), require_stable=True) == commits
+    assert cluster.committed(list(commits), require_stable=True).by_group() == commits
     listings = cluster.groups()
     assert not listings.failed_brokers
     assert set(commits) <= set(listings.groups)
@@ -1009,7 +994,7 @@ def test_offsets_of_an_open_transaction_are_not_stable(stand: Stand, cluster: Cl
     with stand.pending_offset(group, partition, 6) as pending:
         assert offsets_of(cluster, group, require_stable=False) == {partition: CommittedOffset(3)}
         with stand.impatient() as impatient:
-            answers = impatient.committed([group], require_stable=True)[group]
+            answers = impatient.committed([group], require_stable=True).by_group()[group]
         unstable = answers if isinstance(answers, Failed) else answers[partition]
         assert isinstance(unstable, Failed)
         assert unstable.kind is FailureKind.COORDINATOR
@@ -1027,7 +1012,8 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand: Stand, cluster: Clu
     commits = {name: {partition: CommittedOffset(3)} for name in (group, other)}
     assert cluster.commit(commits) == {name: {partition: None} for name in commits}
     with stand.pending_offset(group, partition, 6) as pending:
-        answers = cluster.committed([group, other], require_stable=True, within_seconds=30)
+        found = cluster.committed([group, other], require_stable=True, within_seconds=30)
+        answers = found.by_group()
         assert answers[other] == commits[other]
         there = answers[group]
         unstable = there if isinstance(there, Failed) else there[partition]
@@ -1035,7 +1021,8 @@ def test_a_single_look_takes_offsets_as_it_finds_them(stand: Stand, cluster: Clu
         assert unstable.kind is FailureKind.COORDINATOR
         assert 2 <= unstable.patience_seconds <= 3
         pending.commit()
-    stable = cluster.committed([group], require_stable=True, within_seconds=30)[group]
+    found = cluster.committed([group], require_stable=True, within_seconds=30)
+    stable = found.by_group()[group]
     assert isinstance(stable, Mapping)
     assert isinstance(stable[partition], CommittedOffset)
 
@@ -1060,7 +1047,8 @@ def test_a_commit_that_may_not_be_sent_is_not(stand: Stand, cluster: Cluster) ->
     assert isinstance(refused, Failed)
     assert refused.kind is FailureKind.TIMEOUT
     assert refused.patience_seconds > 0
-    assert cluster.committed(groups, require_stable=True) == {**commits, groups[1]: {}}
+    there = cluster.committed(groups, require_stable=True).by_group()
+    assert there == {**commits, groups[1]: {}}
     (refused,) = cluster.commit({groups[1]: commits[groups[1]]}, may_send=lambda _: False)[
         groups[1]
     ].values()

@@ -23,6 +23,7 @@ from tsoffset.model import (
     Failed,
     FailureKind,
     FirstAtTime,
+    GroupOffsets,
     Isolation,
     LogRange,
     OutcomeKind,
@@ -369,6 +370,13 @@ def test_a_connection_that_breaks_is_made_again(
     assert all(isinstance(answer, Stretch) for answer in answers.values())
 
 
+def offsets_of(
+    cluster: KafkaCluster, group: str, within_seconds: float | None = None
+) -> GroupOffsets | Failed:
+    found = cluster.committed([group], require_stable=True, within_seconds=within_seconds)
+    return found.by_group()[group]
+
+
 @pytest.mark.parametrize("api", [FIND_COORDINATOR, OFFSET_FETCH])
 def test_offsets_are_committed_and_read_over_a_connection_that_breaks(
     line: tuple[Line, KafkaCluster],
@@ -381,7 +389,7 @@ def test_offsets_are_committed_and_read_over_a_connection_that_breaks(
     made.api, made.edit = api, first(cut)
     group = unique("group")
     assert cluster.commit({group: {tp: CommittedOffset(7, "m")}}) == {group: {tp: None}}
-    assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
+    assert offsets_of(cluster, group) == {tp: CommittedOffset(7, "m")}
     assert made.answers > 1
 
 
@@ -403,7 +411,7 @@ def test_a_commit_is_sent_once_whatever_comes_of_it(
     assert isinstance(failed, Failed)
     assert failed.patience_seconds > 0 or edit is unreadable
     assert made.requests[OFFSET_COMMIT] == 1
-    assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(7, "m")}}
+    assert offsets_of(cluster, group) == {tp: CommittedOffset(7, "m")}
 
 
 def settled(
@@ -486,14 +494,14 @@ def test_a_coordinator_that_loads_is_waited_for_a_few_seconds(
         settings = ClusterSettings("A", (address,), admin_timeout_ms=600_000)
         with KafkaCluster(settings) as cluster:
             made.edit = last_group_refused(COORDINATOR_LOADS)
-            answers = cluster.committed([ready, loading], require_stable=False)
+            answers = cluster.committed([ready, loading], require_stable=False).by_group()
             failed = answers[loading]
             assert isinstance(failed, Failed)
             assert failed.kind is FailureKind.COORDINATOR
             assert "still loading" in failed.message
             assert answers[ready] == {tp: CommittedOffset(2)}
             made.edit = first(last_group_refused(COORDINATOR_LOADS))
-            answers = cluster.committed([ready, loading], require_stable=False)
+            answers = cluster.committed([ready, loading], require_stable=False).by_group()
             assert answers == {ready: {tp: CommittedOffset(2)}, loading: {}}
 
 
@@ -507,7 +515,7 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(
     made, cluster = line
     group = unique("group")
     source.commit_offsets(group, {(tp.topic, tp.partition): 2})
-    assert cluster.committed([group], require_stable=True) == {group: {tp: CommittedOffset(2)}}
+    assert offsets_of(cluster, group) == {tp: CommittedOffset(2)}
 
     def slow(body: bytearray) -> bytearray:
         time.sleep(5)
@@ -515,7 +523,7 @@ def test_a_look_is_not_held_by_a_coordinator_that_is_silent(
 
     made.api, made.edit = OFFSET_FETCH, slow
     asked = made.requests[OFFSET_FETCH]
-    failed = cluster.committed([group], require_stable=True, within_seconds=2)[group]
+    failed = offsets_of(cluster, group, within_seconds=2)
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.TIMEOUT
     assert failed.patience_seconds > 0
@@ -715,9 +723,8 @@ def test_a_throttle_that_outlasts_a_call_ends_with_it(
     with made.open() as address, impatient(made, address) as cluster:
         assert cluster.commit({group: {tp: CommittedOffset(2)}}) == {group: {tp: None}}
         made.edit = first(lookup_slowed(AGES))
-        has = {group: {tp: CommittedOffset(2)}}
-        assert cluster.committed([group], require_stable=True) == has
-        assert cluster.committed([group], require_stable=True) == has
+        assert offsets_of(cluster, group) == {tp: CommittedOffset(2)}
+        assert offsets_of(cluster, group) == {tp: CommittedOffset(2)}
 
 
 @pytest.mark.parametrize("limit", [1, 3])

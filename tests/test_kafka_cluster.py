@@ -240,7 +240,7 @@ def test_many_groups_take_few_requests_to_read_and_one_each_to_commit(
         {group: {tp: CommittedOffset(number)} for number, group in enumerate(names)}
     )
     assert done == {group: {tp: None} for group in names}
-    assert cluster.committed(names, require_stable=True) == {
+    assert cluster.committed(names, require_stable=True).by_group() == {
         group: {tp: CommittedOffset(number)} for number, group in enumerate(names)
     }
     sent = cluster.requests
@@ -262,7 +262,7 @@ def test_a_commit_of_many_partitions_is_parted(
     assert cluster.requests["offset_commit"] == 2
     assert {tp for tp, answer in done.items() if answer is None} == set(wanted)
     assert all(isinstance(done[tp], Failed) and done[tp].missing for tp in missing)
-    assert cluster.committed([group], require_stable=True)[group] == wanted
+    assert cluster.committed([group], require_stable=True).by_group()[group] == wanted
 
 
 def test_many_times_of_one_partition_take_a_request_each(
@@ -397,7 +397,7 @@ def test_old_request_versions_say_the_same(
         group: {tp: None} for group in names
     }
     unknown = unique("group")
-    assert cluster.committed([*names, unknown], require_stable=True) == {
+    assert cluster.committed([*names, unknown], require_stable=True).by_group() == {
         **{group: {tp: CommittedOffset(3, "m")} for group in names},
         unknown: {},
     }

@@ -115,7 +115,7 @@ def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
         ORDERS: LogRange(0, 0),
         other: BROKEN,
     }
-    answers = cluster.committed(list(listed), require_stable=True)
+    answers = cluster.committed(list(listed), require_stable=True).by_group()
     assert {name for name, answer in answers.items() if answer == BROKEN} == {
         name for name, listing in listed.items() if listing.coordinator == 1
     }
@@ -134,7 +134,8 @@ def test_a_failing_group_leaves_the_others_alone():
         "bad": {ORDERS: BROKEN},
         "good": {ORDERS: None},
     }
-    assert cluster.committed(["bad", "good"], require_stable=True) == {"bad": BROKEN, "good": five}
+    found = cluster.committed(["bad", "good"], require_stable=True)
+    assert found.by_group() == {"bad": BROKEN, "good": five}
 
 
 def test_a_commit_may_take_effect_although_its_answer_is_lost():
@@ -142,7 +143,9 @@ def test_a_commit_may_take_effect_although_its_answer_is_lost():
     cluster = filled()
     cluster.fail(BROKEN, verb=Verb.COMMIT, times=1, takes_effect=True)
     assert cluster.commit({"g": {ORDERS: CommittedOffset(5)}}) == {"g": {ORDERS: BROKEN}}
-    assert cluster.committed(["g"], require_stable=True) == {"g": {ORDERS: CommittedOffset(5)}}
+    assert cluster.committed(["g"], require_stable=True).by_group() == {
+        "g": {ORDERS: CommittedOffset(5)}
+    }
     assert cluster.commits == [("g", ORDERS, CommittedOffset(5))]
 
 
@@ -301,7 +304,8 @@ def test_a_cluster_can_be_pickled():
     copy = pickle.loads(pickle.dumps(cluster))
     cluster.log("orders").append(numbered([10]))
     assert copy.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
-    assert copy.committed(["g"], require_stable=True) == {"g": {ORDERS: CommittedOffset(5)}}
+    found = copy.committed(["g"], require_stable=True).by_group()
+    assert found == {"g": {ORDERS: CommittedOffset(5)}}
 
 
 messages = st.builds(

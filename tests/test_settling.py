@@ -55,7 +55,7 @@ class Target(MemoryCluster):
     def committed(self, groups, *, require_stable, within_seconds=None):
         self.looks.append((tuple(groups), require_stable))
         answers = super().committed(groups, require_stable=require_stable)
-        self.time.now += self.seconds_a_look + self.seconds_a_group * len(answers)
+        self.time.now += self.seconds_a_look + self.seconds_a_group * len(answers.groups)
         if self.after_looks:
             self.after_looks.pop(0)()
         return answers

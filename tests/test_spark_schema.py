@@ -29,7 +29,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)
 FLAGS = st.booleans()
 PARTITION = st.builds(TopicPartition, TEXT, st.integers(0, 2**31 - 1))
-COMMITTED = st.builds(CommittedOffset, OFFSET, TEXT, st.none() | st.integers(0, 2**31 - 1))
+COMMITTED = st.builds(CommittedOffset, OFFSET, TEXT)
 NO = st.builds(Skipped, st.sampled_from(Reason), TEXT) | st.builds(
     Failed, st.sampled_from(FailureKind), TEXT, FLAGS, FLAGS, FLAGS
 )

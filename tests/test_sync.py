@@ -66,16 +66,16 @@ def test_a_flow_that_is_turned_off_is_only_planned():
     assert estate.asked("B", Verb.COMMIT) == 0
 
 
-def test_metadata_goes_along_and_the_leader_epoch_does_not():
-    """Clients can get stuck on another cluster's leader epoch; the metadata is the group's own."""
+def test_metadata_goes_along():
+    """It is the group's own."""
     estate = mirrored_estate()
-    estate.commit("billing", "orders", 40, metadata="checkpoint 7", leader_epoch=5)
+    estate.commit("billing", "orders", 40, metadata="checkpoint 7")
     estate.sync()
     [(_, _, sent)] = [
         item for request in estate["B"].requests if request.verb is Verb.COMMIT
         for item in request.items
     ]  # fmt: skip
-    assert sent == CommittedOffset(40, "checkpoint 7", None)
+    assert sent == CommittedOffset(40, "checkpoint 7")
 
 
 def test_metadata_that_the_target_refuses_is_left_out():

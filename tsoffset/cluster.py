@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
+from tsoffset.committed import CommittedColumns
 from tsoffset.model import (
     ClusterDescription,
     CommittedOffset,
     Failed,
     FirstAtTime,
     GroupListings,
-    GroupOffsets,
     Isolation,
     LogRange,
     ReadFrom,
@@ -53,8 +53,8 @@ class Cluster(Protocol):
         *,
         require_stable: bool,
         within_seconds: float | None = None,
-    ) -> Mapping[str, GroupOffsets | Failed]:
-        """All committed offsets of each group; an unknown group has none (an empty mapping).
+    ) -> CommittedColumns:
+        """All committed offsets of each group; an unknown group has none.
 
         With `require_stable`, an offset that waits for a transaction is a `Failed(COORDINATOR)`.
         That and a coordinator that is loading or moving are asked again for a few seconds (see

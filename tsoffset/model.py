@@ -223,7 +223,6 @@ class CommittedOffset:
 
     offset: int
     metadata: str = ""
-    leader_epoch: int | None = None
 
 
 GroupOffsets = Mapping[TopicPartition, CommittedOffset | Failed]

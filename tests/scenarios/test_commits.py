@@ -1,6 +1,6 @@
 """A group whose offset is in an open transaction of a real coordinator."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 
 import pytest
@@ -12,12 +12,11 @@ from tests.scenarios.estate import Estate
 from tests.scenarios.flows import Rows
 from tests.scenarios.holdings import ORDERS, TRIMMED
 from tests.waiting import wait_until
+from tsoffset.committed import CommittedColumns
 from tsoffset.cycle.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
-    Failed,
     FailureKind,
-    GroupOffsets,
     OutcomeKind,
 )
 
@@ -66,7 +65,7 @@ def test_group_in_an_open_transaction_holds_no_other_up(estate: Estate) -> None:
                 *,
                 require_stable: bool,
                 within_seconds: float | None = None,
-            ) -> Mapping[str, GroupOffsets | Failed]:
+            ) -> CommittedColumns:
                 if list(groups) == [waiting]:
                     seen.append(all(target.committed_offsets(one) for one in others))
                 return super().committed(

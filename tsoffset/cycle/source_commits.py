@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
+from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
@@ -276,13 +277,27 @@ def committed_offsets(
     require_stable: bool,
     within_seconds: float | None = None,
 ) -> Mapping[str, GroupOffsets | Failed]:
+    """What `committed_columns` returns, by group."""
+    return committed_columns(
+        cluster, groups, require_stable=require_stable, within_seconds=within_seconds
+    ).by_group()
+
+
+def committed_columns(
+    cluster: Cluster,
+    groups: Sequence[str],
+    *,
+    require_stable: bool,
+    within_seconds: float | None = None,
+) -> CommittedColumns:
     """All commits of the groups (see `Cluster.committed`); a cluster that cannot be reached
-    fails each of them."""
+    fails each of them, and is not asked about none."""
     if not groups:
-        return {}
+        return CommittedColumns.of({})
     try:
         return cluster.committed(
             groups, require_stable=require_stable, within_seconds=within_seconds
         )
     except ClusterUnreachable as error:
-        return dict.fromkeys(groups, Failed(FailureKind.UNREACHABLE, str(error)))
+        failed = Failed(FailureKind.UNREACHABLE, str(error))
+        return CommittedColumns.of(dict.fromkeys(groups, failed))

@@ -6,6 +6,7 @@ from typing import Self
 
 from kafka.errors import KafkaError
 
+from tsoffset.committed import CommittedColumns
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.connections import Connections, Node
 from tsoffset.kafka.deadline import Deadline
@@ -22,7 +23,6 @@ from tsoffset.model import (
     Failed,
     FirstAtTime,
     GroupListings,
-    GroupOffsets,
     Isolation,
     LogRange,
     ReadFrom,
@@ -136,7 +136,7 @@ class KafkaCluster:
         *,
         require_stable: bool,
         within_seconds: float | None = None,
-    ) -> Mapping[str, GroupOffsets | Failed]:
+    ) -> CommittedColumns:
         """All committed offsets of each group."""
         if within_seconds is None:
             return self._committed.committed(groups, require_stable, self._deadline())

@@ -255,13 +255,7 @@ class Connections:
         instead. A question may be sent twice, but with `may_send`: then none is, and each only
         if that says so at that moment. What `build` was not called for was not sent.
         """
-
-        def codec(version: int) -> Codec[Q, LibraryAnswer]:
-            return library_codec(build, version, self.client.library["client_id"])
-
-        def unwrap(question: Q, answer: LibraryAnswer | KafkaError) -> None:
-            take(question, answer.response if isinstance(answer, LibraryAnswer) else answer)
-
+        codec, unwrap = self._through_library(build, take)
         if may_send is None:
             await self.stream(node, api, questions, codec, unwrap, deadline)
         else:
@@ -279,13 +273,23 @@ class Connections:
         deadline: Deadline,
     ) -> None:
         """The same with as many items in each request as its version has room for."""
-        try:
-            version = api.version(await self.open(node, deadline))
-        except KafkaError as error:
-            take(items, error)
-            return
-        parts = in_parts(items, api.room(version))
-        await self.pipeline(node, api, parts, build, take, deadline)
+        codec, unwrap = self._through_library(build, take)
+        await self.stream_many(node, api, items, codec, unwrap, deadline)
+
+    def _through_library(
+        self, build: Callable[[Q, int], Any], take: Callable[[Q, Any], None]
+    ) -> tuple[
+        Callable[[int], Codec[Q, LibraryAnswer]], Callable[[Q, LibraryAnswer | KafkaError], None]
+    ]:
+        """What `stream` needs for requests and responses of the library."""
+
+        def codec(version: int) -> Codec[Q, LibraryAnswer]:
+            return library_codec(build, version, self.client.library["client_id"])
+
+        def unwrap(question: Q, answer: LibraryAnswer | KafkaError) -> None:
+            take(question, answer.response if isinstance(answer, LibraryAnswer) else answer)
+
+        return codec, unwrap
 
     async def stream(
         self,
@@ -317,6 +321,23 @@ class Connections:
         await self._stream(node, api, questions, codec, take_if_known, deadline, window, pace)
         for question in lost:
             await self._stream(node, api, (question,), codec, take, deadline, 1, pace)
+
+    async def stream_many(
+        self,
+        node: Node,
+        api: Api,
+        items: Sequence[Q],
+        codec: Callable[[int], Codec[Sequence[Q], A]],
+        take: Callable[[Sequence[Q], A | KafkaError], None],
+        deadline: Deadline,
+    ) -> None:
+        """The same with as many items in each question as the version has room for."""
+        try:
+            version = api.version(await self.open(node, deadline))
+        except KafkaError as error:
+            take(items, error)
+            return
+        await self.stream(node, api, in_parts(items, api.room(version)), codec, take, deadline)
 
     async def _stream(
         self,

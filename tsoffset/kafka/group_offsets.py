@@ -5,18 +5,30 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
+from tsoffset.committed import CommittedColumns, GroupPartition, joined
 from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import Groups
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.offset_fetch_codec import (
+    HIGHEST,
+    LOWEST,
+    MANY_SINCE,
+    OffsetFetchAnswer,
+    OffsetFetchFrames,
+)
 from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 
 # Versions with require_stable, and with topics named rather than numbered.
-OFFSET_FETCH = Api("offset_fetch", OffsetFetchRequest, 7, 9, many_since=8, at_most=50)
+OFFSET_FETCH = Api(
+    "offset_fetch", OffsetFetchRequest, LOWEST, HIGHEST, many_since=MANY_SINCE, at_most=50
+)
 OFFSET_COMMIT = Api("offset_commit", OffsetCommitRequest, 2, 9)
 
 # A commit becomes one batch of __consumer_offsets, and those are bounded in size.
@@ -32,8 +44,8 @@ _Commit = tuple[str, TopicPartition]
 # What goes into one request: a group with its partitions, or some of them.
 _Part = tuple[str, tuple[TopicPartition, ...]]
 
-# Each partition once, whatever the number of groups that have committed there.
-_Places = dict[tuple[str, int], TopicPartition]
+# What has a group's offsets: an answer, and the group's place in it.
+_Found = tuple[OffsetFetchAnswer, int]
 
 
 class CommittedOffsets:
@@ -52,29 +64,25 @@ class CommittedOffsets:
         deadline: Deadline,
         *,
         at_once: bool = False,
-    ) -> dict[str, GroupOffsets | Failed]:
+    ) -> CommittedColumns:
         """All committed offsets of each group; with `at_once` as one look finds them."""
-        attempt = partial(
-            self._fetch_round, require_stable=require_stable, deadline=deadline, places={}
-        )
-        return in_rounds(
+        attempt = partial(self._fetch_round, require_stable=require_stable, deadline=deadline)
+        asked = tuple(dict.fromkeys(groups))
+        found = in_rounds(
             self._connections,
-            sorted(set(groups)),
+            sorted(asked),
             attempt,
             _READ,
             deadline,
             at_once=at_once,
             forget=self._groups.forget,
         )
+        return self._columns(asked, found)
 
     async def _fetch_round(
-        self,
-        groups: Collection[str],
-        require_stable: bool,
-        deadline: Deadline,
-        places: _Places,
-    ) -> dict[str, GroupOffsets | Failed | Again]:
-        answers: dict[str, GroupOffsets | Failed | Again] = {}
+        self, groups: Collection[str], require_stable: bool, deadline: Deadline
+    ) -> dict[str, _Found | Failed | Again]:
+        answers: dict[str, _Found | Failed | Again] = {}
         coordinators = await self._groups.coordinators(groups, _READ, deadline)
         by_node: dict[Node, list[str]] = defaultdict(list)
         for group, node in coordinators.items():
@@ -83,53 +91,85 @@ class CommittedOffsets:
             else:
                 by_node[node].append(group)
 
-        def take(some: Sequence[str], response: Any) -> None:
-            answers.update(self._fetched(some, response, places))
+        def codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
+            client_id = self._connections.client.library["client_id"]
+            frames = OffsetFetchFrames(client_id, version, require_stable=require_stable)
+            return Codec(frames.frame, frames.answer)
 
-        build = partial(_fetch_request, require_stable=require_stable)
+        def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:
+            answers.update(self._fetched(some, response))
 
         async def ask(node: Node, theirs: list[str]) -> None:
-            await self._connections.pipeline_many(node, OFFSET_FETCH, theirs, build, take, deadline)
+            await self._connections.stream_many(node, OFFSET_FETCH, theirs, codec, take, deadline)
 
         await self._connections.at_each(by_node, ask)
         return answers
 
     def _fetched(
-        self, groups: Sequence[str], response: Any, places: _Places
-    ) -> dict[str, GroupOffsets | Failed | Again]:
+        self, groups: Sequence[str], response: OffsetFetchAnswer | KafkaError
+    ) -> dict[str, _Found | Failed | Again]:
+        alias = self._connections.alias
         if isinstance(response, KafkaError):
-            found = [(group, response, None) for group in groups]
-        elif OFFSET_FETCH.room(response.API_VERSION) == 1:
-            found = [(groups[0], response.error_code, response)]
-        else:
-            found = [(each.group_id, each.error_code, each) for each in response.groups]
-        return {
-            group: answer_to(trouble, f"{_READ} {group}", self._connections.alias)
-            if trouble
-            else self._offsets(group, answer, places)
-            for group, trouble, answer in found
-        }
+            return {group: answer_to(response, f"{_READ} {group}", alias) for group in groups}
+        patience = _patience(response)
+        found: dict[str, _Found | Failed | Again] = {}
+        for number, (name, error_code) in enumerate(response.groups):
+            group = groups[0] if name is None else name
+            if error_code:
+                found[group] = answer_to(error_code, f"{_READ} {group}", alias)
+            elif number in patience:
+                found[group] = Again((response, number), patience_seconds=patience[number])
+            else:
+                found[group] = response, number
+        return found
 
-    def _offsets(self, group: str, answer: Any, places: _Places) -> GroupOffsets | Again:
-        offsets: dict[TopicPartition, CommittedOffset | Failed] = {}
-        patience: float | None = None
-        for topic in answer.topics:
-            for each in topic.partitions:
-                place = topic.name, each.partition_index
-                tp = places.get(place)
-                if tp is None:
-                    tp = places[place] = TopicPartition(*place)
-                if each.error_code:
-                    what = f"{_READ} {group}, {tp}"
-                    offsets[tp] = failed = failure(each.error_code, what, self._connections.alias)
-                    if rule(each.error_code).remedy is Remedy.AGAIN:
-                        patience = max(patience or 0.0, failed.patience_seconds)
-                elif each.committed_offset >= 0:
-                    epoch = each.committed_leader_epoch
-                    offsets[tp] = CommittedOffset(
-                        each.committed_offset, each.metadata or "", epoch if epoch >= 0 else None
-                    )
-        return offsets if patience is None else Again(offsets, patience_seconds=patience)
+    def _columns(
+        self, groups: Sequence[str], found: Mapping[str, _Found | Failed]
+    ) -> CommittedColumns:
+        unread: dict[str, GroupOffsets | Failed] = {}
+        by_answer: dict[int, tuple[OffsetFetchAnswer, dict[int, int]]] = {}
+        for place, group in enumerate(groups):
+            one = found[group]
+            unread[group] = one if isinstance(one, Failed) else {}
+            if not isinstance(one, Failed):
+                answer, number = one
+                by_answer.setdefault(id(answer), (answer, {}))[1][number] = place
+        parts = [self._part(groups, *one) for one in by_answer.values()]
+        return joined([CommittedColumns.of(unread), *parts])
+
+    def _part(
+        self, groups: Sequence[str], answer: OffsetFetchAnswer, places: Mapping[int, int]
+    ) -> CommittedColumns:
+        """What an answer says of some of its groups: `places` has their places in `groups`."""
+        place_of = np.full(len(answer.groups), -1, np.int32)
+        place_of[list(places)] = list(places.values())
+        group = place_of[answer.group]
+        failed_entries: dict[GroupPartition, Failed] = {}
+        for number in np.flatnonzero((group >= 0) & (answer.error_code != 0)).tolist():
+            name = groups[group[number]]
+            topic = answer.topics[answer.topic[number]]
+            tp = TopicPartition(topic, int(answer.partition[number]))
+            failed_entries[name, tp] = failure(
+                int(answer.error_code[number]), f"{_READ} {name}, {tp}", self._connections.alias
+            )
+        # An offset of -1 says that there is none.
+        kept = (group >= 0) & (answer.error_code == 0) & (answer.offset >= 0)
+        number_of = np.where(kept, np.cumsum(kept) - 1, -1)[list(answer.metadata)].tolist()
+        return CommittedColumns(
+            groups,
+            answer.topics,
+            group[kept],
+            answer.topic[kept],
+            answer.partition[kept],
+            answer.offset[kept],
+            {
+                number: text
+                for number, text in zip(number_of, answer.metadata.values(), strict=True)
+                if number >= 0
+            },
+            {},
+            failed_entries,
+        )
 
     # --- committing ------------------------------------------------------------------------
 
@@ -225,20 +265,15 @@ class CommittedOffsets:
         return answers
 
 
-def _fetch_request(groups: Sequence[str], version: int, require_stable: bool) -> Any:
-    if OFFSET_FETCH.room(version) == 1:
-        return OffsetFetchRequest(
-            group_id=groups[0], topics=None, require_stable=require_stable, version=version
-        )
-    group_class = OffsetFetchRequest.OffsetFetchRequestGroup
-    return OffsetFetchRequest(
-        groups=[
-            group_class(group_id=group, member_id=None, member_epoch=-1, topics=None)
-            for group in groups
-        ],
-        require_stable=require_stable,
-        version=version,
-    )
+def _patience(answer: OffsetFetchAnswer) -> dict[int, float]:
+    """For how long each group of an answer is worth asking again, for single offsets that are."""
+    patience: dict[int, float] = {}
+    for number in np.flatnonzero(answer.error_code).tolist():
+        what = rule(int(answer.error_code[number]))
+        if what.remedy is Remedy.AGAIN:
+            group = int(answer.group[number])
+            patience[group] = max(patience.get(group, 0.0), what.patience_seconds)
+    return patience
 
 
 def _commit_request(

@@ -109,7 +109,6 @@ COMMITS = pa.schema(
         ("partition", _INT32),
         ("source_offset", _INT64),
         ("metadata", _TEXT),
-        ("leader_epoch", _INT32),
         ("target_topic", _TEXT),
         ("target_partition", _INT32),
         ("is_remote_topic", _BOOL),

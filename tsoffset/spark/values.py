@@ -85,11 +85,7 @@ def _commit_tuple(
         None,
         commit.group,
         *((None, None) if partition is None else (partition.topic, partition.partition)),
-        *(
-            (None, None, None)
-            if committed is None
-            else (committed.offset, committed.metadata, committed.leader_epoch)
-        ),
+        *((None, None) if committed is None else (committed.offset, committed.metadata)),
         *((None, None) if target is None else (target.topic, target.partition)),
         commit.is_remote_topic,
         commit.failback,
@@ -165,7 +161,7 @@ def settlements_of(rows: pa.Table) -> Iterator[Settlement]:
             _partition(row["source_topic"], row["partition"]),
             None
             if row["source_offset"] is None
-            else CommittedOffset(row["source_offset"], row["metadata"], row["leader_epoch"]),
+            else CommittedOffset(row["source_offset"], row["metadata"]),
             _partition(row["target_topic"], row["target_partition"]),
             row["is_remote_topic"],
             row["failback"],

@@ -63,7 +63,7 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
         group.group for group in passing_groups(flow, listings) if group.type is not GroupType.SHARE
     ]
     commits = source.committed(passing, require_stable=False)
-    return SourceSurvey(listings, source.topics(), commits)
+    return SourceSurvey(listings, source.topics(), commits.by_group())
 
 
 def survey_target(

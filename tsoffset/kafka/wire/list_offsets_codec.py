@@ -15,6 +15,17 @@ from typing import NamedTuple
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from tsoffset.kafka.wire.flexible_encoding import (
+    NO_TAGS,
+    behind_tags,
+    check_end,
+    encoded_count,
+    encoded_text,
+    read_count,
+    read_text,
+    short_text,
+)
+
 LOWEST, HIGHEST = 4, 10
 YOUNGEST_SINCE = 7
 API_KEY: int = ListOffsetsRequest.API_KEY
@@ -35,7 +46,6 @@ _ASKED_TAGGED = Struct(">iiqx")
 # timestamp, offset, leader epoch. Flexible versions say behind each how many tagged fields follow.
 _FOUND = Struct(">ihqqi")
 _FOUND_TAGGED = Struct(">ihqqib")
-_NO_TAGS = b"\0"
 
 Found = tuple[int, int, int, int]
 """Of one partition: index, error, timestamp and offset, as they came."""
@@ -59,11 +69,9 @@ class ListOffsetsFrames:
     def __init__(self, client_id: str, version: int, isolation_level: int, timeout_ms: int) -> None:
         self._version = version
         self._flexible = version >= _FLEXIBLE_SINCE
-        tags = _NO_TAGS if self._flexible else b""
-        client = client_id.encode()
-        self._begin = b"".join(
-            (_INT16.pack(len(client)), client, tags, _BODY.pack(_NO_REPLICA, isolation_level))
-        )
+        tags = NO_TAGS if self._flexible else b""
+        body = _BODY.pack(_NO_REPLICA, isolation_level)
+        self._begin = b"".join((short_text(client_id), tags, body))
         self._tags = tags
         self._end = (_INT32.pack(timeout_ms) if version >= _TIMEOUT_SINCE else b"") + tags
         self._names: dict[str, bytes] = {}
@@ -85,13 +93,13 @@ class ListOffsetsFrames:
     def _name(self, topic: str) -> bytes:
         known = self._names.get(topic)
         if known is None:
-            name = topic.encode()
-            size = _unsigned(len(name) + 1) if self._flexible else _INT16.pack(len(name))
-            known = self._names[topic] = size + name
+            known = self._names[topic] = (
+                encoded_text(topic) if self._flexible else short_text(topic)
+            )
         return known
 
     def _count(self, count: int) -> bytes:
-        return _unsigned(count + 1) if self._flexible else _INT32.pack(count)
+        return encoded_count(count) if self._flexible else _INT32.pack(count)
 
     def answer(self, frame: memoryview) -> ListOffsetsAnswer:
         """What the frame of a response holds, its size left away.
@@ -115,20 +123,18 @@ class ListOffsetsFrames:
 
     def _read_count(self, frame: memoryview, position: int) -> tuple[int, int]:
         if self._flexible:
-            count, position = _read_unsigned(frame, position)
-            return count - 1, position
+            return read_count(frame, position)
         (count,) = _INT32.unpack_from(frame, position)
         return count, position + _INT32.size
 
     def _read_name(self, frame: memoryview, position: int) -> tuple[str, int]:
         if self._flexible:
-            size, position = self._read_count(frame, position)
-        else:
-            (size,) = _INT16.unpack_from(frame, position)
-            position += _INT16.size
+            return read_text(frame, position)
+        (size,) = _INT16.unpack_from(frame, position)
+        position += _INT16.size
         if size < 0:
             raise KafkaProtocolError("a ListOffsets answer with a topic that has no name")
-        _check_end(frame, position + size)
+        check_end(frame, position + size)
         return str(frame[position : position + size], "utf-8"), position + size
 
     def _read_found(self, frame: memoryview, position: int) -> tuple[tuple[Found, ...], int]:
@@ -147,41 +153,4 @@ class ListOffsetsFrames:
         return tuple(found), position
 
     def _behind_tags(self, frame: memoryview, position: int) -> int:
-        """Where tagged fields end, of which each says its number and its size."""
-        if not self._flexible:
-            return position
-        count, position = _read_unsigned(frame, position)
-        for _ in range(count):
-            _, position = _read_unsigned(frame, position)
-            size, position = _read_unsigned(frame, position)
-            position += size
-        _check_end(frame, position)
-        return position
-
-
-def _check_end(frame: memoryview, end: int) -> None:
-    if end > len(frame):
-        raise KafkaProtocolError("a ListOffsets answer that is cut off")
-
-
-def _read_unsigned(frame: memoryview, position: int) -> tuple[int, int]:
-    """The unsigned varint at `position`, and where it ends."""
-    number = shift = 0
-    while True:
-        byte = frame[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, position
-        shift += 7
-        if shift > 28:
-            raise KafkaProtocolError("a number of more than 32 bits")
-
-
-def _unsigned(number: int) -> bytes:
-    found = bytearray()
-    while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+        return behind_tags(frame, position) if self._flexible else position

@@ -6,6 +6,7 @@ from uuid import NAMESPACE_OID, uuid5
 from zlib import crc32
 
 from tsoffset.cluster import Cluster
+from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import (
     Broker,
@@ -29,7 +30,7 @@ from tsoffset.model import (
 )
 from tsoffset.records import OffsetHeader, RawStretch, Stretch
 from tsoffset.testing.memory_cluster.faults import Fault, Faults, Request, Verb
-from tsoffset.testing.memory_cluster.groups import MemoryGroup, metadata_length, not_sent, stored
+from tsoffset.testing.memory_cluster.groups import MemoryGroup, metadata_length, not_sent
 from tsoffset.testing.memory_cluster.log import Clock, PartitionLog
 from tsoffset.testing.memory_cluster.topics import MemoryPartition, MemoryTopic
 
@@ -204,10 +205,10 @@ class MemoryCluster(Cluster):
         *,
         require_stable: bool,
         within_seconds: float | None = None,
-    ) -> Mapping[str, GroupOffsets | Failed]:
+    ) -> CommittedColumns:
         """All committed offsets of each group, as one look finds them."""
         self._asked(Verb.COMMITTED, tuple(groups))
-        return {name: self._offsets(name, require_stable) for name in groups}
+        return CommittedColumns.of({name: self._offsets(name, require_stable) for name in groups})
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
@@ -328,7 +329,10 @@ class MemoryCluster(Cluster):
         group = self._groups.get(name)
         if group is None:
             return {}
-        offsets = dict(group.committed(self.alias, require_stable=require_stable))
+        found = group.committed(self.alias, require_stable=require_stable)
+        if not self._faults.ordered:
+            return found
+        offsets = dict(found)
         for partition in offsets:
             if fault := self._faults.on(
                 Verb.COMMITTED, partition=partition, group=name, broker=broker
@@ -404,9 +408,8 @@ class MemoryCluster(Cluster):
                 f"{what}: metadata is longer than {self._max_metadata_length}; commit without it",
                 metadata_too_large=True,
             )
-        kept = stored(offset)
-        self._groups.setdefault(name, group).offsets[partition] = kept
-        self.commits.append((name, partition, kept))
+        self._groups.setdefault(name, group).offsets[partition] = offset
+        self.commits.append((name, partition, offset))
         return None if fault is None else fault.failed
 
     def _missing(self, verb: Verb, what: str) -> Failed:

@@ -85,11 +85,6 @@ def not_sent(group: str, alias: str) -> Failed:
     )
 
 
-def stored(commit: CommittedOffset) -> CommittedOffset:
-    """What the coordinator keeps of a commit by `Cluster.commit`: no leader epoch."""
-    return CommittedOffset(commit.offset, commit.metadata)
-
-
 def metadata_length(metadata: str) -> int:
     """Its length as the broker counts it against `offset.metadata.max.bytes`: in UTF-16
     units, not bytes (OffsetMetadataManager compares a Java string's length)."""

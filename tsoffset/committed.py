@@ -1,0 +1,120 @@
+"""Committed offsets of many groups as columns: an estate has hundreds of thousands of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
+
+GroupPartition = tuple[str, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommittedColumns:
+    """Committed offsets of groups, an entry a commit.
+
+    `groups` are those that were asked for, each once and in that order, also those that have
+    none; `topics` names each topic once. The columns are equally long: `group` and `topic` are
+    places in these two, `partition` is the partition's number, `offset` the next record to read
+    (>= 0). The entries of a group stand together. `metadata` is by place in the columns, for the
+    entries that have some. `failed` are the groups that could not be asked at all,
+    `failed_entries` single commits that could not be read; neither has an entry.
+    """
+
+    groups: Sequence[str]
+    topics: Sequence[str]
+    group: npt.NDArray[np.int32]
+    topic: npt.NDArray[np.int32]
+    partition: npt.NDArray[np.int32]
+    offset: npt.NDArray[np.int64]
+    metadata: Mapping[int, str]
+    failed: Mapping[str, Failed]
+    failed_entries: Mapping[GroupPartition, Failed]
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    @classmethod
+    def of(cls, answers: Mapping[str, GroupOffsets | Failed]) -> Self:
+        """The columns of what `by_group` returns."""
+        topics: dict[str, int] = {}
+        group: list[int] = []
+        topic: list[int] = []
+        partition: list[int] = []
+        offset: list[int] = []
+        metadata: dict[int, str] = {}
+        failed: dict[str, Failed] = {}
+        failed_entries: dict[GroupPartition, Failed] = {}
+        for place, (name, offsets) in enumerate(answers.items()):
+            if isinstance(offsets, Failed):
+                failed[name] = offsets
+                continue
+            for one, commit in offsets.items():
+                if isinstance(commit, Failed):
+                    failed_entries[name, one] = commit
+                    continue
+                if commit.metadata:
+                    metadata[len(offset)] = commit.metadata
+                group.append(place)
+                topic.append(topics.setdefault(one.topic, len(topics)))
+                partition.append(one.partition)
+                offset.append(commit.offset)
+        return cls(
+            tuple(answers),
+            tuple(topics),
+            np.array(group, np.int32),
+            np.array(topic, np.int32),
+            np.array(partition, np.int32),
+            np.array(offset, np.int64),
+            metadata,
+            failed,
+            failed_entries,
+        )
+
+    def by_group(self) -> dict[str, GroupOffsets | Failed]:
+        """The same as values, for callers that look at few: of every group asked for its
+        offsets (none for an unknown one), or why they could not be read."""
+        found: dict[str, dict[TopicPartition, CommittedOffset | Failed]] = {
+            name: {} for name in self.groups
+        }
+        offsets = list(found.values())
+        places: dict[tuple[int, int], TopicPartition] = {}
+        columns = (self.group, self.topic, self.partition, self.offset)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for number, (group, topic, partition, offset) in enumerate(rows):
+            one = places.get((topic, partition))
+            if one is None:
+                one = places[topic, partition] = TopicPartition(self.topics[topic], partition)
+            offsets[group][one] = CommittedOffset(offset, self.metadata.get(number, ""))
+        for (name, one), failed in self.failed_entries.items():
+            found[name][one] = failed
+        return {**found, **self.failed}
+
+
+def joined(parts: Sequence[CommittedColumns]) -> CommittedColumns:
+    """Answers that are about the same groups as one, at least one; each of them has entries and
+    failures of other groups."""
+    topics: dict[str, int] = {}
+    topic = []
+    metadata: dict[int, str] = {}
+    size = 0
+    for part in parts:
+        places = [topics.setdefault(name, len(topics)) for name in part.topics]
+        topic.append(np.array(places, np.int32)[part.topic])
+        metadata.update((size + number, text) for number, text in part.metadata.items())
+        size += len(part)
+    return CommittedColumns(
+        parts[0].groups,
+        tuple(topics),
+        np.concatenate([part.group for part in parts]),
+        np.concatenate(topic),
+        np.concatenate([part.partition for part in parts]),
+        np.concatenate([part.offset for part in parts]),
+        metadata,
+        dict(chain.from_iterable(part.failed.items() for part in parts)),
+        dict(chain.from_iterable(part.failed_entries.items() for part in parts)),
+    )

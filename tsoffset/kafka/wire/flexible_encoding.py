@@ -1,0 +1,94 @@
+"""Numbers, counts, strings and tagged fields of the flexible encoding (KIP-482).
+
+What reads beyond the end of a frame raises IndexError or KafkaProtocolError.
+"""
+
+from struct import Struct
+
+from kafka.errors import KafkaProtocolError
+
+NO_TAGS = b"\0"
+NULL = b"\0"
+_INT16 = Struct(">h")
+
+
+def unsigned(number: int) -> bytes:
+    """The number as an unsigned varint."""
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def encoded_count(count: int) -> bytes:
+    """The number of a list's items, or of a string's bytes."""
+    return unsigned(count + 1)
+
+
+def encoded_text(text: str) -> bytes:
+    """A string with its size."""
+    raw = text.encode()
+    return encoded_count(len(raw)) + raw
+
+
+def short_text(text: str) -> bytes:
+    """The same in the encoding before; every request's header has the client's id so."""
+    raw = text.encode()
+    return _INT16.pack(len(raw)) + raw
+
+
+def read_unsigned(frame: memoryview | bytes, position: int) -> tuple[int, int]:
+    """The unsigned varint at `position`, and where it ends."""
+    number = shift = 0
+    while True:
+        byte = frame[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, position
+        shift += 7
+        if shift > 28:
+            raise KafkaProtocolError("a number of more than 32 bits")
+
+
+def read_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
+    """The number of a list's items, or of a string's bytes, and where they begin. Null, which
+    nothing may be that this is for, is a KafkaProtocolError."""
+    number = frame[position]
+    if number < 0x80:
+        position += 1
+    else:
+        number, position = read_unsigned(frame, position)
+    if not number:
+        raise KafkaProtocolError("nothing where something must be")
+    return number - 1, position
+
+
+def read_text(frame: memoryview | bytes, position: int) -> tuple[str, int]:
+    """The string at `position`, and where it ends."""
+    size, position = read_count(frame, position)
+    end = position + size
+    check_end(frame, end)
+    return str(frame[position:end], "utf-8"), end
+
+
+def behind_tags(frame: memoryview | bytes, position: int) -> int:
+    """Where tagged fields end, of which each says its number and its size: nobody has asked for
+    any."""
+    if not frame[position]:
+        return position + 1
+    number, position = read_unsigned(frame, position)
+    for _ in range(number):
+        _, position = read_unsigned(frame, position)
+        size, position = read_unsigned(frame, position)
+        position += size
+    check_end(frame, position)
+    return position
+
+
+def check_end(frame: memoryview | bytes, end: int) -> None:
+    """Raises KafkaProtocolError where the frame ends before."""
+    if end > len(frame):
+        raise KafkaProtocolError("an answer that is cut off")

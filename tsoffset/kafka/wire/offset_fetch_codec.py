@@ -1,0 +1,202 @@
+"""OffsetFetch, versions 7 to 9, encoded and decoded by hand: all offsets of some groups.
+
+A group may have a thousand of them, and an object for each, as the library makes it, costs more
+than all the rest of reading them. Version 7 (KIP-447) brought the question for stable offsets and
+asks for one group, 8 (KIP-709) for many; 9 (KIP-848) says the member that asks, and we are none.
+`tsoffset.kafka.wire.frame_stream` sends it.
+"""
+
+from collections.abc import Sequence
+from struct import Struct, error
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from kafka.errors import KafkaProtocolError
+from kafka.protocol.consumer import OffsetFetchRequest
+
+from tsoffset.kafka.wire.flexible_encoding import (
+    NO_TAGS,
+    NULL,
+    behind_tags,
+    encoded_count,
+    encoded_text,
+    read_count,
+    read_text,
+    read_unsigned,
+    short_text,
+)
+
+LOWEST, HIGHEST = 7, 9
+MANY_SINCE = 8
+API_KEY: int = OffsetFetchRequest.API_KEY
+
+_MEMBER_SINCE = 9
+_NO_MEMBER = NULL + Struct(">i").pack(-1)
+_ALL_TOPICS = NULL
+
+# A request's frame: size, then the header (key, version, correlation id, client id, tags).
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_HEAD = Struct(">ihhi")
+
+# Of a response, an offset: partition, offset, leader epoch, metadata, error, tagged fields. In
+# most of them metadata is null or empty and takes one byte, and there are no tagged fields.
+_METADATA, _TAGS, _ENTRY_BYTES = 16, 19, 20
+_ENTRY = np.dtype(
+    {
+        "names": ["partition", "offset", "error_code"],
+        "formats": [">i4", ">i8", ">i2"],
+        "offsets": [0, 4, 17],
+        "itemsize": _ENTRY_BYTES,
+    }
+)
+
+
+class OffsetFetchAnswer(NamedTuple):
+    """What a broker answers, an entry an offset, as it came.
+
+    `groups` are names (None before version 8, which answers for the one group asked for) and
+    error codes; `group` and `topic` are places in `groups` and `topics`; `metadata` is that of the
+    entries that have some, by place in the columns.
+    """
+
+    throttle_time_ms: int
+    groups: tuple[tuple[str | None, int], ...]
+    topics: tuple[str, ...]
+    group: npt.NDArray[np.int32]
+    topic: npt.NDArray[np.int32]
+    partition: npt.NDArray[np.int32]
+    offset: npt.NDArray[np.int64]
+    error_code: npt.NDArray[np.int16]
+    metadata: dict[int, str]
+
+    @property
+    def held_back(self) -> bool:
+        """Never: brokers answer before they throttle (KIP-219)."""
+        return False
+
+
+class OffsetFetchFrames:
+    """Request and response frames of one client, in one version."""
+
+    def __init__(self, client_id: str, version: int, *, require_stable: bool) -> None:
+        self._version = version
+        self._begin = short_text(client_id) + NO_TAGS
+        self._end = bytes((require_stable,)) + NO_TAGS
+
+    def frame(self, groups: Sequence[str], correlation_id: int) -> bytes:
+        """The whole frame of a request for all offsets of the groups; before version 8 for those
+        of the first."""
+        parts = [self._begin]
+        if self._version < MANY_SINCE:
+            parts += (encoded_text(groups[0]), _ALL_TOPICS)
+        else:
+            member = _NO_MEMBER if self._version >= _MEMBER_SINCE else b""
+            parts.append(encoded_count(len(groups)))
+            for group in groups:
+                parts += (encoded_text(group), member, _ALL_TOPICS, NO_TAGS)
+        parts.append(self._end)
+        body = b"".join(parts)
+        size = _HEAD.size - _INT32.size + len(body)
+        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
+
+    def answer(self, frame: memoryview) -> OffsetFetchAnswer:
+        """What the frame of a response holds, its size left away.
+
+        Raises KafkaProtocolError where it is not such a response.
+        """
+        try:
+            return _Reading(bytes(frame)).answer(self._version)
+        except (IndexError, UnicodeDecodeError, error) as cause:
+            raise KafkaProtocolError("an OffsetFetch answer that cannot be read") from cause
+
+
+class _Reading:
+    """One response. Its entries are put together without what is between them, each made as long
+    as the shortest, and become columns all at once."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._chunks: list[bytes] = []
+        self._metadata: dict[int, str] = {}
+        self._topics: dict[bytes, int] = {}
+        # Of each topic of each group: the two, and the number of its entries.
+        self._blocks: list[int] = []
+        self._entries = 0
+
+    def answer(self, version: int) -> OffsetFetchAnswer:
+        raw = self._raw
+        position = behind_tags(raw, _INT32.size)
+        (throttle_time_ms,) = _INT32.unpack_from(raw, position)
+        position += _INT32.size
+        groups: list[tuple[str | None, int]] = []
+        if version < MANY_SINCE:
+            error_code, position = self._read_group(position, 0)
+            groups.append((None, error_code))
+        else:
+            count, position = read_count(raw, position)
+            for number in range(count):
+                name, position = read_text(raw, position)
+                error_code, position = self._read_group(position, number)
+                groups.append((name, error_code))
+                position = behind_tags(raw, position)
+        if behind_tags(raw, position) != len(raw):
+            raise KafkaProtocolError("an OffsetFetch answer with more behind it")
+        blocks = np.array(self._blocks, np.int32).reshape(-1, 3)
+        entries = np.frombuffer(b"".join(self._chunks), _ENTRY)
+        return OffsetFetchAnswer(
+            throttle_time_ms,
+            tuple(groups),
+            tuple(name.decode() for name in self._topics),
+            np.repeat(blocks[:, 0], blocks[:, 2]),
+            np.repeat(blocks[:, 1], blocks[:, 2]),
+            entries["partition"].astype(np.int32),
+            entries["offset"].astype(np.int64),
+            entries["error_code"].astype(np.int16),
+            self._metadata,
+        )
+
+    def _read_group(self, position: int, group: int) -> tuple[int, int]:
+        """Take in the offsets of a group; its error code, and where that ends."""
+        raw = self._raw
+        topics, position = read_count(raw, position)
+        for _ in range(topics):
+            size, position = read_count(raw, position)
+            name, position = raw[position : position + size], position + size
+            count, position = read_count(raw, position)
+            self._blocks += (group, self._topics.setdefault(name, len(self._topics)), count)
+            end = position + count * _ENTRY_BYTES
+            # If all entries up to one are short, that begins where its bytes are looked for.
+            if (
+                end <= len(raw)
+                and not raw[position + _METADATA : end : _ENTRY_BYTES].strip(b"\0\1")
+                and not raw[position + _TAGS : end : _ENTRY_BYTES].strip(b"\0")
+            ):
+                self._chunks.append(raw[position:end])
+            else:
+                end = self._walk(position, count)
+            self._entries += count
+            position = behind_tags(raw, end)
+        (error_code,) = _INT16.unpack_from(raw, position)
+        return error_code, position + _INT16.size
+
+    def _walk(self, position: int, count: int) -> int:
+        """Take in entries of any length, one by one; where they end."""
+        raw, chunks, metadata = self._raw, self._chunks, self._metadata
+        for number in range(self._entries, self._entries + count):
+            behind = position + _METADATA
+            size = raw[behind]
+            begin = behind + 1
+            if size > 0x7F:
+                size, begin = read_unsigned(raw, behind)
+            behind = begin + size - 1 if size else begin
+            tags = behind + _INT16.size
+            end = tags + 1 if not raw[tags] else behind_tags(raw, tags)
+            if size > 1:
+                metadata[number] = raw[begin:behind].decode()
+            # One byte stands in for the metadata, and one for the tagged fields.
+            chunks.append(raw[position : position + _METADATA])
+            chunks.append(raw[behind - 1 : tags + 1])
+            position = end
+        return position
