@@ -379,7 +379,7 @@ def as_with_2_8(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_offsets, "LIST_OFFSETS", replace(log_offsets.LIST_OFFSETS, highest=6))
     monkeypatch.setattr(groups, "LIST_GROUPS", replace(groups.LIST_GROUPS, highest=3))
     monkeypatch.setattr(groups, "FIND_COORDINATOR", replace(groups.FIND_COORDINATOR, highest=3))
-    for name, highest in (("OFFSET_FETCH", 7), ("OFFSET_COMMIT", 7)):
+    for name, highest in (("OFFSET_FETCH", 7), ("OFFSET_COMMIT", 8)):
         monkeypatch.setattr(
             group_offsets, name, replace(getattr(group_offsets, name), highest=highest)
         )

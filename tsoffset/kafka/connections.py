@@ -247,21 +247,14 @@ class Connections:
         build: Callable[[Q, int], Any],
         take: Callable[[Q, Any], None],
         deadline: Deadline,
-        may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         """Send one request of the library per question to a node, built for the version agreed on.
 
         `take` gets every question exactly once, with its response or the KafkaError that came
-        instead. A question may be sent twice, but with `may_send`: then none is, and each only
-        if that says so at that moment. What `build` was not called for was not sent.
+        instead. A question may be sent twice.
         """
         codec, unwrap = self._through_library(build, take)
-        if may_send is None:
-            await self.stream(node, api, questions, codec, unwrap, deadline)
-        else:
-            await self._stream(
-                node, api, questions, codec, unwrap, deadline, WINDOW, Rate(), may_send
-            )
+        await self.stream(node, api, questions, codec, unwrap, deadline)
 
     async def pipeline_many(
         self,
@@ -318,9 +311,23 @@ class Connections:
             else:
                 take(question, answer)
 
-        await self._stream(node, api, questions, codec, take_if_known, deadline, window, pace)
+        await self._send(node, api, questions, codec, take_if_known, deadline, window, pace)
         for question in lost:
-            await self._stream(node, api, (question,), codec, take, deadline, 1, pace)
+            await self._send(node, api, (question,), codec, take, deadline, 1, pace)
+
+    async def stream_once(
+        self,
+        node: Node,
+        api: Api,
+        questions: Sequence[Q],
+        codec: Callable[[int], Codec[Q, A]],
+        take: Callable[[Q, A | KafkaError], None],
+        deadline: Deadline,
+        may_send: Callable[[Q], bool],
+    ) -> None:
+        """The same without sending anything twice, and each question only if `may_send` says so
+        at that moment. What the codec did not encode was not sent."""
+        await self._send(node, api, questions, codec, take, deadline, WINDOW, Rate(), may_send)
 
     async def stream_many(
         self,
@@ -339,7 +346,7 @@ class Connections:
             return
         await self.stream(node, api, in_parts(items, api.room(version)), codec, take, deadline)
 
-    async def _stream(
+    async def _send(
         self,
         node: Node,
         api: Api,

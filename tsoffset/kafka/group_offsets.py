@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from kafka.errors import KafkaError
@@ -15,10 +14,14 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import Groups
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
+from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec
 from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.offset_commit_codec import (
+    OffsetCommitAnswer,
+    OffsetCommitFrames,
+    offset_commit_answer,
+)
 from tsoffset.kafka.wire.offset_fetch_codec import (
-    HIGHEST,
-    LOWEST,
     MANY_SINCE,
     OffsetFetchAnswer,
     OffsetFetchFrames,
@@ -27,18 +30,22 @@ from tsoffset.model import CommittedOffset, Failed, GroupOffsets, TopicPartition
 
 # Versions with require_stable, and with topics named rather than numbered.
 OFFSET_FETCH = Api(
-    "offset_fetch", OffsetFetchRequest, LOWEST, HIGHEST, many_since=MANY_SINCE, at_most=50
+    "offset_fetch",
+    OffsetFetchRequest,
+    offset_fetch_codec.LOWEST,
+    offset_fetch_codec.HIGHEST,
+    many_since=MANY_SINCE,
+    at_most=50,
 )
-OFFSET_COMMIT = Api("offset_commit", OffsetCommitRequest, 2, 9)
+OFFSET_COMMIT = Api(
+    "offset_commit", OffsetCommitRequest, offset_commit_codec.LOWEST, offset_commit_codec.HIGHEST
+)
 
 # A commit becomes one batch of __consumer_offsets, and those are bounded in size.
 _PARTITIONS_PER_COMMIT = 1_000
 
 _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
-_NO_GENERATION = -1
-_NO_MEMBER = ""
-_NO_LEADER_EPOCH = -1
 
 _Commit = tuple[str, TopicPartition]
 # What goes into one request: a group with its partitions, or some of them.
@@ -220,20 +227,26 @@ class CommittedOffsets:
         sent: set[_Part] = set()
         moved: set[str] = set()
 
-        def build(part: _Part, version: int) -> Any:
-            sent.add(part)
-            group, partitions = part
-            return _commit_request(group, {tp: commits[group][tp] for tp in partitions}, version)
+        def codec(version: int) -> Codec[_Part, OffsetCommitAnswer]:
+            frames = OffsetCommitFrames(self._connections.client.library["client_id"], version)
 
-        def take(part: _Part, response: Any) -> None:
+            def encode(part: _Part, correlation_id: int) -> bytes:
+                sent.add(part)
+                group, partitions = part
+                theirs = {tp: commits[group][tp] for tp in partitions}
+                return frames.frame(group, theirs, correlation_id)
+
+            return Codec(encode, offset_commit_answer)
+
+        def take(part: _Part, response: OffsetCommitAnswer | KafkaError) -> None:
             answers.update(self._accepted(part, response, part in sent, moved))
 
         def may_send_part(part: _Part) -> bool:
             return may_send is None or may_send(part[0])
 
         async def ask(node: Node, theirs: list[_Part]) -> None:
-            await self._connections.pipeline(
-                node, OFFSET_COMMIT, theirs, build, take, deadline, may_send_part
+            await self._connections.stream_once(
+                node, OFFSET_COMMIT, theirs, codec, take, deadline, may_send_part
             )
 
         await self._connections.at_each(by_node, ask)
@@ -241,19 +254,20 @@ class CommittedOffsets:
         return answers
 
     def _accepted(
-        self, part: _Part, response: Any, sent: bool, moved: set[str]
+        self, part: _Part, response: OffsetCommitAnswer | KafkaError, sent: bool, moved: set[str]
     ) -> dict[_Commit, Failed | Again | None]:
         """What came of a request, or of the attempt to send it; a group whose coordinator is to
         be looked up again is put into `moved`."""
         group, partitions = part
-        silence = response if isinstance(response, KafkaError) else KafkaError("not answered for")
-        troubles: dict[TopicPartition, Trouble] = dict.fromkeys(partitions, silence)
-        if not isinstance(response, KafkaError):
-            for topic in response.topics:
-                for each in topic.partitions:
-                    troubles[TopicPartition(topic.name, each.partition_index)] = each.error_code
+        silence: Trouble = KafkaError("not answered for")
+        error_codes: Mapping[tuple[str, int], int] = {}
+        if isinstance(response, KafkaError):
+            silence = response
+        else:
+            error_codes = response.error_codes
         answers: dict[_Commit, Failed | Again | None] = {}
-        for tp, trouble in troubles.items():
+        for tp in partitions:
+            trouble = error_codes.get((tp.topic, tp.partition), silence)
             if not trouble:
                 answers[group, tp] = None
                 continue
@@ -274,30 +288,3 @@ def _patience(answer: OffsetFetchAnswer) -> dict[int, float]:
             group = int(answer.group[number])
             patience[group] = max(patience.get(group, 0.0), what.patience_seconds)
     return patience
-
-
-def _commit_request(
-    group: str, commits: Mapping[TopicPartition, CommittedOffset], version: int
-) -> Any:
-    topics: dict[str, list[Any]] = defaultdict(list)
-    topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
-    for tp, commit in commits.items():
-        topics[tp.topic].append(
-            topic_class.OffsetCommitRequestPartition(
-                partition_index=tp.partition,
-                committed_offset=commit.offset,
-                # A consumer that meets an epoch its cluster never had looks for metadata
-                # without end.
-                committed_leader_epoch=_NO_LEADER_EPOCH,
-                committed_metadata=commit.metadata,
-            )
-        )
-    return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=_NO_GENERATION,
-        member_id=_NO_MEMBER,
-        group_instance_id=None,
-        retention_time_ms=-1,
-        topics=[topic_class(name=name, partitions=theirs) for name, theirs in topics.items()],
-        version=version,
-    )

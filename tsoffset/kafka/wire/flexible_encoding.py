@@ -4,6 +4,7 @@ What reads beyond the end of a frame raises IndexError or KafkaProtocolError.
 """
 
 from struct import Struct
+from typing import Any
 
 from kafka.errors import KafkaProtocolError
 
@@ -72,6 +73,24 @@ def read_text(frame: memoryview | bytes, position: int) -> tuple[str, int]:
     end = position + size
     check_end(frame, end)
     return str(frame[position:end], "utf-8"), end
+
+
+def read_rows(
+    frame: memoryview | bytes, position: int, layout: Struct
+) -> tuple[tuple[tuple[Any, ...], ...], int]:
+    """The items of a list, and where it ends. Each is as `layout` says, which ends with one byte
+    for the number of its tagged fields."""
+    count, position = read_count(frame, position)
+    end = position + count * layout.size
+    if end <= len(frame):
+        rows = tuple(layout.iter_unpack(frame[position:end]))
+        if not any(row[-1] for row in rows):
+            return rows, end
+    found = []
+    for _ in range(count):
+        found.append(layout.unpack_from(frame, position))
+        position = behind_tags(frame, position + layout.size - 1)
+    return tuple(found), position
 
 
 def behind_tags(frame: memoryview | bytes, position: int) -> int:

@@ -22,6 +22,7 @@ from tsoffset.kafka.wire.flexible_encoding import (
     encoded_count,
     encoded_text,
     read_count,
+    read_rows,
     read_text,
     short_text,
 )
@@ -138,19 +139,14 @@ class ListOffsetsFrames:
         return str(frame[position : position + size], "utf-8"), position + size
 
     def _read_found(self, frame: memoryview, position: int) -> tuple[tuple[Found, ...], int]:
-        count, position = self._read_count(frame, position)
-        layout = _FOUND_TAGGED if self._flexible else _FOUND
-        end = position + max(0, count) * layout.size
-        if end <= len(frame):
-            rows = tuple(layout.iter_unpack(frame[position:end]))
-            if not (self._flexible and any(row[-1] for row in rows)):
-                return tuple(row[:4] for row in rows), end
-        # Some partition has tagged fields, which nobody has asked for: they are passed over.
-        found = []
-        for _ in range(count):
-            found.append(_FOUND.unpack_from(frame, position)[:4])
-            position = self._behind_tags(frame, position + _FOUND.size)
-        return tuple(found), position
+        if self._flexible:
+            rows, end = read_rows(frame, position, _FOUND_TAGGED)
+        else:
+            count, position = self._read_count(frame, position)
+            end = position + max(0, count) * _FOUND.size
+            check_end(frame, end)
+            rows = tuple(_FOUND.iter_unpack(frame[position:end]))
+        return tuple(row[:4] for row in rows), end
 
     def _behind_tags(self, frame: memoryview, position: int) -> int:
         return behind_tags(frame, position) if self._flexible else position

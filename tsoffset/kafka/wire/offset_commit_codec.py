@@ -1,0 +1,101 @@
+"""OffsetCommit of one group, versions 8 and 9, encoded and decoded by hand.
+
+A cycle commits for each group by itself, as no member of it. Version 8 (brokers since 2.4) brought
+the flexible encoding, 10 has topics by their ids.
+`tsoffset.kafka.wire.frame_stream` sends it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from struct import Struct, error
+from typing import NamedTuple
+
+from kafka.errors import KafkaProtocolError
+from kafka.protocol.consumer import OffsetCommitRequest
+
+from tsoffset.kafka.wire.flexible_encoding import (
+    NO_TAGS,
+    NULL,
+    behind_tags,
+    encoded_count,
+    encoded_text,
+    read_count,
+    read_rows,
+    read_text,
+    short_text,
+)
+from tsoffset.model import CommittedOffset, TopicPartition
+
+LOWEST, HIGHEST = 8, 9
+API_KEY: int = OffsetCommitRequest.API_KEY
+
+# A request's frame: size, then the header (key, version, correlation id, client id, tags), then
+# group, generation, member, instance, and the topics. Of a partition: index, offset, leader epoch,
+# metadata.
+_INT32 = Struct(">i")
+_HEAD = Struct(">ihhi")
+_PARTITION = Struct(">iqi")
+_NO_GENERATION = -1
+_NO_MEMBER = _INT32.pack(_NO_GENERATION) + encoded_text("") + NULL
+# A consumer that meets an epoch its cluster never had looks for metadata without end.
+_NO_LEADER_EPOCH = -1
+# Of a response, a partition: index, error, number of tagged fields.
+_ANSWERED = Struct(">ihb")
+
+
+class OffsetCommitAnswer(NamedTuple):
+    """What a broker answers: the error code of each topic and partition, 0 if there is none."""
+
+    throttle_time_ms: int
+    error_codes: Mapping[tuple[str, int], int]
+
+    @property
+    def held_back(self) -> bool:
+        """Never: brokers answer before they throttle (KIP-219)."""
+        return False
+
+
+class OffsetCommitFrames:
+    """Request frames of one client, in one version."""
+
+    def __init__(self, client_id: str, version: int) -> None:
+        self._version = version
+        self._begin = short_text(client_id) + NO_TAGS
+
+    def frame(
+        self, group: str, commits: Mapping[TopicPartition, CommittedOffset], correlation_id: int
+    ) -> bytes:
+        """The whole frame of a request to commit as no member, without leader epochs."""
+        topics: dict[str, list[bytes]] = defaultdict(list)
+        for tp, commit in commits.items():
+            place = _PARTITION.pack(tp.partition, commit.offset, _NO_LEADER_EPOCH)
+            topics[tp.topic].append(place + encoded_text(commit.metadata) + NO_TAGS)
+        parts = [self._begin, encoded_text(group), _NO_MEMBER, encoded_count(len(topics))]
+        for topic, partitions in topics.items():
+            parts += (encoded_text(topic), encoded_count(len(partitions)), *partitions, NO_TAGS)
+        parts.append(NO_TAGS)
+        body = b"".join(parts)
+        size = _HEAD.size - _INT32.size + len(body)
+        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + body
+
+
+def offset_commit_answer(frame: memoryview) -> OffsetCommitAnswer:
+    """What the frame of a response holds, its size left away.
+
+    Raises KafkaProtocolError where it is not such a response.
+    """
+    error_codes: dict[tuple[str, int], int] = {}
+    try:
+        position = behind_tags(frame, _INT32.size)
+        (throttle_time_ms,) = _INT32.unpack_from(frame, position)
+        topics, position = read_count(frame, position + _INT32.size)
+        for _ in range(topics):
+            topic, position = read_text(frame, position)
+            rows, position = read_rows(frame, position, _ANSWERED)
+            error_codes.update(((topic, partition), code) for partition, code, _ in rows)
+            position = behind_tags(frame, position)
+        if behind_tags(frame, position) != len(frame):
+            raise KafkaProtocolError("an OffsetCommit answer with more behind it")
+    except (IndexError, UnicodeDecodeError, error) as cause:
+        raise KafkaProtocolError("an OffsetCommit answer that cannot be read") from cause
+    return OffsetCommitAnswer(throttle_time_ms, error_codes)
