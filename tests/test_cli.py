@@ -1,21 +1,28 @@
 """The commands' words: usage, help, errors and exit statuses, without Spark or brokers."""
 
+import io
 import json
+import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, invoke, start
 from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset import __version__
-from tsoffset.commands.plan_sync import exit_status
+from tsoffset.commands.plan_sync import exit_status, hand_over
 from tsoffset.model import OutcomeKind, Reason
-from tsoffset.terminal.output import Tally
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.values import rows_table
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, Tally
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
 FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "compare")
@@ -278,6 +285,50 @@ def test_a_failed_row_is_1_and_an_unreachable_cluster_3() -> None:
     """3 outranks 1."""
     assert exit_status(Tally.of([COMMITTED, FAILED]), unreachable=False) == 1
     assert exit_status(Tally.of([CLUSTER_FAILED]), unreachable=True) == 3
+
+
+# --- the rows of a cycle ------------------------------------------------------------------
+
+RESULT = CycleResult("A->B", Rows(rows_table([COMMITTED, FAILED])), (), False, 0.0, 1, 1)
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_a_cycle_has_finished_when_its_last_row_is_written(format: Format) -> None:
+    """`cycle_finished` comes after the rows, and its `seconds` hold their printing; so do those of
+    the summary, which stands below a table."""
+
+    class Slow(io.StringIO):
+        def write(self, text: str) -> int:
+            assert not logs
+            time.sleep(0.02)
+            return super().write(text)
+
+    stream, started = Slow(), time.monotonic() - 100
+    with capture_logs() as logs:
+        output = Output(stream, format)
+        status = hand_over(RESULT, output, Notices(), commits=True, started=started)
+    (finished,) = logs
+    assert (finished["event"], finished["committed"], finished["failed"]) == (
+        *("cycle_finished", 1, 1),
+    )
+    assert finished["seconds"] >= 100.02
+    assert status == 1
+    if format is Format.TABLE:
+        (seconds,) = re.findall(r"; (\S+) s$", stream.getvalue())
+        assert float(seconds) >= 100
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_a_cycle_finishes_without_a_reader(format: Format) -> None:
+    """Who reads its rows may go away: the log has the event, and the status is the cycle's."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream, capture_logs() as logs:
+        output = Output(stream, format)
+        started = time.monotonic()
+        assert hand_over(RESULT, output, Notices(), commits=True, started=started) == 1
+        assert output.closed
+    assert [event["event"] for event in logs] == ["cycle_finished"]
 
 
 @pytest.mark.parametrize("logs", ["console", "json"])

@@ -23,8 +23,9 @@ from tsoffset.cycle.settle import failed_row
 from tsoffset.errors import ClusterUnreachable, CycleFailed, JavaMissing
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.model import Failed, FailureKind, Row
-from tsoffset.spark.flow import CycleResult
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason, Row
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.values import rows_table
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- when cycles start --------------------------------------------------------------------
@@ -211,6 +212,7 @@ class MemoryBackend:
         self.sessions = 0
         self.dead = True
         self.next_error: Exception | None = None
+        self.also: list[Row] = []
 
     def open(self) -> None:
         self.sessions += 1
@@ -231,8 +233,9 @@ class MemoryBackend:
             rows = cycle(settings, source, target, commit=commit)
         except ClusterUnreachable as unreachable:
             rows = [failed_row(flow, Failed(FailureKind.UNREACHABLE, str(unreachable)))]
-            return CycleResult(flow, rows, (), True, 0.1, 0, 0)
-        return CycleResult(flow, rows, (), False, 0.1, len({row.group for row in rows}), len(rows))
+            return CycleResult(flow, Rows(rows_table(rows)), (), True, 0.1, 0, 0)
+        groups, found = len({row.group for row in rows}), Rows(rows_table([*rows, *self.also]))
+        return CycleResult(flow, found, (), False, 0.1, groups, len(rows))
 
     def cancel(self) -> None:
         raise AssertionError("nothing to cancel")
@@ -337,6 +340,33 @@ def test_a_cluster_that_is_away_fails_a_row_and_ends_nothing() -> None:
     assert events(away) == ["cycle_started", "rows_need_attention", "cycle_finished"]
     assert (away[1]["reason"], away[-1]["failed"]) == ("UNREACHABLE", 1)
     assert back[-1]["committed"] == 1
+
+
+def test_rows_that_nobody_has_to_look_at_are_not_told() -> None:
+    """What failed is told, and a skip that an operator has to end; what passes is not."""
+    estate = Estate()
+    reasons = (Reason.NOT_MIRRORED, Reason.DIVERGED, FailureKind.TIMEOUT)
+    estate.backend.also = [
+        Row(
+            *("A->B", "g", "orders", number, *[None] * 5),
+            OutcomeKind.FAILED if isinstance(reason, FailureKind) else OutcomeKind.SKIPPED,
+            reason,
+            message=f"{reason} it is",
+        )
+        for number, reason in enumerate(reasons)
+    ]
+    with estate.cycles:
+        told = [event for event in estate.cycle() if event["event"] == "rows_need_attention"]
+    assert [(event["reason"], event["message"], event["rows"]) for event in told] == [
+        (reason, f"{reason} it is", 1) for reason in reasons[1:]
+    ]
+
+
+def test_a_cycle_lasts_until_its_news_are_told() -> None:
+    """`seconds` is the time from `cycle_started` to `cycle_finished`, not of Spark's part alone."""
+    estate = Estate()
+    with estate.cycles:
+        assert estate.cycle()[-1]["seconds"] == 1
 
 
 def test_what_was_told_is_not_told_again_until_it_comes_back() -> None:

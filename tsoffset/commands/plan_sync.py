@@ -1,8 +1,7 @@
 """`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
 
-from collections.abc import Sequence
+import time
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ import structlog
 from tsoffset.commands.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat
-from tsoffset.model import OutcomeKind, Row
+from tsoffset.model import OutcomeKind
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output, Tally, sorted_rows
+from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.progress import progress
 from tsoffset.terminal.rows import cycle_lines
 
@@ -60,6 +59,7 @@ def run_once(
                 carry_over, warning = file.load()
                 if warning is not None:
                     notices.warning("state_not_read", warning)
+            started = time.monotonic()
             try:
                 with progress(flow.name, wanted=wanted) as report:
                     result = run_cycle(
@@ -77,16 +77,64 @@ def run_once(
                 notices.warning("state_not_written", warning)
             for warning in result.warnings:
                 notices.warning("cycle_warning", warning)
-            rows = sorted_rows(result.rows)
-            tally = Tally.of(rows)
-            log.info("cycle_finished", **in_fields(result, tally, commits=commit and flow.commits))
-            _print(output, notices, flow.name, rows, f"{tally.in_words()}; {result.seconds:.1f} s")
-            statuses.append(exit_status(tally, unreachable=result.unreachable))
+            status = hand_over(
+                result,
+                output,
+                notices,
+                commits=commit and flow.commits,
+                started=started,
+            )
+            statuses.append(status)
     return max(statuses)
 
 
-def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str, Any]:
-    """What a log says of a cycle that has finished: the fields of `cycle_finished`."""
+def hand_over(
+    result: "CycleResult",
+    output: Output,
+    notices: Notices,
+    *,
+    commits: bool,
+    started: float,
+) -> int:
+    """Write the cycle's rows to standard output, then say in the log that it has finished, and
+    return the flow's exit status.
+
+    A summary stands below the table, else it is for a person alone. `started` is when the cycle
+    began, in seconds of the monotonic clock: what it took, it took with all that is written here.
+    """
+    from tsoffset.spark.flow import Rows
+    from tsoffset.terminal.row_columns import encoded, tally_of
+
+    assert isinstance(result.rows, Rows)
+    table = result.rows.table
+    tally = tally_of(table)
+
+    def seconds() -> float:
+        return time.monotonic() - started
+
+    def summary() -> str:
+        return f"{tally.in_words()}; {seconds():.1f} s"
+
+    try:
+        if output.format is Format.TABLE:
+            output.lines(cycle_lines(result.flow, list(result.rows), summary, output.width))
+        else:
+            output.encoded(table.schema.names, encoded(table, output.format))
+        output.flush()
+    finally:
+        # Groups have been moved, whatever becomes of the printing.
+        fields = in_fields(result, tally, commits=commits, seconds=seconds())
+        log.info("cycle_finished", **fields)
+    if output.format is not Format.TABLE:
+        notices.note(f"{result.flow}: {summary()}")
+    return exit_status(tally, unreachable=result.unreachable)
+
+
+def in_fields(
+    result: "CycleResult", tally: Tally, *, commits: bool, seconds: float
+) -> dict[str, Any]:
+    """What a log says of a cycle that has finished: the fields of `cycle_finished`. `seconds` is
+    what it took with the handing over of its rows."""
     done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
     kinds = (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
     return {
@@ -104,17 +152,10 @@ def in_fields(result: "CycleResult", tally: Tally, *, commits: bool) -> dict[str
         "commit_gap_seconds": round(result.cost.commit_gap_seconds, 3),
         **{kind.value: tally.outcomes[kind] for kind in kinds},
         "reread_bound": tally.reread_bound,
-        "seconds": round(result.seconds, 3),
+        "seconds": round(seconds, 3),
     }
 
 
 def exit_status(tally: Tally, *, unreachable: bool) -> int:
     """Of one flow: 3 where a cluster could not be reached, 1 where a row failed, else 0."""
     return 3 if unreachable else int(tally.failed > 0)
-
-
-def _print(output: Output, notices: Notices, flow: str, rows: Sequence[Row], summary: str) -> None:
-    """The rows on standard output; the summary below the table, else for a person alone."""
-    output.show(Row, rows, partial(cycle_lines, flow, rows, summary))
-    if output.format is not Format.TABLE:
-        notices.note(f"{flow}: {summary}")

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from threading import Event
 from typing import TYPE_CHECKING, Self
@@ -14,9 +14,9 @@ from tsoffset.commands.plan_sync import in_fields
 from tsoffset.commands.selection import Selection, only_planned
 from tsoffset.errors import TsoffsetError
 from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
-from tsoffset.terminal.output import Tally
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from tsoffset.spark.flow import CycleResult, FlowCarryOver
@@ -141,6 +141,9 @@ class Cycles:
 
     def cycle(self, name: str) -> None:
         """One cycle of a flow; whatever goes wrong is logged, and the next one is tried."""
+        from tsoffset.spark.flow import Rows
+        from tsoffset.terminal.row_columns import tally_of
+
         flow = self._flows[name]
         started = self._now()
         log.info("cycle_started", flow=name, commits=flow.commits)
@@ -152,11 +155,13 @@ class Cycles:
         except Exception as error:
             self._failed(name, error, self._now() - started)
             return
-        rows = list(result.rows)
-        self._news[name].tell(result.warnings, rows)
-        tally = Tally.of(rows)
-        log.info("cycle_finished", **in_fields(result, tally, commits=flow.commits))
+        assert isinstance(result.rows, Rows)
+        table = result.rows.table
+        self._news[name].tell(result.warnings, Rows(_needing_attention(table)))
+        tally = tally_of(table)
         taken = self._now() - started
+        fields = in_fields(result, tally, commits=flow.commits, seconds=taken)
+        log.info("cycle_finished", **fields)
         if taken > flow.sync_interval_seconds:
             log.warning(
                 "interval_exceeded",
@@ -190,18 +195,14 @@ class _News:
         self._warnings: frozenset[str] = frozenset()
         self._rows: frozenset[_RowNews] = frozenset()
 
-    def tell(self, warnings: Sequence[str], rows: Sequence[Row]) -> None:
-        """Log what the last cycle of the flow did not say."""
+    def tell(self, warnings: Sequence[str], rows: Iterable[Row]) -> None:
+        """Log what the last cycle of the flow did not say, of rows that need attention."""
         for warning in dict.fromkeys(warnings):
             if warning not in self._warnings:
                 log.warning("cycle_warning", flow=self._flow, message=warning)
         self._warnings = frozenset(warnings)
         # By what a row is about, not by its words: these may hold numbers that move.
-        found = {
-            (row.reason, row.group, row.source_topic, row.partition): row
-            for row in rows
-            if row.outcome is OutcomeKind.FAILED or row.reason in _TO_BE_REMEDIED
-        }
+        found = {(row.reason, row.group, row.source_topic, row.partition): row for row in rows}
         new = Counter(
             (row.reason, row.message) for key, row in found.items() if key not in self._rows
         )
@@ -216,6 +217,16 @@ class _News:
             )
         if (more := len(new) - _MESSAGES_PER_CYCLE) > 0:
             log.warning("further_messages_left_out", flow=self._flow, messages=more)
+
+
+def _needing_attention(rows: "pa.Table") -> "pa.Table":
+    """The rows that failed, and the skips that an operator has to end."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    outcome, reason = (rows[name].cast(pa.string()) for name in ("outcome", "reason"))
+    remedied = pc.is_in(reason, value_set=pa.array(_TO_BE_REMEDIED, pa.string()))
+    return rows.filter(pc.or_(pc.equal(outcome, OutcomeKind.FAILED), remedied))
 
 
 def run_daemon(selection: Selection) -> Ending:

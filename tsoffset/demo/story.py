@@ -33,7 +33,7 @@ from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.spark.session import spark_session
-from tsoffset.terminal.output import Tally, sorted_rows
+from tsoffset.terminal.output import Tally
 from tsoffset.terminal.progress import progress
 from tsoffset.terminal.rows import cycle_lines
 from tsoffset.testing.embedded import KAFKA_VERSION
@@ -221,10 +221,16 @@ class Story:
         task = FlowTask(configuration, FLOW)
         with progress(FLOW) as report:
             result = run_cycle(spark, task, commit=True, progress=report)
-        rows = sorted_rows(result.rows)
+        rows = list(result.rows)
         tally = Tally.of(rows)
-        summary = f"{tally.in_words()}; {result.seconds:.1f} s"
-        self._narrator.lines(cycle_lines(FLOW, rows, summary, self._narrator.width))
+        self._narrator.lines(
+            cycle_lines(
+                FLOW,
+                rows,
+                lambda: f"{tally.in_words()}; {result.seconds:.1f} s",
+                self._narrator.width,
+            )
+        )
         self._narrator.items(result.warnings)
         if tally.failed:
             raise CycleFailed(
@@ -238,7 +244,7 @@ class Story:
             lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
             simple = FlowTask(replace(configuration, text=lines), FLOW)
             other = run_cycle(spark, simple, commit=False, progress=report)
-        return rows, sorted_rows(other.rows)
+        return rows, list(other.rows)
 
     def _configuration(self) -> Configuration:
         return Configuration.read(self._clusters.configuration)

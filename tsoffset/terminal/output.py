@@ -1,18 +1,19 @@
 """What a command prints on standard output: rows as a table, as JSON lines or as CSV.
 
-The row's fields and their order are docs/design.md section 4. JSON and CSV are written one
-row at a time. A reader that goes away (`| head`) ends the printing, not the command.
+The row's fields and their order are docs/design.md section 4. JSON and CSV are written as they
+are made, never held as a whole. A reader that goes away (`| head`) ends the printing, not the
+command.
 """
 
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import partial
 from itertools import chain
-from typing import Any, TextIO, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 from rich.text import Text
 
@@ -75,12 +76,19 @@ class Output:
         names = [field.name for field in fields(kind)]
         rows = ([getattr(record, name) for name in names] for record in records)
         if self.format is Format.JSON:
-            lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-            self._hand_on(self._stream.writelines, lines)
+            self.encoded(
+                names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            )
         else:
-            writer = csv.writer(self._stream, lineterminator="\n")
-            self._hand_on(writer.writerows, rows if self._begun else chain([names], rows))
+            self.encoded(names, map(csv_line, rows))
+
+    def encoded(self, names: Sequence[str], text: Iterable[str]) -> None:
+        """Write text that is JSON lines or CSV already, in any pieces. CSV begins with `names`,
+        once for all that is written."""
+        if self.format is Format.CSV and not self._begun:
+            text = chain([csv_line(names)], text)
         self._begun = True
+        self._hand_on(self._stream.writelines, text)
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
         """Write lines of text, after an empty one if there were some before (unless they are
@@ -107,6 +115,34 @@ class Output:
                 self._console.on_broken_pipe()
 
 
+class _Returning:
+    """In the place of a file: what is written comes back."""
+
+    def write(self, line: str) -> str:
+        """Return the line."""
+        return line
+
+
+_WRITER = csv.writer(_Returning(), lineterminator="\n")
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """The values as a line of CSV."""
+    return str(_WRITER.writerow(values))
+
+
+class Alike(NamedTuple):
+    """How many rows have this outcome and reason, and a translation or none; how many of these
+    have a bound on re-reads, and what their bounds add up to."""
+
+    outcome: OutcomeKind
+    reason: str | None
+    translated: bool
+    rows: int
+    bounded: int
+    reread_bound: int
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How many rows came to what.
@@ -125,21 +161,34 @@ class Tally:
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Tally":
         """Count the rows."""
+        return cls.sum(
+            Alike(
+                row.outcome,
+                row.reason,
+                row.target_offset is not None,
+                1,
+                row.reread_bound is not None,
+                row.reread_bound or 0,
+            )
+            for row in rows
+        )
+
+    @classmethod
+    def sum(cls, counts: Iterable[Alike]) -> "Tally":
+        """Count rows that were counted in parts."""
         outcomes: Counter[OutcomeKind] = Counter()
         reasons: Counter[str] = Counter()
         failures: Counter[str] = Counter()
         bound = unproven = 0
-        for row in rows:
-            outcomes[row.outcome] += 1
-            if row.outcome is OutcomeKind.SKIPPED and row.reason is not None:
-                reasons[row.reason.value] += 1
-            elif row.outcome is OutcomeKind.FAILED and row.reason is not None:
-                failures[row.reason.value] += 1
-            elif row.outcome in _IN_PLACE and row.target_offset is not None:
-                if row.reread_bound is None:
-                    unproven += 1
-                else:
-                    bound += row.reread_bound
+        for alike in counts:
+            outcomes[alike.outcome] += alike.rows
+            if alike.outcome is OutcomeKind.SKIPPED and alike.reason is not None:
+                reasons[alike.reason] += alike.rows
+            elif alike.outcome is OutcomeKind.FAILED and alike.reason is not None:
+                failures[alike.reason] += alike.rows
+            elif alike.outcome in _IN_PLACE and alike.translated:
+                unproven += alike.rows - alike.bounded
+                bound += alike.reread_bound
         return cls(outcomes, reasons, failures, bound, unproven)
 
     @property
@@ -169,19 +218,6 @@ class Tally:
 def counted(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def sorted_rows(rows: Iterable[Row]) -> list[Row]:
-    """By group, topic and partition; what failed before these were known comes first."""
-    return sorted(
-        rows,
-        key=lambda row: (
-            row.flow,
-            row.group or "",
-            row.source_topic or "",
-            -1 if row.partition is None else row.partition,
-        ),
-    )
 
 
 def by_name(counts: Counter[str]) -> str:

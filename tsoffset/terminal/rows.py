@@ -1,6 +1,6 @@
 """A cycle's rows for a person: the table, and what its messages say."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -17,14 +17,17 @@ _STYLES = {
 }
 
 
-def cycle_lines(flow: str, rows: Sequence[Row], summary: str, width: int | None) -> Iterator[Text]:
-    """A cycle for a person: the table, what its messages say, and the summary."""
+def cycle_lines(
+    flow: str, rows: Sequence[Row], summary: Callable[[], str], width: int | None
+) -> Iterator[Text]:
+    """A cycle for a person: the table, what its messages say, and the summary, which is asked for
+    once all before it was taken."""
     yield head(f"flow {flow}")
     if rows:
         yield from table(_COLUMNS, rows, width)
         yield Text()
         yield from notes(((row.reason or row.outcome, row.message) for row in rows), "row", width)
-    yield from total(f"{flow}: {summary}", width)
+    yield from total(f"{flow}: {summary()}", width)
 
 
 def _reason(row: Row) -> Cell | None:
