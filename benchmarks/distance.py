@@ -1,8 +1,8 @@
 """`python -m benchmarks.distance`: both clusters far away.
 
-A cycle with nothing remembered, over few and many positions, with both brokers behind proxies
-that delay everything. The slope of its time over the round trip is how often it waits for the
-network in sequence; that must not grow with the positions.
+A cycle with nothing remembered, over few and many positions, and one that remembers all, with both
+brokers behind proxies that delay everything. The slope of its time over the round trip is how
+often it waits for the network in sequence; that must not grow with the positions.
 """
 
 import argparse
@@ -17,11 +17,12 @@ from benchmarks.estates import Log, exact_rows, flow_file, settings
 from benchmarks.measures import in_turns, line, rounded, spread
 from benchmarks.proxy import far_broker
 from benchmarks.results import Result, options, run, shown
+from tsoffset.spark.flow import FlowCarryOver
 
 SHIFT = 1_000
 ROUND_TRIPS_MS = (0, 1, 20, 50, 100)
-GROUPS = {"few": 10, "many": 200}
-QUICK = {"few": 5, "many": 50}
+GROUPS = {"few": 10, "many": 200, "few-warm": 10, "many-warm": 200}
+QUICK = {"few": 5, "many": 50, "few-warm": 5, "many-warm": 50}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,15 +47,22 @@ def _measure(chosen: argparse.Namespace) -> Result:
             filling.commit(settings("A", source.bootstrap), log.commits(number, prefix=name))
         configuration = flow_file(Path(folder), source.bootstrap, target.bootstrap)
         found: dict[str, list[Result]] = {name: [] for name in groups}
+        remembered = {name: FlowCarryOver() for name in groups if name.endswith("warm")}
 
         def one(name: str, round_trip_ms: int) -> float:
             with source.moved_away(round_trip_ms), target.moved_away(round_trip_ms):
-                result = cycle(spark, configuration, groups=f"{name}-.*")
+                result = cycle(
+                    spark,
+                    configuration,
+                    groups=f"{name}-\\d.*",
+                    commit=name in remembered,
+                    carry_over=remembered.get(name),
+                )
             assert exact_rows(result.rows, SHIFT) == len(result.rows)
             found[name].append({"positions": result.positions, **asdict(result.cost)})
             return result.seconds
 
-        for name in groups:
+        for name in (*groups, *groups):
             one(name, 0)
         works = {f"{name} {ms}": partial(one, name, ms) for ms in round_trips for name in groups}
         seconds = in_turns(works, chosen.runs)
@@ -75,6 +83,7 @@ def _measure(chosen: argparse.Namespace) -> Result:
         "estates": tables,
         "ratios": {
             "waits": many["waits"],
+            "waits_warm": tables["many-warm"]["waits"],
             # As many positions more: what the waits grow by, for each position more.
             "waits_a_position": rounded(
                 (many["waits"] - few["waits"]) / (many["positions"] - few["positions"])

@@ -5,11 +5,9 @@ All partitions of the topic share one log (and all their copies another one), an
 have committed follows from their numbers. Commits are accepted and forgotten.
 """
 
-import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 
 import numpy as np
 
@@ -24,6 +22,7 @@ from tsoffset.model import (
     Isolation,
     TopicPartition,
 )
+from tsoffset.records import Numbers
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog, mirror_partition
 from tsoffset.testing.memory_cluster.faults import Verb
 from tsoffset.testing.memory_cluster.groups import not_sent
@@ -33,9 +32,10 @@ TOPIC = "orders"
 REMOTE = "A.orders"
 RECORDS = 2_000
 SHIFT = 200
-CAUGHT_UP = 0.5
 # The client setting that tells workers the sizes: text that nobody else reads.
 SIZES = "client.id"
+# Its multiples are spread evenly.
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,14 @@ class Sizes:
         groups, partitions, each, settled = map(int, text.split())
         return cls(groups, partitions, each, bool(settled))
 
-    def offsets(self, group: int) -> dict[int, int]:
-        """What a group has committed, by partition."""
-        chance = random.Random(group)
-        first = group * self.each
-        return {
-            (first + number) % self.partitions: RECORDS
-            if chance.random() < CAUGHT_UP
-            else chance.randrange(SHIFT, RECORDS)
-            for number in range(self.each)
-        }
+    def offsets(self, groups: Sequence[int]) -> tuple[Numbers, Numbers]:
+        """What groups have committed: `each` partitions of every group and their offsets, of one
+        group after the other; half of the groups' partitions are read to the end."""
+        commit = np.arange(self.each) + np.array(groups, np.int64)[:, np.newaxis] * self.each
+        chance = (commit.ravel().astype(np.uint64) * _ODD) >> np.uint64(33)
+        place = SHIFT + (chance >> np.uint64(1)) % np.uint64(RECORDS - SHIFT)
+        offset = np.where(chance & np.uint64(1), np.uint64(RECORDS), place)
+        return commit.ravel() % self.partitions, offset.astype(np.int64)
 
 
 class GeneratedCluster(MemoryCluster):
@@ -97,15 +95,17 @@ class GeneratedCluster(MemoryCluster):
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         """What follows from the groups' numbers."""
-        offsets = [self._committed(name) for name in groups]
-        group = np.repeat(np.arange(len(offsets), dtype=np.int32), list(map(len, offsets)))
+        there = self._source or self._sizes.settled
+        numbers = [int(name[-6:]) for name in groups] if there else []
+        partition, offset = self._sizes.offsets(numbers)
+        group = np.repeat(np.arange(len(numbers), dtype=np.int32), self._sizes.each)
         return CommittedColumns(
             tuple(groups),
             (self._name,),
             group,
             np.zeros_like(group),
-            np.fromiter(chain.from_iterable(offsets), np.int32),
-            np.fromiter(chain.from_iterable(one.values() for one in offsets), np.int64),
+            partition.astype(np.int32),
+            offset if self._source else offset - SHIFT,
             {},
             {},
             {},
@@ -122,17 +122,11 @@ class GeneratedCluster(MemoryCluster):
         for group, offsets in commits.items():
             sent = may_send is None or may_send(group)
             answers[group] = dict.fromkeys(offsets, None if sent else not_sent(group, self.alias))
-            true = self._sizes.offsets(int(group[-6:]))
+            places = self._sizes.offsets([int(group[-6:])])
+            true = dict(zip(*(column.tolist() for column in places), strict=True))
             for partition, commit in offsets.items():
                 assert commit.offset == true[partition.partition] - SHIFT, f"{group} {partition}"
         return answers
-
-    def _committed(self, name: str) -> dict[int, int]:
-        if not self._source and not self._sizes.settled:
-            return {}
-        less = 0 if self._source else SHIFT
-        offsets = self._sizes.offsets(int(name[-6:]))
-        return {partition: offset - less for partition, offset in offsets.items()}
 
     def _asked(
         self, verb: Verb, items: tuple[object, ...], isolation: Isolation | None = None

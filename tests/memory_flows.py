@@ -1,9 +1,10 @@
 """Flows between clusters in memory, told in a few words: topics, mirrors, groups, cycles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.flow.policy import (
@@ -25,7 +26,6 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Verb, mirror_partition
 
 NOW_MS = 1_800_000_000_000
@@ -163,6 +163,22 @@ class Estate:
             )
         return name
 
+    def forget(self, topic: str) -> None:
+        """Mirror a topic from its beginning next time."""
+        for key in [key for key in self._mirrored if key[2].topic == topic]:
+            del self._mirrored[key]
+
+    def unmirror(self, topic: str) -> None:
+        """Delete the copy of a topic of A on B, with what groups have committed there."""
+        copy = DEFAULT.format_remote_topic("A", topic)
+        self["B"].delete_topic(copy)
+        for name in self["B"].groups().groups:
+            offsets = self["B"].group(name).offsets
+            for partition in [one for one in offsets if one.topic == copy]:
+                del offsets[partition]
+        for key in [key for key in self._mirrored if key[1] == copy]:
+            del self._mirrored[key]
+
     def commit(
         self,
         group: str,
@@ -186,7 +202,7 @@ class Estate:
         *,
         commit: bool = True,
         competing_flows: Sequence[FlowSettings] = (),
-        last_commits: Mapping[tuple[str, TopicPartition], LastCommit] | None = None,
+        carry_over: CarryOver | None = None,
     ) -> list[Row]:
         """One cycle of a flow (A->B)."""
         settings = settings or flow()
@@ -199,7 +215,7 @@ class Estate:
                 CompetingFlow(competing, self[competing.source.alias])
                 for competing in competing_flows
             ],
-            last_commits=last_commits,
+            carry_over=carry_over,
             clock=self.time,
         )
 

@@ -20,9 +20,9 @@ PARTITIONS = 3
 
 def spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give even the smallest cycle as many tasks as there are cores."""
-    monkeypatch.setattr(packing, "ROWS_IN_ONE_TASK", 0)
-    monkeypatch.setattr(packing, "GROUPS_A_TASK", 1)
-    monkeypatch.setattr(packing, "POSITIONS_A_TASK", 1)
+    monkeypatch.setattr(packing, "PAIRS_IN_ONE_TASK", 0)
+    for kind in ("LOOK", "TRANSLATE", "SETTLE"):
+        monkeypatch.setattr(packing, kind, packing.Size(least=1, most=1_000))
 
 
 @dataclass(slots=True)

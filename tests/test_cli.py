@@ -18,9 +18,9 @@ from tests.invoking import ROOT, invoke, start
 from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset import __version__
 from tsoffset.commands.plan_sync import exit_status, hand_over
+from tsoffset.cycle.values import rows_table
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.spark.values import rows_table
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
 

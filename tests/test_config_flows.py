@@ -72,6 +72,7 @@ def test_every_key_of_a_flow_arrives():
         "translation.budget = 12",
         "translation.scan.bytes = 13",
         "translation.floor = log_start",
+        "translation.verify = 14",
     )
     (flow,) = settings.flows
     assert flow.group_filter.should_replicate_group("app-1")
@@ -95,6 +96,7 @@ def test_every_key_of_a_flow_arrives():
         budget=12,
         scan_bytes=13,
         floor="log_start",
+        verify=14,
     )
     assert settings.warnings == ()
 

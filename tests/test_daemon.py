@@ -20,12 +20,12 @@ from tsoffset.commands.selection import Selection
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.settle import failed_row
+from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterUnreachable, CycleFailed, JavaMissing
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason, Row
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.spark.values import rows_table
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 # --- when cycles start --------------------------------------------------------------------

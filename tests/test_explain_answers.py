@@ -222,7 +222,7 @@ def test_what_is_said_of_a_world(name: str) -> None:
 
 def test_the_worlds_have_every_basis() -> None:
     """But for what is remembered, which explain does not use."""
-    assert {line.get("basis") for line in expected()} - {None} == {*Basis} - {Basis.REMEMBERED}
+    assert {line.get("basis") for line in expected()} - {None} == {*Basis}
 
 
 def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:

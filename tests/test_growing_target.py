@@ -5,10 +5,10 @@ from collections.abc import Collection
 import pytest
 
 from tests.memory_flows import Estate, flow, identity_flow, messages
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import OutcomeKind, Precision, TopicPartition
-from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.model import OutcomeKind, Precision
 from tsoffset.testing.memory_cluster import mirror_partition
 
 RECORDS = 30
@@ -94,7 +94,7 @@ def test_the_next_cycle_ends_a_re_read_that_the_growing_target_left(
     once that record is mirrored."""
     estate = _estate(settings, ["read"], 1, RECORDS - 1)
     estate.commit("billing", "orders", RECORDS)
-    carry_overs: dict[TopicPartition, PartitionCarryOver] = {}
+    carry_over = CarryOver()
     for _ in range(3):
-        (row,) = cycle(settings, estate["A"], estate["B"], carry_overs=carry_overs)
+        (row,) = cycle(settings, estate["A"], estate["B"], carry_over=carry_over)
     assert (row.target_offset, row.precision) == (100 + RECORDS, Precision.EXACT)

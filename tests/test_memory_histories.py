@@ -7,6 +7,7 @@ plan without carry-over says the same where both are exact.
 import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.memory_flows import flow
 from tests.random_logs import Kind
 from tests.replication_model import SOURCE, TARGET, build
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
@@ -22,9 +24,7 @@ from tsoffset.model import (
     Precision,
     Reason,
     Row,
-    TopicPartition,
 )
-from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.testing.memory_cluster import PartitionLog, Verb
 
 EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "1000")) // 8
@@ -56,7 +56,7 @@ class History:
     def __init__(self, kind: Kind, seed: int) -> None:
         self.rng = random.Random(seed)
         self.world = build(kind, seed)
-        self.carry_overs: dict[TopicPartition, PartitionCarryOver] = {}
+        self.carry_over = CarryOver()
         self.trail: list[str] = []
         self.move_groups()
 
@@ -65,7 +65,7 @@ class History:
         usual = (self.logs_go_on, self.move_groups)
         rare: tuple[Callable[[], None], ...] = (
             *(self.nothing, self.restart_mirror, self.elect_here, self.elect_there),
-            *(self.delete_here, self.delete_there, self.carry_overs.clear),
+            *(self.delete_here, self.delete_there, self.forget),
             *(self.make_source_anew, self.make_target_anew),
         )
         event = self.rng.choice(usual if self.rng.random() < 0.7 else rare)
@@ -74,6 +74,9 @@ class History:
 
     def nothing(self) -> None:
         return
+
+    def forget(self) -> None:
+        self.carry_over = CarryOver()
 
     def logs_go_on(self) -> None:
         for _ in range(self.rng.randrange(1, 4)):
@@ -117,22 +120,20 @@ class History:
 
     def sync(self) -> list[Row]:
         """A cycle with carry-over, which commits."""
-        return self._cycle(self.carry_overs, commit=True)
+        return self._cycle(self.carry_over, commit=True)
 
     def plan(self, *, remembering: bool) -> dict[str | None, Row]:
         """What it would say, with and without carry-over; nothing is changed by it."""
-        rows = self._cycle(dict(self.carry_overs) if remembering else {}, commit=False)
+        rows = self._cycle(replace(self.carry_over) if remembering else CarryOver(), commit=False)
         return {row.group: row for row in rows}
 
-    def _cycle(
-        self, carry_overs: dict[TopicPartition, PartitionCarryOver], *, commit: bool
-    ) -> list[Row]:
+    def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
         return cycle(
             flow(isolation=self.world.isolation),
             self.world.source_cluster,
             self.world.target_cluster,
             commit=commit,
-            carry_overs=carry_overs,
+            carry_over=carry_over,
         )
 
     def judge(self) -> None:

@@ -3,21 +3,36 @@
 On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case that needs it.
 """
 
+import random
 from dataclasses import dataclass, field, replace
+from itertools import product
 
+import pyarrow as pa
 import pytest
 
-from tests.memory_flows import Estate, flow, identity_flow, messages, row_of
-from tsoffset.cycle.carry_over import recall_positions
+from tests.memory_flows import Estate, failed, flow, identity_flow, messages, row_of, verdict
+from tsoffset.cycle import steps
+from tsoffset.cycle.carry_over import CarryOver, ask_for_ranges
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.work import PartitionWork
+from tsoffset.cycle.look import unread
+from tsoffset.cycle.pipeline import Looked, after_look
+from tsoffset.cycle.schema import (
+    KNOWN_OF_A_PAIR,
+    PAIRS,
+    REMEMBERED,
+    by_name,
+    columns_table,
+    tuples,
+)
+from tsoffset.cycle.source_commits import preflight
+from tsoffset.cycle.steps import StepsHere
+from tsoffset.cycle.values import carry_overs_of, groups_table, partitions_table, rows_of
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
     Isolation,
-    LogRange,
     OutcomeKind,
     Precision,
     Reason,
@@ -25,11 +40,9 @@ from tsoffset.model import (
     TimestampType,
     TopicDescription,
     TopicPartition,
-    Translated,
 )
 from tsoffset.rule.carry_over import (
     MOST_PAIRS,
-    KnownPosition,
     LogEnds,
     LogIdentity,
     PartitionCarryOver,
@@ -39,6 +52,7 @@ from tsoffset.testing.memory_cluster import Verb
 
 ORDERS = TopicPartition("orders", 0)
 COPY = TopicPartition("A.orders", 0)
+NO = Failed(FailureKind.AUTHORIZATION, "made to fail")
 
 
 @dataclass
@@ -47,7 +61,7 @@ class Remembering:
 
     estate: Estate
     settings: FlowSettings = field(default_factory=flow)
-    carry_overs: dict[TopicPartition, PartitionCarryOver] = field(default_factory=dict)
+    memory: CarryOver = field(default_factory=CarryOver)
 
     @classmethod
     def of(cls, *offsets: int, records: int = 100, first_offset: int = 400) -> "Remembering":
@@ -61,21 +75,24 @@ class Remembering:
 
     def sync(self, *, commit: bool = True) -> list[Row]:
         """A cycle with carry-over."""
-        return self._cycle(self.carry_overs, commit=commit)
+        return self._cycle(self.memory, commit=commit)
 
     def plan_anew(self) -> list[Row]:
-        """What a plan without carry-over says, which nothing is remembered of."""
-        return self._cycle({}, commit=False)
+        """What a plan says that knows of no position, only of what was committed last; nothing is
+        remembered of it."""
+        pairs = self.memory.pairs
+        nothing = pa.nulls(len(pairs), pa.int64())
+        for name in KNOWN_OF_A_PAIR:
+            pairs = pairs.set_column(pairs.schema.get_field_index(name), name, nothing)
+        return self._cycle(CarryOver(pairs), commit=False)
 
-    def _cycle(
-        self, carry_overs: dict[TopicPartition, PartitionCarryOver], *, commit: bool
-    ) -> list[Row]:
+    def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
         return cycle(
             self.settings,
             self.estate["A"],
             self.estate["B"],
             commit=commit,
-            carry_overs=carry_overs,
+            carry_over=carry_over,
         )
 
     def asked(self) -> int:
@@ -105,8 +122,35 @@ class Remembering:
         }
 
     @property
+    def partitions(self) -> dict[TopicPartition, PartitionCarryOver]:
+        """What is remembered of partitions."""
+        return carry_overs_of(self.memory.partitions)
+
+    @property
     def carry_over(self) -> PartitionCarryOver:
-        return self.carry_overs[ORDERS]
+        return self.partitions[ORDERS]
+
+    def believe(self, carry_over: PartitionCarryOver) -> None:
+        """Remember this, and nothing else, of partitions."""
+        self.memory.partitions = partitions_table([carry_over])
+
+    @property
+    def known(self) -> list[int]:
+        """The source offsets of which a translation is remembered."""
+        found: list[int] = self.memory.pairs["known_offset"].drop_null().unique().to_pylist()
+        return sorted(found)
+
+    def pairs(self) -> dict[tuple[str, str, int], tuple[int | None, ...]]:
+        """What is remembered of pairs, by group, topic and partition."""
+        return {
+            (group, topic, number): tuple(kept)
+            for group, topic, number, *kept in tuples(self.memory.pairs, PAIRS)
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no translation is remembered, and nothing of partitions."""
+        return self.known == [] and self.partitions == {}
 
 
 def agrees(world: Remembering) -> list[Row]:
@@ -166,7 +210,7 @@ def test_only_new_positions_are_looked_at() -> None:
     world.sync()
     world.estate.commit("g1", "orders", 70)
     world.sync()
-    assert sorted(world.carry_over.positions) == [10, 30, 70]
+    assert world.known == [10, 30, 70]
     assert world.asked_by_sync() == 0
 
 
@@ -179,7 +223,7 @@ def test_frontier_is_looked_at_again() -> None:
     estate.commit("billing", "orders", 80)
     world = Remembering(estate)
     assert row_of(world.sync(), "billing").precision is Precision.FRONTIER
-    assert 80 not in world.carry_overs[ORDERS].positions
+    assert 80 not in world.known
     estate.mirror("orders")
     row = row_of(world.sync(), "billing")
     assert (row.target_offset, row.precision) == (80, Precision.EXACT)
@@ -234,11 +278,11 @@ def test_positions_that_no_group_has_any_more_are_forgotten() -> None:
     world.sync()
     world.estate.commit("g0", "orders", 50)
     world.sync()
-    assert sorted(world.carry_over.positions) == [20, 50]
+    assert world.known == [20, 50]
     world.estate["A"].delete_group("g0")
     world.estate["A"].delete_group("g1")
     world.sync()
-    assert world.carry_overs == {}
+    assert world.is_empty
 
 
 def test_pairs_are_few_and_spread() -> None:
@@ -257,7 +301,7 @@ def test_carry_over_lost_at_any_moment_costs_questions_only() -> None:
     world = Remembering.of(5, 50, 100)
     for step in range(9):
         if step % 3 == 0:
-            world.carry_overs.clear()
+            world.memory = CarryOver()
         agrees(world)
         world.sync()
         world.estate.write("orders", 7)
@@ -279,7 +323,109 @@ def test_a_frontier_that_retention_has_passed_is_forgotten() -> None:
     world.estate["B"].log("A.orders").delete_records(200)
     agrees(world)
     world.sync()
-    assert all(carry_over.frontier is None for carry_over in world.carry_overs.values())
+    assert all(carry_over.frontier is None for carry_over in world.partitions.values())
+
+
+# --- keeping it -------------------------------------------------------------------------
+
+
+def two_groups() -> Remembering:
+    """Two groups, each with a position on each of two partitions of orders."""
+    estate = Estate()
+    estate.write("orders", 100, partitions=2)
+    estate.mirror("orders")
+    for partition in range(2):
+        estate.commit("one", "orders", 40, partition=partition)
+        estate.commit("two", "orders", 70, partition=partition)
+    return Remembering(estate)
+
+
+def test_a_group_that_could_not_be_read_keeps_all() -> None:
+    """So do the partitions in which it alone stands: once it can be read again nothing is asked
+    anew."""
+    world = two_groups()
+    world.sync()
+    before = world.pairs()
+    world.estate["A"].delete_group("two")
+    world.estate["A"].fail(NO, verb=Verb.COMMITTED, group="one")
+    assert row_of(world.sync(), "one").outcome is OutcomeKind.FAILED
+    assert world.pairs() == {place: kept for place, kept in before.items() if "one" in place}
+    assert world.partitions.keys() == {ORDERS, replace(ORDERS, partition=1)}
+    world.estate["A"].heal()
+    assert world.asked_by_sync() == 0
+
+
+def test_what_a_task_could_not_read_is_kept() -> None:
+    """A worker broke on it: its groups fail, and all that is remembered of them stays."""
+    world = two_groups()
+    world.sync()
+    source, target = world.estate["A"], world.estate["B"]
+    groups = preflight(world.settings, source, target).groups
+    steps = StepsHere(world.settings, source, target)
+    known = steps.logs(world.memory.partitions)
+    remembered = world.memory.pairs
+    number = {work.group: place for place, work in enumerate(groups)}
+    names = [number[group] for group in remembered["group"].to_pylist()]
+    looked = unread(
+        groups_table(enumerate(groups)),
+        columns_table(REMEMBERED, 4, by_name(remembered) | {"group": pa.array(names, pa.int32())}),
+        NO,
+    )
+    done = after_look("A->B", steps, groups, world.memory, Looked(looked, known))
+    assert {verdict(row) for row in rows_of(done.rows)} == {failed(NO.kind)}
+    before = world.pairs(), world.partitions
+    world.memory = done.carry_over
+    assert (world.pairs(), world.partitions) == before
+
+
+def test_a_commit_that_could_not_be_read_keeps_all() -> None:
+    """That of one partition; so it is where its log could not be asked."""
+    for verb in (Verb.COMMITTED, Verb.LOG_RANGES):
+        world = two_groups()
+        world.sync()
+        before = world.pairs()
+        world.estate["A"].fail(NO, verb=verb, partition=ORDERS)
+        assert row_of(world.sync(), "one", partition=0).outcome is OutcomeKind.FAILED
+        assert world.pairs() == before
+        world.estate["A"].heal()
+        assert world.asked_by_sync() == 0
+
+
+def test_of_a_commit_that_is_gone_only_the_last_one_is_kept() -> None:
+    """Nothing is known of a position any more; that the group once stood further is."""
+    world = two_groups()
+    world.sync()
+    del world.estate["A"].group("one").offsets[ORDERS]
+    world.sync()
+    assert world.pairs()["one", "orders", 0] == (*[None] * 8, 40, 40)
+    assert world.pairs()["two", "orders", 0][0] == 70
+    world.estate.commit("one", "orders", 30)
+    assert row_of(world.sync(), "one", partition=0).reason is Reason.SOURCE_REWOUND
+
+
+@pytest.mark.parametrize("alias", ["A", "B"])
+@pytest.mark.parametrize("failing", [None, Verb.COMMITTED, Verb.READ])
+def test_what_is_known_of_a_partition_made_anew_is_forgotten(
+    alias: str, failing: Verb | None
+) -> None:
+    """Of all groups, whether they could be read and translated or not: it is of another log. What
+    is known of the other partitions stays, and so do last commits."""
+    world = two_groups()
+    world.sync()
+    before = world.pairs()
+    world.estate[alias].elect_leader(ORDERS if alias == "A" else COPY, 0)
+    if failing is None:
+        assert world.looks_of_a_sync()
+        assert world.partitions.keys() == {ORDERS, replace(ORDERS, partition=1)}
+    else:
+        world.estate["A"].fail(NO, verb=failing)
+        world.sync()
+        of_partition = {place: kept for place, kept in world.pairs().items() if place[2] == 0}
+        assert {kept[:8] for kept in of_partition.values()} == {(None,) * 8}
+        assert {kept[8:] for kept in of_partition.values()} == {(40, 40), (70, 70)}
+        assert world.partitions.keys() == {replace(ORDERS, partition=1)}
+    after = {place: kept for place, kept in world.pairs().items() if place[2] == 1}
+    assert after == {place: kept for place, kept in before.items() if place[2] == 1}
 
 
 # --- when it does not hold --------------------------------------------------------------
@@ -337,7 +483,7 @@ def test_a_log_that_became_shorter_is_another_one() -> None:
     world = Remembering.of(40)
     world.sync()
     longer = replace(world.carry_over.ends, target=world.carry_over.ends.target + 1)
-    world.carry_overs[ORDERS] = replace(world.carry_over, ends=longer, pairs=((1, 402),))
+    world.believe(replace(world.carry_over, ends=longer, pairs=((1, 402),)))
     assert world.asked_by_sync() > 0
     assert (1, 402) not in world.carry_over.pairs
     assert world.carry_over.ends.target == 500
@@ -363,7 +509,7 @@ def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
     world = Remembering.of(20, first_offset=0)
     world.sync()
     longer = replace(world.carry_over.ends, **{end: getattr(world.carry_over.ends, end) + 1})
-    world.carry_overs[ORDERS] = replace(world.carry_over, ends=longer, frontier=(5000, 5000))
+    world.believe(replace(world.carry_over, ends=longer, frontier=(5000, 5000)))
     world.estate.commit("g0", "orders", 30)
     assert 99 in world.looks_of_a_sync()
     assert world.carry_over.frontier == (99, 99)
@@ -374,15 +520,14 @@ def test_the_frontier_is_not_used_where_the_ends_could_not_be_had() -> None:
     answered, it is answered without the frontier."""
     source, target = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
     evidence = Evidence(source, target, TranslationSettings(), remembered_frontier=(5, 5))
-    part = PartitionWork(source, target, (3,), True, False, None)
     same = LogIdentity("id", 0)
     carry_over = PartitionCarryOver(
         ORDERS, True, False, same, same, LogEnds(9, 9, 9), frontier=(5, 5)
     )
-    recall = recall_positions(part, carry_over, evidence)
-    next(recall)
+    asking = ask_for_ranges(carry_over, evidence)
+    next(asking)
     with pytest.raises(StopIteration):
-        recall.send(Failed(FailureKind.TIMEOUT, "made to fail"))
+        asking.send(Failed(FailureKind.TIMEOUT, "made to fail"))
     assert evidence.remembered_frontier is None
 
 
@@ -401,7 +546,7 @@ def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cluster, "topics", nameless)
     world.sync()
-    assert world.carry_overs == {}
+    assert world.is_empty
     assert world.asked_by_sync() > 0
 
 
@@ -417,22 +562,24 @@ def test_records_deleted_past_the_translation_make_it_void() -> None:
 
 
 def test_a_commit_below_the_log_start_is_not_the_same_as_the_translation() -> None:
-    """Only control records lie from 5 to p = 11, so a commit at 5 is as good as p; but not once
-    the log begins at 7, for then a consumer would be reset."""
-    same = LogIdentity("id", 0)
-    ends = LogEnds(100, 100, 100)
-    known = KnownPosition(
-        11, equivalent_from=5, equivalent_to=11, source_timestamp_ms=7, passed=True
-    )
-    carry_over = PartitionCarryOver(ORDERS, True, False, same, same, ends, {8: known})
-
-    def equivalent_from(target_start: int) -> int:
-        recalled = carry_over.recall(8, LogRange(0, 100), 100, LogRange(target_start, 100))
-        assert recalled is not None
-        assert isinstance(recalled.outcome, Translated)
-        return recalled.outcome.equivalent_from
-
-    assert [equivalent_from(start) for start in (0, 5, 7, 11)] == [5, 5, 7, 11]
+    """Nothing that counts lies from 5 to p = 11, so a commit at 5 is as good as p; but not once the
+    log begins at 7, for then a consumer would be reset."""
+    estate = Estate()
+    estate.write("orders", 30)
+    estate["B"].create_topic("A.orders")
+    log = estate["B"].log("A.orders")
+    log.append(messages("orders", range(5)))
+    transaction = log.begin()
+    transaction.append(messages("nobody's", range(5)))
+    transaction.abort()
+    log.append(messages("orders", range(5, 30)))
+    estate.commit("g0", "orders", 5)
+    world = Remembering(estate)
+    assert row_of(world.sync(), "g0").target_offset == 11
+    estate.commit("g0", "A.orders", 5, on="B")
+    assert row_of(world.sync(), "g0").outcome is OutcomeKind.UNCHANGED
+    log.delete_records(7)
+    assert row_of(world.sync(commit=False), "g0").outcome is OutcomeKind.WOULD_COMMIT
 
 
 def test_expired_and_past_the_end_are_told_with_carry_over_as_without() -> None:
@@ -536,7 +683,7 @@ def test_topic_whose_target_stamps_records_is_noticed_in_each_cycle() -> None:
     for _ in range(3):
         rows = world.sync()
         assert {row.reason for row in rows} == {Reason.TARGET_REWRITES_TIMESTAMPS}
-        assert world.carry_overs == {}
+        assert world.is_empty
     assert estate.asked("B", Verb.COMMIT) == 0
 
 
@@ -545,7 +692,7 @@ def test_nothing_is_remembered_of_what_is_not_proven() -> None:
     world = Remembering.of(40)
     world.settings = flow(translation=TranslationSettings(proof="timestamps"))
     assert row_of(world.sync(), "g0").precision is Precision.UNPROVEN
-    assert world.carry_overs == {}
+    assert world.is_empty
 
 
 def test_another_name_on_the_target_is_another_carry_over() -> None:
@@ -556,3 +703,100 @@ def test_another_name_on_the_target_is_another_carry_over() -> None:
     world.estate.mirror("orders", "orders", first_offset=7)
     row = row_of(agrees(world), "g0")
     assert (row.target_topic, row.target_offset) == ("orders", 47)
+
+
+# --- logs that change while nobody looks ------------------------------------------------
+
+
+def remake_copy(estate: Estate, up_to: int, first_offset: int = 300) -> None:
+    """The target's topic made anew, with other offsets, and what the groups had there gone."""
+    target = estate["B"]
+    target.delete_topic("A.orders")
+    target.create_topic("A.orders", first_offset=first_offset)
+    for group in target.groups().groups:
+        target.group(group).offsets.pop(COPY, None)
+    target.log("A.orders").append(messages("orders", range(up_to)), batch_size=10)
+
+
+@pytest.mark.parametrize("blind", ["source", "target", "target, and the group unasked"])
+def test_an_answer_does_not_outlive_its_log(blind: str) -> None:
+    """The topic was made anew while its description failed once: what was known of the old log is
+    not taken for the new one's, whatever could be asked of the group in between."""
+    world = Remembering.of(40, 20, records=200)
+    world.sync()
+    unasked = "unasked" in blind
+    remake_copy(world.estate, 200 if unasked else 30)
+    alias, topic = ("A", "orders") if blind == "source" else ("B", "A.orders")
+    wrong = Failed(FailureKind.TIMEOUT, "made to fail")
+    world.estate[alias].fail(wrong, verb=Verb.TOPICS, topic=topic, times=1)
+    if unasked:
+        world.estate["A"].fail(wrong, verb=Verb.COMMITTED, group="g0", times=1)
+    world.sync()
+    if not unasked:
+        copies = messages("orders", range(30, 200))
+        world.estate["B"].log("A.orders").append(copies, batch_size=10)
+    row = row_of(agrees(world), "g0")
+    assert (row.target_offset, row.precision) == (340, Precision.EXACT)
+
+
+def test_a_log_made_anew_during_the_cycle_moves_no_group_by_what_was_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between the look and the commit: the group that was answered from memory fails for once."""
+    world = Remembering.of(40, 20, records=200)
+    world.sync()
+    world.estate.commit("g1", "orders", 22)
+    look = steps.look
+
+    def meanwhile(*given: object) -> object:
+        found = look(*given)  # type: ignore[arg-type]
+        remake_copy(world.estate, 200)
+        return found
+
+    world.estate["B"].group("g0").offsets.pop(COPY)
+    monkeypatch.setattr(steps, "look", meanwhile)
+    rows = world.sync()
+    assert row_of(rows, "g0").reason is FailureKind.NO_LEADER
+    assert row_of(rows, "g1").target_offset == 322
+    monkeypatch.undo()
+    assert row_of(agrees(world), "g0").target_offset == 340
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_histories_of_topics_made_anew_are_answered_as_without_memory(seed: int) -> None:
+    """Copies made anew at other offsets, mirrors that lag, descriptions that fail: no remembered
+    answer lies past that of a cycle without memory, and where all could be asked they agree."""
+    chance = random.Random(seed)
+    estate = Estate()
+    estate.write("orders", 60, partitions=2)
+    estate.mirror("orders", first_offset=chance.choice([0, 100]))
+    memory = CarryOver()
+    for _ in range(10):
+        for group, partition in product("abc", range(2)):
+            if chance.random() < 0.2:
+                end = estate["A"].log("orders", partition).end
+                estate.commit(group, "orders", chance.randrange(end + 1), partition=partition)
+        event = chance.random()
+        if event < 0.35:
+            estate.unmirror("orders")
+            estate.mirror(
+                "orders", up_to=chance.choice([10, 40]), first_offset=chance.choice([0, 37, 100])
+            )
+        elif event < 0.6:
+            estate.write("orders", chance.randrange(1, 20), partitions=2)
+        if chance.random() < 0.6:
+            estate.mirror("orders")
+        is_blind = chance.random() < 0.5
+        if is_blind:
+            alias, topic = chance.choice([("A", "orders"), ("B", "A.orders")])
+            wrong = Failed(FailureKind.TIMEOUT, "made to fail")
+            estate[alias].fail(wrong, verb=Verb.TOPICS, topic=topic, times=1)
+        rows = {(row.group, row.partition): row for row in estate.sync(carry_over=memory)}
+        for alias in "AB":
+            estate[alias].heal()
+        for row in estate.plan():
+            remembering = rows[row.group, row.partition]
+            if row.target_offset is not None and remembering.target_offset is not None:
+                assert remembering.target_offset <= row.target_offset
+            if not is_blind:
+                assert remembering.target_offset == row.target_offset

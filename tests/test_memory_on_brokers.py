@@ -10,12 +10,13 @@ import pytest
 
 from tests.memory_flows import flow as plain_flow
 from tests.producing import Contents, Written, numbered
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.values import carry_overs_of
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import OutcomeKind, Precision, Row, TopicPartition
-from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.model import OutcomeKind, Precision, Row
 from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
@@ -35,7 +36,7 @@ class Mirrored:
     group: str
     flow: FlowSettings
     clusters: tuple[KafkaCluster, KafkaCluster]
-    carry_overs: dict[TopicPartition, PartitionCarryOver] = field(default_factory=dict)
+    carry_over: CarryOver = field(default_factory=CarryOver)
 
     @property
     def remote(self) -> str:
@@ -54,16 +55,16 @@ class Mirrored:
 
     def plan(self) -> Row:
         """What a cycle without carry-over says; nothing is learned from it."""
-        return self._cycle({}, commit=False)
+        return self._cycle(CarryOver(), commit=False)
 
     def sync(self) -> tuple[Row, Counter[str]]:
         """A cycle with carry-over, and what it sent to both clusters together by kind."""
         before = self._sent()
-        row = self._cycle(self.carry_overs, commit=True)
+        row = self._cycle(self.carry_over, commit=True)
         return row, self._sent() - before
 
-    def _cycle(self, carry_overs: dict[TopicPartition, PartitionCarryOver], *, commit: bool) -> Row:
-        [row] = cycle(self.flow, *self.clusters, commit=commit, carry_overs=carry_overs)
+    def _cycle(self, carry_over: CarryOver, *, commit: bool) -> Row:
+        [row] = cycle(self.flow, *self.clusters, commit=commit, carry_over=carry_over)
         return row
 
     def _sent(self) -> Counter[str]:
@@ -161,12 +162,12 @@ def test_new_leader_epoch_is_looked_at_once(
         world.sync()
         _, sent = world.sync()
         assert looked(sent) == 0
-        [carry_over] = world.carry_overs.values()
+        [carry_over] = carry_overs_of(world.carry_over.partitions).values()
         broker.restart()
         row, sent = world.sync()
         assert (row.outcome, row.target_offset) == (OutcomeKind.UNCHANGED, 20)
         assert looked(sent) > 0
-        [again] = world.carry_overs.values()
+        [again] = carry_overs_of(world.carry_over.partitions).values()
         assert again.source_log.leader_epoch > carry_over.source_log.leader_epoch
         assert again.target_log.leader_epoch > carry_over.target_log.leader_epoch
         assert again.target_log.topic_id == carry_over.target_log.topic_id

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_output import COMMITTED, FAILED, SKIPPED
+from tsoffset.cycle.schema import ROWS
+from tsoffset.cycle.values import rows_table
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
-from tsoffset.spark.schema import ROWS
-from tsoffset.spark.values import rows_table
 from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.row_columns import encoded, tally_of
 

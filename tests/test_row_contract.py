@@ -23,6 +23,8 @@ from tests.memory_flows import (
     with_floor,
 )
 from tests.replication_model import SOURCE, TARGET, TIMESTAMPS, Kind, World, build
+from tsoffset.cycle import schema
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
@@ -37,7 +39,6 @@ from tsoffset.model import (
     Reason,
     Row,
     TimestampType,
-    TopicPartition,
 )
 from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Message, Verb
@@ -187,15 +188,18 @@ class Case:
     estate: Estate
     settings: FlowSettings = field(default_factory=flow)
     competing_flows: Sequence[FlowSettings] = ()
-    last_commits: LastCommit | None = None
+    last_commit: LastCommit | None = None
     partition: int | None = None
 
     def row(self, *, commit: bool = True) -> Row:
-        last = {}
-        if self.last_commits is not None:
-            last = {("g", TopicPartition("orders", 0)): self.last_commits}
+        last = self.last_commit
+        nothing = (None,) * len(schema.KNOWN_OF_A_PAIR)
+        pairs = [] if last is None else [("g", "orders", 0, *nothing, *astuple(last))]
         rows = self.estate.sync(
-            self.settings, commit=commit, competing_flows=self.competing_flows, last_commits=last
+            self.settings,
+            commit=commit,
+            competing_flows=self.competing_flows,
+            carry_over=CarryOver(schema.table(schema.PAIRS, pairs)),
         )
         for row in rows:
             check(row, commits=commit)
@@ -327,7 +331,7 @@ REASONS: dict[Reason, Callable[[], Case]] = {
     Reason.NOT_MIRRORED: not_mirrored,
     Reason.NO_PROOF: no_proof,
     Reason.TARGET_PAST_LOG_END: lambda: Case(at(40, there=111)),
-    Reason.SOURCE_REWOUND: lambda: Case(at(40, there=70), last_commits=LastCommit(60, 70)),
+    Reason.SOURCE_REWOUND: lambda: Case(at(40, there=70), last_commit=LastCommit(60, 70)),
     Reason.TARGET_AHEAD: lambda: Case(at(40, there=70)),
     Reason.GROUP_ACTIVE: lambda: Case(at(40, active=True)),
 }
@@ -429,7 +433,7 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.NOT_MIRRORED, Reason.NO_PROOF): lambda: no_proof(older=True),
     (Reason.NO_PROOF, Reason.TARGET_PAST_LOG_END): lambda: no_proof(there=101),
     (Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND): (
-        lambda: Case(at(40, there=111), last_commits=LastCommit(60, 111))
+        lambda: Case(at(40, there=111), last_commit=LastCommit(60, 111))
     ),
     (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD): REASONS[Reason.SOURCE_REWOUND],
     (Reason.TARGET_AHEAD, Reason.GROUP_ACTIVE): lambda: Case(at(40, there=70, active=True)),
@@ -439,7 +443,7 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.EXPIRED, Reason.NOT_MIRRORED): lambda: _expired(not_mirrored()),
     (Reason.NO_PROOF, Reason.GROUP_ACTIVE): lambda: no_proof(active=True),
     (Reason.SOURCE_REWOUND, Reason.GROUP_ACTIVE): (
-        lambda: Case(at(40, there=70, active=True), last_commits=LastCommit(60, 70))
+        lambda: Case(at(40, there=70, active=True), last_commit=LastCommit(60, 70))
     ),
 }
 

@@ -41,7 +41,7 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.spark import dataflow
+from tsoffset.spark import steps
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
@@ -327,8 +327,8 @@ def test_task_that_was_given_up_commits_nothing_when_it_goes_on(
     commit then could come after a newer attempt, and after what an operator did to the group
     since. Its rows say so, and the next cycle commits."""
     seconds = 1.0
-    monkeypatch.setattr(dataflow, "COMMIT_SECONDS", seconds)
-    monkeypatch.setattr(dataflow, "COMMIT_SECONDS_A_POSITION", 0.0)
+    monkeypatch.setattr(steps, "COMMIT_SECONDS", seconds)
+    monkeypatch.setattr(steps, "COMMIT_SECONDS_A_PAIR", 0.0)
     world.store(*mirrored())
     hold = world.folder / f"B.{shared.HOLD}"
     hold.touch()
@@ -357,8 +357,8 @@ def test_time_for_commits_grows_with_the_work(
 ) -> None:
     """A large cycle is not given up while it translates."""
     spread(monkeypatch)
-    monkeypatch.setattr(dataflow, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(dataflow, "COMMIT_SECONDS_A_POSITION", 60.0)
+    monkeypatch.setattr(steps, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(steps, "COMMIT_SECONDS_A_PAIR", 60.0)
     world.store(*mirrored())
     assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
 

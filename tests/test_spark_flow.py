@@ -1,4 +1,4 @@
-"""What is kept of a flow between cycles, and what travels to the workers."""
+"""What a cycle on Spark is given and gives back."""
 
 import pickle
 from pathlib import Path
@@ -6,81 +6,22 @@ from pathlib import Path
 import pytest
 
 from tests.stored_clusters import configuration
+from tsoffset.cycle.values import rows_table
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.spark.flow import FlowCarryOver, FlowTask, Rows
-from tsoffset.spark.schema import CARRY_OVER
-from tsoffset.spark.values import last_commits_of, rows_table
+from tsoffset.spark.flow import FlowTask, Rows
 
 
-def row(
-    group: str,
-    outcome: OutcomeKind,
-    source: int,
-    target: int | None = None,
-    current: int | None = None,
-    partition: int = 0,
-) -> Row:
-    return Row(
-        "A->B", group, "orders", partition, source, None, "A.orders", target, current, outcome
-    )
-
-
-def learned(carry_over: FlowCarryOver) -> dict[tuple[str, int], tuple[int, int]]:
-    assert carry_over.commits is not None
-    return {
-        (group, place.partition): (last.source_offset, last.target_offset)
-        for (group, place), last in last_commits_of(carry_over.commits).items()
-    }
-
-
-def test_carry_over_is_what_was_committed_last() -> None:
-    """A commit is remembered with where it led; one that stayed with where it stands."""
-    carry_over = FlowCarryOver()
-    rows = [
-        row("moved", OutcomeKind.COMMITTED, 10, target=20, current=5),
-        row("stayed", OutcomeKind.UNCHANGED, 11, target=22, current=21),
-        row("planned", OutcomeKind.WOULD_COMMIT, 12, target=24),
-        row("left", OutcomeKind.SKIPPED, 13, target=26, current=30),
-    ]
-    carry_over.learn(
-        rows_table(rows), ["moved", "stayed", "planned", "left"], CARRY_OVER.empty_table()
-    )
-    assert learned(carry_over) == {("moved", 0): (10, 20), ("stayed", 0): (11, 21)}
-    assert carry_over.rows == 4
-
-
-def test_carry_over_outlives_cycles_in_which_nothing_was_committed() -> None:
-    """What a cycle skips or fails is remembered as before; a group that is gone is forgotten."""
-    carry_over = FlowCarryOver()
-    first = [
-        row(group, OutcomeKind.COMMITTED, 10, target=20, partition=partition)
-        for group in ("a", "b", "c")
-        for partition in (0, 1)
-    ]
-    carry_over.learn(rows_table(first), ["a", "b", "c"], CARRY_OVER.empty_table())
-    second = [
-        row("a", OutcomeKind.COMMITTED, 11, target=21),
-        row("a", OutcomeKind.SKIPPED, 1, target=2, current=20, partition=1),
-        row("b", OutcomeKind.FAILED, 10),
-    ]
-    carry_over.learn(rows_table(second), ["a", "b"], CARRY_OVER.empty_table())
-    assert learned(carry_over) == {
-        ("a", 0): (11, 21),
-        ("a", 1): (10, 20),
-        ("b", 0): (10, 20),
-        ("b", 1): (10, 20),
-    }
-    assert learned(FlowCarryOver(commits=carry_over.of_groups(["b"]))).keys() == {
-        ("b", 0),
-        ("b", 1),
-    }
+def row(group: str, source_offset: int) -> Row:
+    """Of one commit that stays where it is."""
+    place = (group, "orders", 0, source_offset, None, "A.orders", None, None)
+    return Row("A->B", *place, OutcomeKind.UNCHANGED)
 
 
 def test_rows_are_a_sequence() -> None:
     """Rows that lie in an Arrow table can be counted, taken, cut and walked through."""
-    rows = [row(f"g{number}", OutcomeKind.UNCHANGED, number) for number in range(5)]
+    rows = [row(f"g{number}", number) for number in range(5)]
     found = Rows(rows_table(rows))
     assert list(found) == rows
     assert len(found) == 5

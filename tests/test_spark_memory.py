@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
 from tsoffset.model import CommittedOffset, Reason, TopicPartition
-from tsoffset.spark.carry_over import carry_overs_of
 from tsoffset.spark.flow import CycleResult, FlowCarryOver
 from tsoffset.spark.state import StateFile
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
@@ -37,12 +36,8 @@ def looked(world: World) -> int:
 
 
 def remembered_offsets(carry_over: FlowCarryOver) -> set[tuple[int, int]]:
-    assert carry_over.partitions is not None
-    return {
-        (one.source.partition, offset)
-        for one in carry_overs_of(carry_over.partitions).values()
-        for offset in one.positions
-    }
+    known = carry_over.pairs.select(["partition", "known_offset"]).drop_null().to_pylist()
+    return {(one["partition"], one["known_offset"]) for one in known}
 
 
 def committed_offsets(result: CycleResult) -> set[tuple[int | None, int | None]]:
@@ -73,10 +68,10 @@ def test_second_cycle_is_answered_from_carry_over(shape: str, world: World) -> N
         lookups=0,
         bytes_read=0,
         source_bytes_read=0,
-        rounds=second.cost.rounds,
+        rounds=0,
         commit_gap_seconds=0.0,
     )
-    assert 0 < second.cost.rounds < first.cost.rounds
+    assert first.cost.rounds > 0
     assert by_place(second) == by_place(world.cycle())
     assert remembered_offsets(carry_over) == committed_offsets(second)
 

@@ -1,11 +1,14 @@
-"""How much work goes into how many tasks."""
+"""How much work goes into how many tasks, and how many tasks into a job."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 from tsoffset.spark import packing
+from tsoffset.spark.packing import PAIRS_A_GROUP, PAIRS_IN_ONE_TASK, Size
+from tsoffset.spark.steps import waves
 
 WORK = st.lists(st.integers(1, 1_000), min_size=1, max_size=60)
 
@@ -30,31 +33,89 @@ def test_cut_is_even_but_for_one_item(work: list[int], pieces: int) -> None:
     assert max(map(sum, found)) <= sum(work) / pieces + max(work)
 
 
-def test_a_small_cycle_is_one_task() -> None:
-    """Ten groups of which nothing is known, or of which little came last time, take one task."""
-    assert packing.in_one_task(groups=10, limit=8, rows_before=None)
-    assert packing.in_one_task(groups=5_000, limit=8, rows_before=packing.ROWS_IN_ONE_TASK)
-    assert not packing.in_one_task(groups=10, limit=8, rows_before=packing.ROWS_IN_ONE_TASK + 1)
-    assert not packing.in_one_task(groups=5_000, limit=8, rows_before=None)
-    assert packing.in_one_task(groups=5_000, limit=1, rows_before=None)
+@pytest.mark.parametrize(
+    ("work", "slots", "tasks"),
+    [
+        (0, 8, 1),
+        (10, 8, 1),
+        (11, 8, 2),
+        (1_000, 8, 10),
+        (800, 8, 8),
+        (801, 8, 9),
+        (200, 1, 2),
+    ],
+)
+def test_tasks_of_a_size(work: int, slots: int, tasks: int) -> None:
+    """As many as pay, up to those that run at once; more only where a task would hold too much."""
+    assert Size(least=10, most=100).tasks(work, slots) == tasks
+
+
+@given(st.integers(0, 10_000), st.integers(1, 20), st.integers(1, 50), st.integers(50, 500))
+def test_a_task_is_bounded(work: int, slots: int, least: int, most: int) -> None:
+    """However few run at once, none has more than the most; and there are no more than run at once
+    unless that needs it."""
+    tasks = Size(least, most).tasks(work, slots)
+    assert tasks >= 1
+    assert work <= tasks * most
+    assert tasks <= slots or (tasks - 1) * most < work
+
+
+@given(st.lists(st.integers(0, 100), min_size=1), st.integers(1, 250), st.integers(1, 5))
+def test_waves_have_no_more_than_fits(sizes: list[int], most: int, most_tasks: int) -> None:
+    """All tasks in their order, each once; no more of them than are allowed; a wave that holds too
+    much is one task alone, and none is begun while there is room in the one before."""
+    found = list(waves(sizes, most, most_tasks))
+    assert [n for begin, end in found for n in range(begin, end)] == list(range(len(sizes)))
+    for begin, end in found:
+        assert 1 <= end - begin <= most_tasks
+        assert end == begin + 1 or sum(sizes[begin:end]) <= most
+        full = end == len(sizes) or end - begin == most_tasks
+        assert full or sum(sizes[begin : end + 1]) > most
+
+
+@pytest.mark.parametrize(
+    ("groups", "pairs_before", "one"),
+    [
+        (10, None, True),
+        (PAIRS_IN_ONE_TASK // PAIRS_A_GROUP, None, True),
+        (PAIRS_IN_ONE_TASK // PAIRS_A_GROUP + 1, None, False),
+        (10, PAIRS_IN_ONE_TASK, True),
+        (10, PAIRS_IN_ONE_TASK + 1, False),
+        (PAIRS_IN_ONE_TASK + 1, 1, False),
+    ],
+)
+def test_a_small_cycle_is_one_task(groups: int, pairs_before: int | None, one: bool) -> None:
+    """Few groups of which nothing is known, or of which little came last time, take one task."""
+    assert packing.in_one_task(groups, pairs_before) is one
 
 
 def test_groups_are_packed_by_coordinator() -> None:
     """A task's groups have few coordinators; one that nobody knows is no obstacle."""
     groups = [GroupWork(f"g{number:03}") for number in range(200)]
+    pairs = dict.fromkeys([work.group for work in groups], 999)
     coordinators = {work.group: number % 4 for number, work in enumerate(groups)}
-    tasks = packing.group_tasks(groups, coordinators, 4)
-    assert [{coordinators[work.group] for work in task} for task in tasks] == [{0}, {1}, {2}, {3}]
-    tasks = packing.group_tasks(groups, {"g007": None}, 4)
-    assert sorted(work.group for task in tasks for work in task) == [w.group for w in groups]
+    tasks = packing.group_tasks(groups, coordinators, pairs, 4)
+    assert [{number % 4 for number in task} for task in tasks] == [{0}, {1}, {2}, {3}]
+    tasks = packing.group_tasks(groups, {"g007": None}, pairs, 4)
+    assert sorted(number for task in tasks for number in task) == list(range(200))
+
+
+def test_a_group_that_is_known_to_have_much_has_a_task_for_itself() -> None:
+    """Pairs count, not groups; of a group that nobody knows some are expected."""
+    groups = [GroupWork(f"g{number:03}") for number in range(101)]
+    tasks = packing.group_tasks(groups, {}, {"g000": 21_000}, 2)
+    assert tasks[0] == [0]
+    assert len(tasks) == 2
+    assert packing.group_tasks(groups[1:], {}, {}, 8) == [list(range(100))]
 
 
 def test_groups_take_no_more_tasks_than_pay() -> None:
-    """The limit holds, and few groups take fewer tasks."""
-    few = [GroupWork(f"g{number}") for number in range(packing.GROUPS_A_TASK + 1)]
-    assert len(packing.group_tasks(few, {}, 16)) == 2
-    assert len(packing.group_tasks(few, {}, 1)) == 1
-    assert packing.group_tasks([], {}, 16) == []
+    """Few groups take one task."""
+    few = [GroupWork(f"g{number}") for number in range(1_000)]
+    pairs = dict.fromkeys([work.group for work in few], 2 * packing.LOOK.least - 1)
+    assert len(packing.group_tasks(few[:1], {}, pairs, 16)) == 1
+    assert len(packing.group_tasks(few, {}, pairs, 16)) == 200
+    assert packing.group_tasks([], {}, {}, 16) == []
 
 
 def test_one_heavy_partition_has_a_task_for_itself() -> None:

@@ -2,6 +2,8 @@
 
 import os
 import stat
+from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,92 +11,65 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tsoffset.cycle.work import Cost
+from tests.spark_worlds import mirrored
+from tests.stored_clusters import configuration
+from tests.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
+from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.schema import PAIRS, PARTITIONS, table
+from tsoffset.cycle.source_commits import preflight
+from tsoffset.cycle.values import carry_overs_of, partitions_table
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.model import TopicPartition
-from tsoffset.rule.carry_over import KnownPosition, LogEnds, LogIdentity, PartitionCarryOver
-from tsoffset.spark.carry_over import (
-    PartitionRows,
-    carry_over_table,
-    carry_overs_of,
-    merge_reports,
-    report,
-)
+from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
+from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver, binding
+from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
-from tsoffset.spark.schema import CARRY_OVER, LAST_COMMITS, table
 from tsoffset.spark.state import StateFile
+from tsoffset.testing.memory_cluster import Verb
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-OFFSET = st.integers(0, 2**63 - 1)
-EPOCH = st.integers(0, 2**31 - 1)
-IDENTITY = st.builds(LogIdentity, TEXT, EPOCH)
-KNOWN = st.builds(KnownPosition, OFFSET, OFFSET, OFFSET, st.none() | OFFSET, st.booleans())
-PAIRS = st.lists(st.tuples(OFFSET, OFFSET), max_size=5).map(tuple)
-CARRY_OVERS = st.lists(
-    st.builds(
-        PartitionCarryOver,
-        st.builds(TopicPartition, TEXT, EPOCH),
-        st.booleans(),
-        st.booleans(),
-        IDENTITY,
-        IDENTITY,
-        st.builds(LogEnds, OFFSET, OFFSET, OFFSET),
-        st.dictionaries(OFFSET, KNOWN, max_size=5),
-        PAIRS,
-        st.none() | st.tuples(OFFSET, OFFSET),
-    ),
-    max_size=4,
-    unique_by=lambda carry_over: carry_over.source,
+LOOKS = (Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST)
+KNOWN = st.tuples(*[OFFSET] * 4, *[st.none() | OFFSET] * 4)
+PAIR = st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1))
+REMEMBERED = st.builds(
+    lambda place, known, last: (*place, *known, *last),
+    PAIR,
+    KNOWN | st.just((None,) * 8),
+    st.tuples(OFFSET, OFFSET) | st.just((None, None)),
 )
 
 
 def carry_over(offset: int = 7, binding: str = "these clusters") -> FlowCarryOver:
     """Of one group and one partition."""
     same = LogIdentity("id", 3)
-    known = KnownPosition(offset, offset, offset, None, True)
     one = PartitionCarryOver(
-        TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), {offset: known}
+        TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), ((offset, offset),)
     )
+    known = (*[offset] * 4, None, None, None, None)
     return FlowCarryOver(
-        commits=table(LAST_COMMITS, [("billing", "orders", 1, offset, offset)]),
-        partitions=carry_over_table([one]),
+        pairs=table(PAIRS, [("billing", "orders", 1, *known, offset, offset)]),
+        partitions=partitions_table([one]),
         rows=4711,
         binding=binding,
     )
 
 
 def contents(one: FlowCarryOver) -> tuple[object, ...]:
-    assert one.commits is not None
-    assert one.partitions is not None
-    return one.commits.to_pylist(), carry_overs_of(one.partitions), one.rows, one.binding
-
-
-@settings(deadline=None)
-@given(CARRY_OVERS)
-def test_carry_overs_survive_the_way_between_driver_and_tasks(
-    carry_overs: list[PartitionCarryOver],
-) -> None:
-    """What tasks report is what the next cycle's tasks are given, costs added up."""
-    reports = [report([one], Cost(1, 1, 2, 3, 4, 5)) for one in carry_overs]
-    partitions, cost = merge_reports(reports)
-    assert carry_overs_of(partitions) == {one.source: one for one in carry_overs}
-    assert cost == Cost(*(len(carry_overs) * each for each in (1, 1, 2, 3, 4, 5)))
-    rows = PartitionRows(partitions)
-    for one in carry_overs:
-        found = rows.of([one.source, TopicPartition("nobody's", 0)])
-        assert carry_overs_of(found) == {one.source: one}
+    return one.pairs.to_pylist(), carry_overs_of(one.partitions), one.rows, one.binding
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(CARRY_OVERS, st.none() | st.integers(0, 10**9), TEXT)
+@given(CARRY_OVERS, st.lists(REMEMBERED, max_size=4), st.none() | st.integers(0, 10**9), TEXT)
 def test_what_is_saved_comes_back(
-    tmp_path: Path, carry_overs: list[PartitionCarryOver], rows: int | None, flow: str
+    tmp_path: Path,
+    carry_overs: list[PartitionCarryOver],
+    pairs: list[tuple[object, ...]],
+    rows: int | None,
+    flow: str,
 ) -> None:
     """Whatever names and offsets it holds."""
     file = StateFile(tmp_path, f"{flow}->B")
     saved = FlowCarryOver(
-        commits=table(LAST_COMMITS, [(m.source.topic, *["t"], 1, 2, 3) for m in carry_overs]),
-        partitions=carry_over_table(carry_overs),
+        pairs=table(PAIRS, pairs),
+        partitions=partitions_table(carry_overs),
         rows=rows,
         binding="bound",
     )
@@ -137,17 +112,17 @@ def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:
         (lambda whole: whole + b"\0", "damaged"),
         (lambda _: b"", "no state of tsoffset"),
         (lambda _: b"PAR1 and so on", "no state of tsoffset"),
-        (lambda whole: whole.replace(b"state 1 ", b"state 0 ", 1), "another version"),
-        (lambda whole: whole.replace(b"state 1 ", b"state 10 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 2 ", b"state 0 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 2 ", b"state 10 ", 1), "another version"),
     ],
 )
 def test_a_file_that_is_none_is_a_warning_and_nothing_else(
-    tmp_path: Path, spoil: object, why: str
+    tmp_path: Path, spoil: Callable[[bytes], bytes], why: str
 ) -> None:
     """Cut off, foreign or of another version: named with its path, and replaced by the next."""
     file = StateFile(tmp_path, "A->B")
     file.save(carry_over())
-    file.path.write_bytes(spoil(file.path.read_bytes()))  # type: ignore[operator]
+    file.path.write_bytes(spoil(file.path.read_bytes()))
     found, warning = file.load()
     assert found == FlowCarryOver()
     assert warning is not None
@@ -177,27 +152,11 @@ def test_tables_of_another_shape_are_not_used(tmp_path: Path) -> None:
     """A file whose digest is right, with a column that this version does not know."""
     file = StateFile(tmp_path, "A->B")
     strange = carry_over()
-    assert strange.partitions is not None
     strange.partitions = strange.partitions.append_column("more", pa.array([1]))
     file.save(strange)
     found, warning = file.load()
     assert found == FlowCarryOver()
     assert "not as expected" in str(warning)
-
-
-def test_a_file_without_the_frontier_is_still_read(tmp_path: Path) -> None:
-    """The form before this one: all that it holds is used, and the frontier is found anew."""
-    file = StateFile(tmp_path, "A->B")
-    before = carry_over()
-    assert before.partitions is not None
-    before.partitions = before.partitions.drop_columns(["frontier_source", "frontier_target"])
-    file.save(before)
-    found, warning = file.load()
-    assert warning is None
-    assert contents(found) == contents(carry_over())
-    assert found.partitions is not None
-    assert found.partitions.schema == CARRY_OVER
-    assert [one.frontier for one in carry_overs_of(found.partitions).values()] == [None]
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
@@ -275,7 +234,6 @@ def test_what_is_of_other_clusters_is_dropped_as_a_whole() -> None:
     """Another cluster id, another setting: nothing of it is used, and the caller is told."""
     found = carry_over()
     assert found.bind("these clusters")
-    assert found.partitions is not None
     assert not found.bind("others")
     assert found == FlowCarryOver(binding="others")
     assert found.bind("others")
@@ -287,5 +245,84 @@ def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
     file.save(FlowCarryOver(binding="x"))
     found, warning = file.load()
     assert warning is None
-    assert found.partitions is not None
-    assert found.partitions.schema == CARRY_OVER
+    assert (found.pairs.schema, found.partitions.schema) == (PAIRS, PARTITIONS)
+
+
+# --- version 1 --------------------------------------------------------------------------
+
+# Of `mirrored()` after one cycle on Spark, as the version before this one wrote it.
+VERSION_1 = Path(__file__).with_name("state_of_version_1.bin")
+
+
+def without(*columns: str) -> bytes:
+    """The file without these columns of partitions; the first release had no frontier."""
+    kept = from_bytes(VERSION_1.read_bytes().partition(b"\n")[2])
+    partitions = from_bytes(kept["partitions"][0].as_py()).drop_columns(columns)
+    stream = to_bytes(kept.set_column(1, kept.schema.field(1), [[to_bytes(partitions)]]))
+    digest = blake2b(stream, digest_size=16).hexdigest().encode()
+    return b"tsoffset state 1 %s\n" % digest + stream
+
+
+@pytest.mark.parametrize("frontier", [True, False])
+def test_a_file_of_version_1_answers_the_next_cycle(tmp_path: Path, frontier: bool) -> None:
+    """It is of the same clusters and settings by its own word; all its positions are recalled,
+    nothing is read, the rows are those of a cycle without it, and what is written next is of this
+    version."""
+    source, target = mirrored()
+    flow = configuration(tmp_path, "A->B").resolve().flow("A->B")
+    expected = cycle(flow, source, target)
+    file = StateFile(tmp_path, "A->B")
+    older = without("frontier_source", "frontier_target")
+    file.path.write_bytes(VERSION_1.read_bytes() if frontier else older)
+    found, warning = file.load()
+    assert warning is None
+    start = preflight(flow, source, target)
+    assert found.bind(binding(flow, start.cluster_ids))
+    assert found.rows == len(found.pairs) == len(expected)
+    before = [cluster.asked(verb) for cluster in (source, target) for verb in LOOKS]
+    rows = cycle(flow, source, target, carry_over=found)
+    assert [cluster.asked(verb) for cluster in (source, target) for verb in LOOKS] == before
+    assert {row.outcome for row in rows} == {OutcomeKind.UNCHANGED}
+    places = [(row.group, row.source_topic, row.partition, row.target_offset) for row in rows]
+    assert places == [
+        (row.group, row.source_topic, row.partition, row.target_offset) for row in expected
+    ]
+    frontiers = {one.frontier for one in carry_overs_of(found.partitions).values()}
+    assert frontiers == {(39, 39) if frontier else None}
+    assert file.save(found) is None
+    assert contents(file.load()[0]) == contents(found)
+
+
+def test_a_group_that_moved_back_since_version_1_is_recognised(tmp_path: Path) -> None:
+    """Its last commits are kept, too."""
+    source, target = mirrored()
+    flow = configuration(tmp_path, "A->B").resolve().flow("A->B")
+    cycle(flow, source, target)
+    file = StateFile(tmp_path, "A->B")
+    file.path.write_bytes(VERSION_1.read_bytes())
+    source.group("g3").offsets[TopicPartition("orders", 0)] = CommittedOffset(5)
+    rows = cycle(flow, source, target, carry_over=file.load()[0])
+    [row] = [row for row in rows if (row.group, row.partition) == ("g3", 0)]
+    assert row.reason is Reason.SOURCE_REWOUND
+
+
+def test_a_file_of_version_1_that_lacks_a_column_is_not_used(tmp_path: Path) -> None:
+    """Its digest is right; that is not enough."""
+    file = StateFile(tmp_path, "A->B")
+    file.path.write_bytes(without("passed"))
+    found, warning = file.load()
+    assert found == FlowCarryOver()
+    assert "cannot be read (KeyError)" in str(warning)
+
+
+def test_what_the_file_says_already_is_not_written_again(tmp_path: Path) -> None:
+    """A flow in which nothing moves writes nothing; a file that was damaged is mended."""
+    file = StateFile(tmp_path, "A->B")
+    file.save(carry_over())
+    written = file.path.stat().st_ino
+    file.save(carry_over())
+    assert file.path.stat().st_ino == written
+    file.path.write_bytes(file.path.read_bytes()[:-1] + b"?")
+    file.save(carry_over())
+    assert file.load()[1] is None
+    assert file.path.stat().st_ino != written

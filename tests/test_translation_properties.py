@@ -27,10 +27,10 @@ from tests.translating import (
     sliced,
     translations,
 )
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import FirstAtTime, Isolation, Precision, Side, Translated
 from tsoffset.records import Stretch
-from tsoffset.rule.carry_over import PartitionCarryOver
 
 # As all random tests (tests/conftest.py); these hold theirs inside.
 pytestmark = pytest.mark.no_cover
@@ -242,7 +242,7 @@ def test_carry_over_changes_no_answer() -> None:
     @each_example(150)
     @given(kinds, seeds, ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
-        kept: list[PartitionCarryOver | None] = [None]
+        kept = [CarryOver()]
 
         def look(world: World) -> None:
             if not kind.failback:
@@ -252,7 +252,7 @@ def test_carry_over_changes_no_answer() -> None:
 
         world = build(kind, seed, look=look)
         offsets = asked(world, seed)
-        without, *_ = remembering(world, offsets, way, None)
+        without, *_ = remembering(world, offsets, way, CarryOver())
         answers, _, positions = remembering(world, offsets, way, kept[0])
         recalled["positions"] += positions
         for committed, found in answers.items():

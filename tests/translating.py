@@ -12,11 +12,19 @@ import structlog
 from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.conversations import Observe
-from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
+from tsoffset.cycle.known_logs import look_at_logs
+from tsoffset.cycle.pipeline import cycle_tables
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.steps import StepsHere
+from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import PartitionWork
+from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
+    CommittedOffset,
     Failed,
     FirstAtTime,
     Isolation,
@@ -31,7 +39,6 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch
-from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.testing.memory_cluster import Verb
 
@@ -121,14 +128,10 @@ def _flow(world: World, way: Way) -> FlowSettings:
     return flow(isolation=world.isolation, translation=settings)
 
 
-def _work(
-    world: World, offsets: Sequence[int], way: Way, carry_over: PartitionCarryOver | None = None
-) -> PartitionWork:
+def _work(world: World, offsets: Sequence[int], way: Way) -> PartitionWork:
     replica = way.name == "replica"
     back = world.kind.failback
-    return PartitionWork(
-        SOURCE, TARGET, tuple(offsets), replica and not back, replica and back, carry_over
-    )
+    return PartitionWork(SOURCE, TARGET, tuple(offsets), replica and not back, replica and back)
 
 
 def translations(
@@ -173,20 +176,53 @@ def conversation(world: World, committed: int, way: Way) -> list[tuple[Question,
     return said
 
 
+class _Names(DefaultReplicationPolicy):
+    """What the names of a world's topics tell, as `Way.name` says."""
+
+    def __init__(self, world: World, way: Way) -> None:
+        super().__init__()
+        self._tells = way.name == "replica"
+        self._failback = world.kind.failback
+
+    def topic_source(self, topic: str) -> str | None:
+        original = SOURCE if self._failback else TARGET
+        return ("B" if self._failback else "A") if self._tells and topic == original.topic else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return None if self.topic_source(topic) is None else TARGET.topic
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return TARGET.topic
+
+
 def remembering(
-    world: World, offsets: Sequence[int], way: Way, carry_over: PartitionCarryOver | None
-) -> tuple[dict[int, Translated], PartitionCarryOver | None, int]:
-    """The answers of a cycle that remembers the one before, what it leaves to the next, and how
-    many positions it recalled."""
-    done = translate_with_carry_over(
-        _flow(world, way),
-        world.source_cluster,
-        world.target_cluster,
-        [_work(world, offsets, way, carry_over)],
+    world: World, offsets: Sequence[int], way: Way, carry_over: CarryOver
+) -> tuple[dict[int, Translated], CarryOver, int]:
+    """The answers of a cycle that remembers the one before, for a group at each of the offsets;
+    what it leaves to the next, and how many positions it recalled."""
+    groups = [GroupWork(f"g{offset:09}") for offset in sorted(offsets)]
+    for work in groups:
+        at = CommittedOffset(int(work.group[1:]))
+        world.source_cluster.group(work.group).offsets = {SOURCE: at}
+    settings = replace(_flow(world, way), policy=_Names(world, way))
+    clusters = world.source_cluster, world.target_cluster
+    done = cycle_tables(
+        settings.name,
+        StepsHere(settings, *clusters),
+        groups,
+        carry_over,
+        look_at_logs(settings, *clusters, carry_over.partitions),
     )
-    found = {position.offset: position.translation.outcome for position in done.positions}
-    answers = {offset: it for offset, it in found.items() if isinstance(it, Translated)}
-    return answers, next(iter(done.carry_overs), None), done.cost.recalled
+    answers = {
+        row.source_offset: Translated(
+            row.target_offset, row.precision, row.reread_bound, row.target_offset, row.target_offset
+        )
+        for row in rows_of(done.rows)
+        if row.source_offset is not None
+        and row.target_offset is not None
+        and row.precision is not None
+    }
+    return answers, done.carry_over, done.cost.recalled
 
 
 def mistake_of(world: World, way: Way, committed: int, outcome: Outcome) -> str | None:

@@ -116,9 +116,10 @@ class RecordColumns:
     ) -> list[T | None]:
         found: list[T | None] = [None] * len(indices)
         held_by, number = self._held_by[indices], self._number[indices]
-        for held in np.unique(held_by):
-            there = np.flatnonzero(held_by == held)
-            looked_at = look(self._contents[held], number[there].tolist())
+        order = np.argsort(held_by, kind="stable")
+        begins = np.flatnonzero(np.append(True, np.diff(held_by[order]) != 0)[: len(order)])
+        for there in np.split(order, begins[1:]) if len(order) else ():
+            looked_at = look(self._contents[held_by[there[0]]], number[there].tolist())
             for place, content in zip(there.tolist(), looked_at, strict=True):
                 found[place] = content
         return found

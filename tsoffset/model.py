@@ -52,8 +52,7 @@ class Basis(StrEnum):
     group has read and the first of what it has not. BEHIND: the copy of an earlier record.
     ALL_READ: nothing lies from the commit to the source's end. MIRROR_END: nothing from the
     commit on is on the target yet. LOG_START: nothing before the commit is on the target.
-    FLOOR: `translation.floor`. TIMESTAMP: `translation.proof = timestamps`. REMEMBERED: an
-    earlier cycle's exact answer.
+    FLOOR: `translation.floor`. TIMESTAMP: `translation.proof = timestamps`.
     """
 
     NEXT_RECORD = "next_record"
@@ -64,7 +63,6 @@ class Basis(StrEnum):
     LOG_START = "log_start"
     FLOOR = "floor"
     TIMESTAMP = "timestamp"
-    REMEMBERED = "remembered"
 
 
 class OutcomeKind(StrEnum):

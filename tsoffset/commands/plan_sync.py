@@ -102,10 +102,8 @@ def hand_over(
     A summary stands below the table, else it is for a person alone. `started` is when the cycle
     began, in seconds of the monotonic clock: what it took, it took with all that is written here.
     """
-    from tsoffset.spark.flow import Rows
     from tsoffset.terminal.row_columns import encoded, tally_of
 
-    assert isinstance(result.rows, Rows)
     table = result.rows.table
     tally = tally_of(table)
 
@@ -142,6 +140,7 @@ def in_fields(
         "groups": result.groups,
         "positions": result.positions,
         "from_memory": result.cost.recalled,
+        "verified": result.cost.verified,
         "source_fetches": result.cost.source_fetches,
         "target_fetches": result.cost.target_fetches,
         "time_lookups": result.cost.lookups,

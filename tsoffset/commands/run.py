@@ -155,7 +155,6 @@ class Cycles:
         except Exception as error:
             self._failed(name, error, self._now() - started)
             return
-        assert isinstance(result.rows, Rows)
         table = result.rows.table
         self._news[name].tell(result.warnings, Rows(_needing_attention(table)))
         tally = tally_of(table)

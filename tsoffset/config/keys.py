@@ -260,6 +260,13 @@ FLOW_KEYS.declare(
     " commit there.",
 )
 FLOW_KEYS.declare(
+    "translation.verify",
+    Field(TranslationSettings, "verify"),
+    values.integer(0),
+    "Of the positions that are answered at once so many a cycle, chosen at random, are answered by"
+    " a conversation, too; where both differ the row fails. 0: none.",
+)
+FLOW_KEYS.declare(
     "translation.offset.header",
     Field(TranslationSettings, "offset_header"),
     values.offset_header,
@@ -284,7 +291,7 @@ FLOW_KEYS.declare(
     Field(ClusterSettings, "fetch_max_in_flight"),
     values.integer(1, 10_000),
     "Most fetches under way at once at each broker of the source, over all tasks of the flow.",
-    "64 a task",
+    "512 a task",
 )
 
 # --- a cluster's: at the top level, after `A.`, or for one flow after `A->B.source.cluster.` ---

@@ -4,21 +4,24 @@ The topics of both sides are described first, in one request each: the leader ep
 remembered with an answer are then never newer than the logs that it was read from.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.schema import PAIRS, PARTITIONS
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import Isolation, Side, TopicPartition
 from tsoffset.rule.carry_over import (
-    KnownPosition,
+    Holds,
     LogEnds,
     LogIdentity,
     PartitionCarryOver,
-    known_position,
+    how_long,
     log_identity,
-    passed_by,
     spread,
 )
 from tsoffset.rule.evidence import Evidence
@@ -26,12 +29,10 @@ from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
-Recall = Generator[Question, Answer, dict[int, Translation]]
-
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Which logs the partitions of a batch have, as far as the clusters could tell."""
+    """Which logs partitions have, as far as the clusters could tell."""
 
     source: Mapping[TopicPartition, LogIdentity]
     target: Mapping[TopicPartition, LogIdentity]
@@ -39,10 +40,9 @@ class Identities:
     @classmethod
     def of(cls, source: Cluster, target: Cluster, work: Sequence[PartitionWork]) -> "Identities":
         """Describe the topics of the work on both sides."""
-        return cls(
-            _identities(source, {part.source for part in work}),
-            _identities(target, {part.target for part in work}),
-        )
+        with ThreadPoolExecutor(1) as beside:
+            there = beside.submit(identities, target, {part.target for part in work})
+            return cls(identities(source, {part.source for part in work}), there.result())
 
     def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
         """A carry-over of the partition's logs that holds nothing yet; None where a log could not
@@ -60,29 +60,24 @@ class Identities:
         )
 
 
-def _identities(
-    cluster: Cluster, partitions: Iterable[TopicPartition]
+def identities(
+    cluster: Cluster, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, LogIdentity]:
-    wanted = sorted(partitions)
+    """Which log each of the partitions has; without those of which the cluster cannot tell."""
     try:
-        topics = cluster.topics(sorted({one.topic for one in wanted}))
+        topics = cluster.topics(sorted({one.topic for one in partitions}))
     except ClusterUnreachable:
         return {}
-    found = {one: log_identity(topics.get(one.topic), one.partition) for one in wanted}
+    found = {one: log_identity(topics.get(one.topic), one.partition) for one in partitions}
     return {one: identity for one, identity in found.items() if identity is not None}
 
 
-def recall_positions(
-    part: PartitionWork, carry_over: PartitionCarryOver, evidence: Evidence
-) -> Recall:
-    """The translations that still hold, by source offset; none for positions that have to be
-    translated anew.
-
-    Asks for both logs' ranges, in the order in which a translation does, and leaves them in the
-    evidence. Where a range cannot be had nothing is recalled: the translations will say why. The
-    remembered frontier stays in the evidence only where no log has become shorter and the target
-    still has its copy.
-    """
+def ask_for_ranges(
+    carry_over: PartitionCarryOver, evidence: Evidence
+) -> Generator[Question, Answer, None]:
+    """Ask for both logs' ranges, in the order in which a translation does, and leave them in the
+    evidence. The remembered frontier stays there only where no log has become shorter and the
+    target still has its copy."""
     inquiry = Inquiry(evidence)
     frontier, evidence.remembered_frontier = evidence.remembered_frontier, None
     try:
@@ -92,60 +87,50 @@ def recall_positions(
         if evidence.isolation is Isolation.READ_COMMITTED:
             log_end = yield from inquiry.log_end(Side.SOURCE)
     except Unanswered:
-        return {}
-    if LogEnds(source.end, log_end, target.end).behind(carry_over.ends):
-        return {}
-    if frontier is not None and frontier[1] >= target.start:
+        return  # the translations will say why
+    shorter = LogEnds(source.end, log_end, target.end).behind(carry_over.ends)
+    if frontier is not None and not shorter and frontier[1] >= target.start:
         evidence.remembered_frontier = frontier
-    recalled = {}
-    for offset in part.offsets:
-        known = carry_over.recall(offset, source, log_end, target)
-        if known is not None:
-            recalled[offset] = known
-    return recalled
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the next cycle should know of a partition, None where that is nothing; and for how long
+    its translations hold, by source offset, as far as they are to be remembered."""
+
+    carry_over: PartitionCarryOver | None
+    holds: Mapping[int, Holds] = field(default_factory=dict)
 
 
 def learned(
-    part: PartitionWork,
     blank: PartitionCarryOver,
     usable: PartitionCarryOver | None,
     evidence: Evidence,
     translations: Mapping[int, Translation],
-    recalled: Mapping[int, Translation],
-) -> PartitionCarryOver | None:
-    """What the next cycle should know of the partition; None where that is nothing.
+) -> Learned:
+    """What the next cycle should know after these translations.
 
     `blank` has the identity of the logs, `usable` is what was remembered of these same logs.
     """
     source, target = evidence.source, evidence.target
     if source.range is None or target.range is None:
         # Nothing was seen of a log; what was known of it is no less true.
-        return None if usable is None else usable.only(part.offsets)
+        return Learned(usable)
     if target.rewrites_timestamps:
-        return None  # has to be noticed again
+        return Learned(None)  # has to be noticed again
     own = source.own_range
     ends = LogEnds(source.end, source.end if own is None else max(own.end, source.end), target.end)
     if usable is not None and ends.behind(usable.ends):
         usable = None
-    positions: dict[int, KnownPosition] = {}
-    for offset, translation in translations.items():
-        if offset in recalled and usable is not None:
-            positions[offset] = usable.positions[offset]
-        elif (known := known_position(offset, translation, evidence)) is not None:
-            positions[offset] = known
     pairs = dict(usable.pairs) if usable is not None else {}
     pairs |= evidence.proven
     there = {o: q for o, q in pairs.items() if o >= source.start and q >= target.start}
+    holds = how_long(translations, evidence, ends, there)
     frontier = _highest_frontier(usable, evidence)
-    if not positions and not there and frontier is None:
-        return None
-    return replace(
-        blank,
-        ends=ends,
-        positions=passed_by(positions, there),
-        pairs=spread(there.items()),
-        frontier=frontier,
-    )
+    if not holds and not there and frontier is None:
+        return Learned(None)
+    carry_over = replace(blank, ends=ends, pairs=spread(there.items()), frontier=frontier)
+    return Learned(carry_over, holds)
 
 
 def _highest_frontier(
@@ -158,3 +143,16 @@ def _highest_frontier(
         known.append(evidence.reached)
     there = [pair for pair in known if pair[1] >= evidence.target.start]
     return max(there, key=lambda pair: pair[1], default=None)
+
+
+@dataclass(slots=True)
+class CarryOver:
+    """What is kept of a flow between cycles, as PAIRS and PARTITIONS; all of it may be lost at any
+    time."""
+
+    pairs: pa.Table = field(default_factory=PAIRS.empty_table)
+    partitions: pa.Table = field(default_factory=PARTITIONS.empty_table)
+
+    def learn(self, other: "CarryOver") -> None:
+        """Take the other's place."""
+        self.pairs, self.partitions = other.pairs, other.partitions

@@ -8,7 +8,7 @@ with those of other partitions (`tsoffset.rule.ordinary`).
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import structlog
 
-from tsoffset.cycle.carry_over import learned, recall_positions
+from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings
@@ -39,6 +39,7 @@ from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.ordinary import differs
 from tsoffset.rule.set_back import first_copied_behind
 from tsoffset.rule.translate import Conversation, Translation, translate
 
@@ -93,7 +94,7 @@ def _within(offsets: Sequence[int], lowest: Pair, highest: Pair) -> Sequence[int
 
 
 class Partition:
-    """One partition's positions, of which some may be recalled and the others are translated.
+    """One partition's positions on their way to translations.
 
     The highest and the lowest go first: the pairs that they find predict the others, which then
     need no time lookup. Their source batches are read meanwhile. They follow from the top down, as
@@ -109,7 +110,6 @@ class Partition:
     ) -> None:
         self.work = work
         self.share = 0
-        self.recalled: Mapping[int, Translation] = {}
         self._usable = usable
         self._observe = observe
         self._conversations: dict[int, _Conversation] = {}
@@ -121,6 +121,7 @@ class Partition:
         self._at_once: AtOnce | None = None
         self._not_at_once: Sequence[int] = ()
         self._answered: dict[int, Translation] = {}
+        self._verified: set[int] = set()
         # Content alone tells: no header, which would have to be believed, and not the other way.
         self._is_plain = flow.translation.offset_header is None and not work.failback
         self._walks_asked_of: dict[int, _Walk] = {}  # by distance
@@ -136,7 +137,7 @@ class Partition:
             remembered_frontier=None if usable is None else usable.frontier,
         )
         if usable is not None:
-            self._ask(recall_positions(work, usable, self._evidence), self._recall)
+            self._ask(ask_for_ranges(usable, self._evidence), lambda _: None)
 
     def questions(self) -> set[Question]:
         """What is to be asked next. Empty where the partition is through, or `at_once` is not
@@ -164,8 +165,7 @@ class Partition:
         """Begin with what comes next; False where nothing is left."""
         if not self._begun:
             self._begun = True
-            left = [offset for offset in self.work.offsets if offset not in self.recalled]
-            self._converse_about_the_outermost(left)
+            self._converse_about_the_outermost(self.work.offsets)
         elif self._in_turn:
             again, self._in_turn = self._in_turn, []
             self._open = [conversation for conversation in again if conversation.begin_again()]
@@ -179,9 +179,6 @@ class Partition:
         one = _Asking(asking, then)
         if one.go_on(None):
             self._open.append(one)
-
-    def _recall(self, recalled: Mapping[int, Translation]) -> None:
-        self.recalled = recalled
 
     @property
     def records_at_once(self) -> int | None:
@@ -355,17 +352,58 @@ class Partition:
         yield from self._reads[side].kept
         yield from self._evidence.view(side).stretches
 
-    def answer(self, translations: Mapping[int, Translation]) -> None:
-        """Take the translations of those that were answered at once; the others converse."""
+    def answer(self, translations: Mapping[int, Translation], verify: Collection[int]) -> None:
+        """Take the translations of those that were answered at once; the others converse, and so do
+        those of `verify`."""
         assert self._at_once is not None
-        left = [offset for offset in self._at_once.offsets if offset not in translations]
+        answered = translations.keys() - verify
+        left = [offset for offset in self._at_once.offsets if offset not in answered]
         self._at_once = None
         self._answered.update(translations)
+        self._verified.update(verify)
         if any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in self.stretches(_TARGET)):
             self._evidence.target.rewrites_timestamps = True
         if left or self._not_at_once:
             self._take_in_all()
             self._converse_about(sorted([*left, *self._not_at_once]))
+
+    def verify(self) -> int:
+        """Hold what was answered at once against the conversations that were had, too: how many
+        there were, without those that failed. Positions about which both differ fail. Once nobody
+        asks any more."""
+        verified = 0
+        for offset in sorted(self._verified):
+            at_once, conversation = self._answered[offset].outcome, self._conversations[offset]
+            assert isinstance(at_once, Translated)
+            assert conversation.translation is not None
+            conversed = conversation.translation.outcome
+            if isinstance(conversed, Failed):
+                continue  # it tells nothing
+            verified += 1
+            if differs(at_once, conversed):
+                self._answered[offset] = self._differing(offset, at_once, conversed)
+        return verified
+
+    def _differing(
+        self, offset: int, at_once: Translated, conversed: Translated | Skipped
+    ) -> Translation:
+        where = conversed.target_offset if isinstance(conversed, Translated) else None
+        log.error(
+            "answers_differ",
+            partition=str(self.work.source),
+            offset=offset,
+            at_once=at_once.target_offset,
+            conversation=where,
+        )
+        return Translation(
+            Failed(
+                FailureKind.INTERNAL,
+                f"verify the translation of {self.work.source}@{offset}: answered at once it is "
+                f"{at_once.target_offset}, by a conversation {'none' if where is None else where}; "
+                "nothing was committed; please report it with what `tsoffset explain` says of the "
+                "group",
+            )
+        )
 
     @property
     def frontier(self) -> tuple[int, int] | None:
@@ -383,11 +421,11 @@ class Partition:
                 self._open.append(conversation)
 
     def _translations(self) -> dict[int, Translation]:
-        found = {**self.recalled, **self._answered}
+        found = {}
         for offset, conversation in self._conversations.items():
             assert conversation.translation is not None
             found[offset] = conversation.translation
-        return found
+        return found | self._answered
 
     def positions(self) -> Iterator[TranslatedPosition]:
         """All translations, in the order of the offsets; once nobody asks any more."""
@@ -402,14 +440,11 @@ class Partition:
                 target.rewrites_timestamps,
             )
 
-    def left_to_the_next(self, blank: PartitionCarryOver | None) -> PartitionCarryOver | None:
+    def left_to_the_next(self, blank: PartitionCarryOver | None) -> Learned:
         """What is to be remembered. What could not be looked at is no less true than before."""
         if blank is None:
-            carry_over = self.work.carry_over
-            return None if carry_over is None else carry_over.only(self.work.offsets)
-        return learned(
-            self.work, blank, self._usable, self._evidence, self._translations(), self.recalled
-        )
+            return Learned(self.work.carry_over)
+        return learned(blank, self._usable, self._evidence, self._translations())
 
 
 class _Asking(Generic[T]):

@@ -1,18 +1,18 @@
-"""One cycle of a flow in this process, stage after stage."""
+"""One cycle of a flow in this process, step after step."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.rounds import translate_with_carry_over
-from tsoffset.cycle.settle import failed_row, settle_groups, settlements
-from tsoffset.cycle.source_commits import CompetingFlow, preflight, read_commits
+from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.pipeline import cycle_tables
+from tsoffset.cycle.settle import failed_row
+from tsoffset.cycle.source_commits import CompetingFlow, preflight
+from tsoffset.cycle.steps import StepsHere
 from tsoffset.cycle.turns import Time
-from tsoffset.cycle.work import partition_work
+from tsoffset.cycle.values import rows_of
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Row, TopicPartition
-from tsoffset.rule.carry_over import PartitionCarryOver
-from tsoffset.rule.decide import LastCommit
+from tsoffset.model import Row
 
 
 def cycle(
@@ -22,27 +22,21 @@ def cycle(
     *,
     commit: bool = True,
     competing_flows: Sequence[CompetingFlow] = (),
-    last_commits: Mapping[tuple[str, TopicPartition], LastCommit] | None = None,
-    carry_overs: dict[TopicPartition, PartitionCarryOver] | None = None,
+    carry_over: CarryOver | None = None,
     clock: Time = time,
 ) -> list[Row]:
     """One cycle of a flow in this process, without Spark: for tests and small estates.
 
     Returns one row per group and partition with a source commit, as docs/design.md section 4
     says. Commits nothing where `commit` is False or the flow is only planned
-    (`sync.group.offsets.enabled = false`). `last_commits` are by group and source partition;
-    `carry_overs` are what the last cycle left of each source partition, and are brought up to
-    date. `clock` measures how long groups wait. Raises ClusterUnreachable.
+    (`sync.group.offsets.enabled = false`). `carry_over` is what the last cycle left, and is brought
+    up to date. `clock` measures how long groups wait. Raises ClusterUnreachable.
     """
+    carry_over = CarryOver() if carry_over is None else carry_over
     start = preflight(flow, source, target)
-    commits = list(read_commits(flow, source, start.groups, competing_flows))
-    carry_overs = {} if carry_overs is None else carry_overs
-    translated = translate_with_carry_over(
-        flow, source, target, partition_work(commits, carry_overs)
+    steps = StepsHere(
+        flow, source, target, competing_flows, commit=commit and flow.commits, clock=clock
     )
-    carry_overs.clear()
-    carry_overs.update({carry_over.source: carry_over for carry_over in translated.carry_overs})
-    each = settlements(commits, translated.positions, last_commits)
-    rows = [failed_row(flow.name, failure) for failure in start.failures]
-    settled = settle_groups(flow, target, each, commit=commit and flow.commits, clock=clock)
-    return [*rows, *settled.rows]
+    done = cycle_tables(flow.name, steps, start.groups, carry_over)
+    carry_over.learn(done.carry_over)
+    return [*(failed_row(flow.name, failure) for failure in start.failures), *rows_of(done.rows)]

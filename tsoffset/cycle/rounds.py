@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import islice
+from random import random
 
 import numpy as np
 import structlog
 
 from tsoffset.cluster import Cluster
 from tsoffset.columns import columns_of
-from tsoffset.cycle.carry_over import Identities
+from tsoffset.cycle.carry_over import Identities, Learned
 from tsoffset.cycle.conversations import Observe, Partition
 from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
 from tsoffset.errors import ClusterUnreachable
@@ -60,7 +61,7 @@ def translate_partitions(
     Yields one TranslatedPosition per partition and offset. A question that fails ends its
     own conversations only. `observe` listens to all of them.
     """
-    run = _Run(flow, source, target)
+    run = _Run(flow, source, target, work)
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
     for part in run.converse(Partition(flow, one, None, observe) for one in work):
         positions[part.work.source] = list(part.positions())
@@ -72,25 +73,22 @@ def translate_with_carry_over(
     flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
 ) -> TranslatedWork:
     """The translations of all positions, what is to be carried over to the next cycle, and what it
-    took. What the last cycle left (`PartitionWork.carry_over`) is used where it still holds.
-
-    The carry-over saves questions: it answers what the clusters would answer.
+    took. What the last cycle left (`PartitionWork.carry_over`) saves questions where it holds.
     """
     identities = Identities.of(source, target, work)
-    run = _Run(flow, source, target)
+    run = _Run(flow, source, target, work)
     blanks = {one.source: identities.blank(one) for one in work}
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
-    kept: dict[TopicPartition, PartitionCarryOver] = {}
+    left: dict[TopicPartition, Learned] = {}
     parts = (Partition(flow, one, _usable(one, blanks[one.source]), None) for one in work)
     for part in run.converse(parts):
         place = part.work.source
         positions[place] = list(part.positions())
-        carry_over = part.left_to_the_next(blanks[place])
-        if carry_over is not None:
-            kept[place] = carry_over
+        left[place] = part.left_to_the_next(blanks[place])
     return TranslatedWork(
         tuple(position for one in work for position in positions[one.source]),
-        tuple(kept[one.source] for one in work if one.source in kept),
+        tuple(left[one.source].holds.get(offset) for one in work for offset in one.offsets),
+        tuple(kept for one in work if (kept := left[one.source].carry_over) is not None),
         run.cost,
     )
 
@@ -105,7 +103,9 @@ def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionC
 class _Run:
     """The rounds of a batch of partitions, and what they took."""
 
-    def __init__(self, flow: FlowSettings, source: Cluster, target: Cluster) -> None:
+    def __init__(
+        self, flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
+    ) -> None:
         self._flow = flow.name
         self._match = flow.translation.match
         self._sides = {
@@ -113,6 +113,9 @@ class _Run:
             Side.TARGET: (target, Isolation.READ_COMMITTED),
         }
         self.cost = Cost()
+        # So many positions are to be verified, of so many that may yet be answered at once.
+        self._verify = flow.translation.verify
+        self._to_come = sum(len(one.offsets) for one in work)
         # Of the partitions that are through: how many, and what a position of theirs took.
         self._through = self._took = 0
 
@@ -160,7 +163,7 @@ class _Run:
                 else:
                     self._note(part)
             if at_once:
-                _answer_at_once(at_once, self._match)
+                self._answer_at_once(at_once)
             parts = at_once
 
     def _places(self, under_way: Sequence[Partition]) -> int:
@@ -175,7 +178,32 @@ class _Run:
     def _note(self, part: Partition) -> None:
         self._through += 1
         self._took += part.records_at_once or 0
-        self.cost += Cost(positions=len(part.work.offsets), recalled=len(part.recalled))
+        self.cost += Cost(positions=len(part.work.offsets), verified=part.verify())
+
+    def _answer_at_once(self, parts: Sequence[Partition]) -> None:
+        """Answer what is ordinary of the positions that the partitions hold ready for that."""
+        try:
+            found = _answered_at_once(parts, self._match)
+        except Exception as error:
+            # A mistake of ours costs time, and no partition its answers: all have their
+            # conversations.
+            log.error("answering_at_once_broke", error=type(error).__name__)
+            found = [{} for _ in parts]
+        for part, translations in zip(parts, found, strict=True):
+            part.answer(translations, self._to_verify(translations))
+
+    def _to_verify(self, offsets: Collection[int]) -> set[int]:
+        """Those that are to be verified, of some that were answered at once."""
+        chosen: set[int] = set()
+        if not self._verify:
+            return chosen
+        for offset in offsets:
+            # All positions are chosen with the same chance, whichever come first.
+            if random() * self._to_come < self._verify:
+                chosen.add(offset)
+                self._verify -= 1
+            self._to_come -= 1
+        return chosen
 
     def _ask(self, questions: Iterable[Question], beside: Executor) -> dict[Question, Answer]:
         """Put the questions of one round, equal ones once, in one batch per side and kind; to both
@@ -211,18 +239,6 @@ class _Run:
             answers.update(found)
             cost += _cost(side, kind, found)
         return answers, cost
-
-
-def _answer_at_once(parts: Sequence[Partition], match: frozenset[str]) -> None:
-    """Answer what is ordinary of the positions that the partitions hold ready for that."""
-    try:
-        found = _answered_at_once(parts, match)
-    except Exception as error:
-        # A mistake of ours costs time, and no partition its answers: all have their conversations.
-        log.error("answering_at_once_broke", error=type(error).__name__)
-        found = [{} for _ in parts]
-    for part, translations in zip(parts, found, strict=True):
-        part.answer(translations)
 
 
 def _answered_at_once(

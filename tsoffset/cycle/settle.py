@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.turns import Settlement, Time, Turns, decided
+from tsoffset.cycle.turns import Seen, Settlement, Time, Turns, decided
 from tsoffset.cycle.work import Cost
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -40,6 +40,7 @@ def settle_groups(
     commit: bool,
     until: float | None = None,
     clock: Time = time,
+    seen: Seen | None = None,
 ) -> Settled:
     """Decide each row and, with `commit`, commit what is to be committed.
 
@@ -47,7 +48,9 @@ def settle_groups(
     they are written, and again before anything is sent a second time: a call that is repeated
     commits nothing twice. Nothing is sent from `until` on (seconds since 1970 UTC).
     """
-    turns = Turns(flow, target, settlements, commit=commit, until=until, clock=clock)
+    turns = Turns(
+        flow, target, settlements, commit=commit, until=until, clock=clock, seen=seen or Seen()
+    )
     rows = turns.rows()
     # After the commits, for a slow answer must not come between reading and writing them.
     ranges = _ranges_again(target, settlements, rows)

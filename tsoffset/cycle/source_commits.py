@@ -1,7 +1,8 @@
 """Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
@@ -17,6 +18,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
     FailureKind,
+    GroupListings,
     GroupOffsets,
     GroupType,
     Reason,
@@ -36,6 +38,11 @@ class GroupWork:
     type: GroupType = GroupType.CLASSIC
     target_type: GroupType | None = None
     target_active: bool = False
+
+    @property
+    def is_supported(self) -> bool:
+        """True where the group is a consumer group on both sides."""
+        return self.type in SUPPORTED_GROUPS and self.target_type in (None, *SUPPORTED_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +72,33 @@ def preflight(
     source: Cluster,
     target: Cluster,
     *,
-    known_groups: Sequence[tuple[str, GroupType]] | None = None,
+    list_groups: Callable[[], GroupListings] | None = None,
 ) -> Preflight:
-    """List and filter the groups of a flow. Raises ClusterUnreachable.
+    """List and filter the groups of a flow, both clusters asked at once. Raises ClusterUnreachable.
 
-    `known_groups` are the source's groups from an earlier listing, between two refreshes.
+    `list_groups` says which groups the source has, without it the source itself.
     """
-    described = {cluster.alias: cluster.describe() for cluster in (source, target)}
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(lambda: (target.describe(), target.groups()))
+        described = {source.alias: source.describe()}
+        here = (list_groups or source.groups)()
+        described[target.alias], there = asked.result()
+    failures = [*here.failed_brokers.values(), *there.failed_brokers.values()]
     warnings = [
         f"cluster {alias}: {address} does not answer; remove it from "
         f"{alias}.bootstrap.servers or repair it"
         for alias, description in described.items()
         for address in description.dead_addresses
     ]
-    failures: list[Failed] = []
-    if known_groups is None:
-        listings = source.groups()
-        failures += listings.failed_brokers.values()
-        known_groups = [(g.group, g.type) for g in listings.groups.values()]
-    there = target.groups()
-    failures += there.failed_brokers.values()
     return Preflight(
         tuple(
             GroupWork(
                 group,
-                type_,
+                here.groups[group].type,
                 there.groups[group].type if group in there.groups else None,
                 group in there.groups and there.groups[group].active,
             )
-            for group, type_ in sorted(known_groups)
+            for group in sorted(here.groups)
             if flow.group_filter.should_replicate_group(group)
         ),
         tuple(failures),
@@ -109,13 +114,23 @@ def read_commits(
     competing_flows: Sequence[CompetingFlow] = (),
 ) -> Iterator[SourceCommit]:
     """The source commits of `groups` that the flow syncs, with the target partition of each."""
-    supported = [work for work in groups if work.type is not GroupType.SHARE]
+    readable = [work.group for work in groups if work.type is not GroupType.SHARE]
+    offsets = committed_offsets(source, readable, require_stable=False)
+    return source_commits(flow, groups, offsets, Claims(competing_flows, readable))
+
+
+def source_commits(
+    flow: FlowSettings,
+    groups: Sequence[GroupWork],
+    offsets: Mapping[str, GroupOffsets | Failed],
+    claims: "Claims",
+) -> Iterator[SourceCommit]:
+    """The commits of `groups` that the flow syncs, with the target partition of each; `offsets` are
+    what the groups have on the source."""
     for work in groups:
         if work.type is GroupType.SHARE:
             yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
-    offsets = committed_offsets(source, [work.group for work in supported], require_stable=False)
-    claims = _Claims(competing_flows, [work.group for work in supported])
-    for work in supported:
+            continue
         found = offsets[work.group]
         if isinstance(found, Failed):
             yield SourceCommit(work.group, None, None, None, verdict=found)
@@ -126,10 +141,7 @@ def read_commits(
             committed = found[partition]
             target = TopicPartition(renaming.topic, partition.partition)
             verdict: Skipped | Failed | None = None
-            if work.type not in SUPPORTED_GROUPS or work.target_type not in (
-                None,
-                *SUPPORTED_GROUPS,
-            ):
+            if not work.is_supported:
                 verdict = _unsupported(work)
             elif len(topics := sharing[target]) > 1:
                 verdict = _several_topics(work.group, target, topics)
@@ -149,6 +161,13 @@ def read_commits(
             )
 
 
+def renaming_of(flow: FlowSettings, topic: str) -> Renaming | None:
+    """What a source topic is on the target; None where the flow does not sync it."""
+    if not flow.topic_filter.should_replicate_topic(topic):
+        return None
+    return target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
+
+
 def _renamings(
     flow: FlowSettings, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Renaming]:
@@ -159,11 +178,7 @@ def _renamings(
     for partition in sorted(partitions):
         topic = partition.topic
         if topic not in topics:
-            topics[topic] = (
-                target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
-                if flow.topic_filter.should_replicate_topic(topic)
-                else None
-            )
+            topics[topic] = renaming_of(flow, topic)
         if (renaming := topics[topic]) is not None:
             found[partition] = renaming
     return found
@@ -179,7 +194,7 @@ def _sharing(
     return sharing
 
 
-class _Claims:
+class Claims:
     """Which target partitions other flows write for the same group."""
 
     def __init__(self, competing_flows: Sequence[CompetingFlow], groups: Sequence[str]) -> None:
@@ -189,14 +204,21 @@ class _Claims:
         self._claimed: dict[tuple[str, str], frozenset[TopicPartition]] = {}
         self._may_write: dict[tuple[str, Renaming], bool] = {}
 
+    def may_be_on(self, renaming: Renaming) -> bool:
+        """Whether another flow may write the topic that `renaming` names on the target, too."""
+        return any(self._may_be_written(competing, renaming) for competing in self._competing_flows)
+
+    def _may_be_written(self, competing: CompetingFlow, renaming: Renaming) -> bool:
+        key = (competing.flow.name, renaming)
+        if key not in self._may_write:
+            self._may_write[key] = _may_write(competing.flow, renaming)
+        return self._may_write[key]
+
     def on(self, group: str, target: TopicPartition, renaming: Renaming) -> Skipped | None:
         """The skip of a partition that another flow writes for the group, too: the larger of the
         two offsets would skip records of the other source. None where no other flow does."""
         for competing in self._competing_flows:
-            key = (competing.flow.name, renaming)
-            if key not in self._may_write:
-                self._may_write[key] = _may_write(competing.flow, renaming)
-            if not self._may_write[key]:
+            if not self._may_be_written(competing, renaming):
                 continue
             offsets = self._of(competing).get(group, {})
             if isinstance(offsets, Failed):

@@ -7,7 +7,7 @@ which one of them could be moved backwards.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol
 
@@ -37,16 +37,17 @@ from tsoffset.rule.decide import (
 # A commit is not sent when the question for what the group has was asked longer ago.
 FRESH_SECONDS = 2.0
 # A coordinator that takes longer to answer is asked apart from the others.
-_LOOK_SECONDS = 1.5
+LOOK_SECONDS = 1.5
 # How long a group may wait in all, whatever its coordinator says, and between two looks.
 _PATIENCE_SECONDS = 15.0
 _PAUSE_SECONDS = 0.5
-# How many commits of a row may come to nothing: too late to be sent, or without an answer.
-_ATTEMPTS = 4
+# How many commits of a row may come to nothing, too late to be sent or without an answer, beside
+# the one that is made at once.
+_ATTEMPTS = 3
 # What is read, decided and sent in one go, so that it is sent in time. After one that was too
 # late, half of it.
-_GROUPS_AT_ONCE = 500
-_ROWS_AT_ONCE = 10_000
+GROUPS_AT_ONCE = 500
+ROWS_AT_ONCE = 10_000
 
 
 class Time(Protocol):
@@ -71,6 +72,16 @@ class Settlement:
     last_commit: LastCommit | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look before the turns has found: the offsets of groups that are past the translation,
+    by settlement, which are not read again, for nothing is committed there; and the groups that
+    could not be asked then."""
+
+    ahead: Mapping[int, int] = field(default_factory=dict)
+    failed: Mapping[str, Failed] = field(default_factory=dict)
+
+
 class Turns:
     """Reading, deciding and committing until each row is settled.
 
@@ -90,6 +101,7 @@ class Turns:
         commit: bool,
         until: float | None,
         clock: Time,
+        seen: "Seen",
     ) -> None:
         self._flow = flow
         self._target = target
@@ -97,6 +109,7 @@ class Turns:
         self._commit = commit
         self._until = until
         self._clock = clock
+        self._seen = seen
         self._rows: dict[int, Row] = {}
         self._open: defaultdict[str, list[int]] = defaultdict(list)
         self._first_looks: dict[str, float] = {}
@@ -104,7 +117,7 @@ class Turns:
         # Rows whose commit may have been written.
         self._sent: dict[int, Row] = {}
         self._without_metadata: set[int] = set()
-        self._groups_at_once = _GROUPS_AT_ONCE
+        self._groups_at_once = GROUPS_AT_ONCE
         self.longest_gap_seconds = 0.0
 
     def rows(self) -> list[Row]:
@@ -115,11 +128,19 @@ class Turns:
             if settlement.commit.partition is None:
                 self._rows[number] = self._decided(number, None)
                 continue
+            if number in self._seen.ahead:
+                there = CommittedOffset(self._seen.ahead[number])
+                self._rows[number] = self._decided(number, there)
+                continue
             self._open[group].append(number)
             if settlement.commit.target_active:
                 active_groups.add(group)
         waiting: Mapping[str, Failed | None]
-        waiting = dict.fromkeys(sorted(group for group in self._open if group not in active_groups))
+        waiting = {
+            group: self._seen.failed.get(group)
+            for group in sorted(self._open)
+            if group not in active_groups
+        }
         while waiting:
             waiting = self._turn(waiting)
             if any(waiting.values()):
@@ -155,7 +176,7 @@ class Turns:
         rows, limit = 0, self._groups_at_once
         for group in groups:
             more = len(self._open[group])
-            if some and (len(some) >= limit or rows + more > _ROWS_AT_ONCE):
+            if some and (len(some) >= limit or rows + more > ROWS_AT_ONCE):
                 yield some
                 some, rows, limit = [], 0, self._groups_at_once
             some.append(group)
@@ -168,7 +189,7 @@ class Turns:
         left, with what to wait for."""
         looked_at = self._clock.monotonic()
         current = committed_offsets(
-            self._target, groups, require_stable=True, within_seconds=_LOOK_SECONDS
+            self._target, groups, require_stable=True, within_seconds=LOOK_SECONDS
         )
         left: dict[str, Failed | None] = {}
         pending: dict[int, Row] = {}
@@ -237,7 +258,7 @@ class Turns:
                 return True
             return False
 
-        answers = _try_commit(self._target, commits, may_send)
+        answers = try_commit(self._target, commits, may_send)
         again: dict[str, Failed | None] = {}
         for number, row in pending.items():
             commit = self._settlements[number].commit
@@ -290,8 +311,8 @@ class Turns:
         return Failed(
             FailureKind.TIMEOUT,
             f"commit offsets of group {group}, cluster {self._target.alias}: more than "
-            f"{FRESH_SECONDS:g} s went by since its offsets were read, {_ATTEMPTS} times, so that "
-            "it may have moved on; check the load of this machine, of the brokers and of the "
+            f"{FRESH_SECONDS:g} s went by since its offsets were read, {_ATTEMPTS + 1} times, so "
+            "that it may have moved on; check the load of this machine, of the brokers and of the "
             "network, the next cycle tries again",
             patience_seconds=_PATIENCE_SECONDS,
         )
@@ -323,11 +344,12 @@ def decided(
     )
 
 
-def _try_commit(
+def try_commit(
     target: Cluster,
     commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
     may_send: Callable[[str], bool],
 ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
+    """What `Cluster.commit` answers; a cluster that cannot be reached fails each of them."""
     try:
         return target.commit(commits, may_send=may_send)
     except ClusterUnreachable as error:

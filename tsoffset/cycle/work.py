@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from tsoffset.model import TopicPartition
-from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.rule.carry_over import Holds, PartitionCarryOver
 from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 
 
@@ -26,7 +26,8 @@ class PartitionWork:
 class Cost:
     """What translating positions took.
 
-    `recalled` of the distinct `positions` were answered from the carry-over. Fetches and time
+    `recalled` of the distinct `positions` were answered from the carry-over, `verified` of them
+    both at once and by a conversation. Fetches and time
     lookups are counted as they were asked for; `bytes_read` is what the fetches of both sides
     brought, `source_bytes_read` those of the source. `rounds` are the network waits one after the
     other. `source_requests` is what was sent to the source for all this, where its client counts
@@ -36,6 +37,7 @@ class Cost:
 
     positions: int = 0
     recalled: int = 0
+    verified: int = 0
     source_fetches: int = 0
     target_fetches: int = 0
     lookups: int = 0
@@ -59,10 +61,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedWork:
-    """The translations of a batch of partitions, what is to be carried over of these, and what it
-    all took."""
+    """The translations of a batch of partitions, for how long each holds (None: it is not to be
+    remembered), what is to be carried over of the partitions, and what it all took."""
 
     positions: tuple[TranslatedPosition, ...]
+    holds: tuple[Holds | None, ...]
     carry_overs: tuple[PartitionCarryOver, ...]
     cost: Cost
 

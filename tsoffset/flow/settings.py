@@ -57,6 +57,7 @@ class TranslationSettings:
     `match` names what must be equal for two records to be images: a subset of timestamp,
     key, value. `budget` bounds the fetches per position on each side; `scan_bytes` the
     bytes that a partition's scans may read on each side. `floor` is `none` or `log_start`.
+    `verify` is how many positions that are answered at once have their conversation, too.
     `offset_header` names a header in which the replicator kept the source offset, and
     `expect` what the user says of the mirror; both are None where absent.
     """
@@ -66,8 +67,13 @@ class TranslationSettings:
     budget: int = 8
     scan_bytes: int = 8_000_000
     floor: str = "none"
+    verify: int = 0
     offset_header: OffsetHeader | None = None
     expect: str | None = None
+
+    def shared_by(self, tasks: int) -> "TranslationSettings":
+        """The same for one of so many tasks: each has its part of `verify`, rounded up."""
+        return replace(self, verify=-(-self.verify // tasks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tsoffset.flow.settings import ClusterSettings
 RESPONSE_BYTES_LIMIT = 100_000_000
 
 # How many requests are under way on one connection.
-WINDOW = 64
+WINDOW = 512
 
 # The library knows no -1; this is what a time in Kafka's settings can be at most.
 _FOR_EVER = 2**63 - 1

@@ -81,6 +81,7 @@ class Connections:
         self.requests: Counter[str] = Counter()
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
+        self._windows: dict[tuple[Node, str, int], Window] = {}
         self._loop: Loop | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
@@ -145,6 +146,7 @@ class Connections:
         """End all connections and the thread; a later call makes new ones."""
         loop, manager = self._loop, self._manager
         self._loop = self._manager = None
+        self._windows.clear()
         if loop is None or manager is None:
             return
         try:
@@ -377,7 +379,7 @@ class Connections:
             spoken,
             take,
             sent,
-            window=Window(window, rate),
+            window=self._window(node, api, window, rate),
             rate=rate,
             deadline=deadline,
             request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
@@ -388,6 +390,13 @@ class Connections:
         if stream.outlasted:
             # The next call would be over before it may ask.
             self.drop(node)
+
+    def _window(self, node: Node, api: Api, limit: int, rate: Rate) -> Window:
+        """As the last requests of this kind to the node have left it."""
+        known = self._windows.get((node, api.name, limit))
+        if known is None:
+            known = self._windows[node, api.name, limit] = Window(limit, rate)
+        return known
 
 
 def in_parts(items: Sequence[Q], size: int) -> list[Sequence[Q]]:

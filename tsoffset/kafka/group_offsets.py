@@ -161,6 +161,7 @@ class CommittedOffsets:
             )
         # An offset of -1 says that there is none.
         kept = (group >= 0) & (answer.error_code == 0) & (answer.offset >= 0)
+        kept &= answer.partition >= 0
         number_of = np.where(kept, np.cumsum(kept) - 1, -1)[list(answer.metadata)].tolist()
         return CommittedColumns(
             groups,

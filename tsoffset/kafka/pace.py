@@ -10,6 +10,8 @@ _BYTES_UNDER_WAY = 16_000_000
 _SECONDS_UNDER_WAY = 0.25
 # Before it is known how large answers are.
 _FIRST_WINDOW = 16
+# The average is that of about so many answers, so that it follows where they become larger.
+_REMEMBERED = 64
 
 
 @dataclass(slots=True)
@@ -53,11 +55,15 @@ class Window:
         """Take notice of an answer of so many bytes."""
         self._answers += 1
         self._bytes += size
+        if self._answers == 2 * _REMEMBERED:
+            self._answers //= 2
+            self._bytes //= 2
         if self.size == self._limit and self._bytes < self._fits * self._answers:
             return
-        most = _BYTES_UNDER_WAY * self._answers // self._bytes
+        most = _BYTES_UNDER_WAY * self._answers // max(1, self._bytes)
         if self._rate is not None:
-            most = min(most, int(_SECONDS_UNDER_WAY * self._rate * self._answers) // self._bytes)
+            allowed = int(_SECONDS_UNDER_WAY * self._rate * self._answers)
+            most = min(most, allowed // max(1, self._bytes))
         # Twice as many with each window that is answered, if need be.
         self.size = max(1, min(self._limit, most, self.size + 1))
 

@@ -8,24 +8,22 @@ become shorter, and that C and p still lie within their logs.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 
+from tsoffset.columns import Flags
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import (
-    Basis,
-    LogRange,
-    Precision,
-    TopicDescription,
-    TopicPartition,
-    Translated,
-)
+from tsoffset.model import Basis, Precision, TopicDescription, TopicPartition, Translated
+from tsoffset.records import Numbers
 from tsoffset.rule.evidence import Evidence
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
 MOST_PAIRS = 64
+
+# In columns: no number at all.
+NOTHING = -1
 
 
 def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> str:
@@ -78,19 +76,59 @@ class LogEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPosition:
-    """An exact translation, with the fields of `Translated` and `Translation`.
+class Holds:
+    """For how long an exact translation holds while both logs are the same ones.
 
-    `passed` is true where the mirror was seen to have come past the position: nothing that is
-    written later can move the answer. Otherwise it is the best one only while both logs end
-    where they did.
+    `while_ends` is None where the mirror was seen to have come past the position: nothing that is
+    written later can move the answer. Otherwise it is the best one only while both logs end there.
     """
 
-    target_offset: int
-    equivalent_from: int
-    equivalent_to: int
-    source_timestamp_ms: int | None
-    passed: bool
+    while_ends: LogEnds | None = None
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """Exact translations that were remembered, as columns; NOTHING where there is none.
+
+    `offset` is C, the fields after it are those of `Translated`, and the ends are those of
+    `Holds.while_ends`, NOTHING where it holds for good.
+    """
+
+    offset: Numbers
+    target_offset: Numbers
+    source_end: Numbers
+    source_log_end: Numbers
+    target_end: Numbers
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """What the logs are now, as columns: `LogRange` and `LogEnds`; NOTHING where they are not
+    known to be the logs that something was remembered of."""
+
+    source_start: Numbers
+    source_end: Numbers
+    source_log_end: Numbers
+    target_start: Numbers
+    target_end: Numbers
+
+
+def recalled(offset: Numbers, known: KnownColumns, logs: LogColumns) -> Flags:
+    """Whether what was remembered is the translation of each offset now.
+
+    What lies outside its log has expired, lies past the log's end or was deleted, and that is the
+    rule's to say.
+    """
+    there = (known.offset == offset) & (logs.source_end != NOTHING)
+    within: Flags = there & (logs.source_start <= offset) & (offset <= logs.source_log_end)
+    within &= (logs.target_start <= known.target_offset) & (known.target_offset <= logs.target_end)
+    same_ends = (
+        (logs.source_end == known.source_end)
+        & (logs.source_log_end == known.source_log_end)
+        & (logs.target_end == known.target_end)
+    )
+    within &= (known.target_end == NOTHING) | same_ends
+    return within
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +136,9 @@ class PartitionCarryOver:
     """What one cycle leaves to the next of a source partition and its copy on the target.
 
     `source_log` and `target_log` say whose log it is; `is_remote_topic` and `failback` are what the
-    replication policy said of them. `positions` are exact translations by source offset;
-    `pairs` are proven ones as (source offset, target offset), ascending, which predict and
-    prove nothing any more. `frontier` is `Frontier.reached` in the same form, the highest by target
-    offset that was found of these logs.
+    replication policy said of them. `pairs` are proven ones as (source offset, target offset),
+    ascending, which predict and prove nothing any more. `frontier` is `Frontier.reached` in the
+    same form, the highest by target offset that was found of these logs.
     """
 
     source: TopicPartition
@@ -110,7 +147,6 @@ class PartitionCarryOver:
     source_log: LogIdentity
     target_log: LogIdentity
     ends: LogEnds
-    positions: Mapping[int, KnownPosition] = field(default_factory=dict)
     pairs: tuple[tuple[int, int], ...] = ()
     frontier: tuple[int, int] | None = None
 
@@ -121,39 +157,6 @@ class PartitionCarryOver:
             and self.failback == other.failback
             and self.source_log == other.source_log
             and self.target_log == other.target_log
-        )
-
-    def only(self, offsets: Collection[int]) -> "PartitionCarryOver":
-        """Without the positions that do not occur any more."""
-        kept = {offset: self.positions[offset] for offset in offsets if offset in self.positions}
-        return replace(self, positions=kept)
-
-    def recall(
-        self, offset: int, source: LogRange, source_log_end: int, target: LogRange
-    ) -> Translation | None:
-        """The translation of a position; None where it is to be looked at again.
-
-        The ranges are those of this cycle: what lies outside its log has expired, lies past
-        the log's end or was deleted, and that is the rule's to say.
-        """
-        known = self.positions.get(offset)
-        if known is None or not source.start <= offset <= source_log_end:
-            return None
-        if not target.start <= known.target_offset <= target.end:
-            return None
-        if not known.passed and LogEnds(source.end, source_log_end, target.end) != self.ends:
-            return None
-        return Translation(
-            Translated(
-                known.target_offset,
-                Precision.EXACT,
-                0,
-                # A commit below the log start resumes nowhere: it is not the same.
-                max(known.equivalent_from, target.start),
-                known.equivalent_to,
-                Basis.REMEMBERED,
-            ),
-            known.source_timestamp_ms,
         )
 
 
@@ -171,25 +174,32 @@ def log_identity(topic: object, partition: int) -> LogIdentity | None:
     return LogIdentity(topic.topic_id, described.leader_epoch)
 
 
-def known_position(
-    offset: int, translation: Translation, evidence: Evidence
-) -> KnownPosition | None:
-    """What to carry over of a translation; None where it is not exact, or the record that it
-    resumes at cannot be read."""
-    found = translation.outcome
-    if not isinstance(found, Translated) or found.precision is not Precision.EXACT:
-        return None
-    try:
-        passed = found.basis is Basis.NEXT_RECORD or _resumes_at_its_copy(offset, found, evidence)
-    except Unanswered:
-        return None
-    return KnownPosition(
-        found.target_offset,
-        found.equivalent_from,
-        found.equivalent_to,
-        translation.source_timestamp_ms,
-        passed,
-    )
+def how_long(
+    translations: Mapping[int, Translation],
+    evidence: Evidence,
+    ends: LogEnds,
+    pairs: Mapping[int, int],
+) -> dict[int, Holds]:
+    """For how long each translation, by source offset, holds: without those that are not exact, or
+    resume at a record that cannot be read. A pair (o, q) shows one to hold for good whose position
+    is o or before, and whose copy q or before."""
+    found = {}
+    behind = -1
+    remaining = sorted(pairs.items())
+    for offset in sorted(translations, reverse=True):
+        while remaining and remaining[-1][0] >= offset:
+            behind = max(behind, remaining.pop()[1])
+        answer = translations[offset].outcome
+        if not isinstance(answer, Translated) or answer.precision is not Precision.EXACT:
+            continue
+        try:
+            passed = answer.basis is Basis.NEXT_RECORD or _resumes_at_its_copy(
+                offset, answer, evidence
+            )
+        except Unanswered:
+            continue
+        found[offset] = Holds(None if passed or behind >= answer.target_offset else ends)
+    return found
 
 
 def _resumes_at_its_copy(offset: int, found: Translated, evidence: Evidence) -> bool:
@@ -199,23 +209,6 @@ def _resumes_at_its_copy(offset: int, found: Translated, evidence: Evidence) -> 
     if following is None or there is None:
         return False
     return evidence.source.identity(following) == evidence.target.identity(there)
-
-
-def passed_by(
-    positions: Mapping[int, KnownPosition], pairs: Mapping[int, int]
-) -> dict[int, KnownPosition]:
-    """The positions by source offset, `passed` where a pair (o, q) shows it: o is the position or
-    later, and q its translation or behind."""
-    highest: dict[int, KnownPosition] = {}
-    behind = -1
-    remaining = sorted(pairs.items())
-    for offset in sorted(positions, reverse=True):
-        while remaining and remaining[-1][0] >= offset:
-            behind = max(behind, remaining.pop()[1])
-        known = positions[offset]
-        beyond = behind >= known.target_offset
-        highest[offset] = replace(known, passed=True) if beyond and not known.passed else known
-    return highest
 
 
 def spread(pairs: Iterable[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[tuple[int, int], ...]:

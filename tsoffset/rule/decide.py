@@ -5,6 +5,7 @@ checks is the order in which reasons are named.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from tsoffset.model import (
     Basis,
@@ -20,7 +21,10 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
+from tsoffset.records import Numbers
 from tsoffset.rule.translate import Translation
+
+N = TypeVar("N", int, Numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +132,19 @@ def _verdict(
         return current
     # A commit below the target's log start is below every translation, too.
     if current is not None:
-        if outcome.equivalent_from <= current.offset <= outcome.equivalent_to:
+        if stays(current.offset, outcome.equivalent_from, outcome.equivalent_to):
             return OutcomeKind.UNCHANGED
         if current.offset > outcome.target_offset:
             return _ahead(commit, current, target_range, last_commit)
     if commit.target_active:
         return active(commit.group)
     return OutcomeKind.WOULD_COMMIT
+
+
+def stays(current: N, equivalent_from: N, equivalent_to: N) -> Any:
+    """Whether a group that stands at `current` resumes where the translation leads: of offsets, or
+    of columns of them."""
+    return (equivalent_from <= current) & (current <= equivalent_to)
 
 
 def with_verdict(row: Row, verdict: Skipped | Failed) -> Row:

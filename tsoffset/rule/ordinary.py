@@ -27,7 +27,7 @@ asked by the caller, once a partition: see `tsoffset.cycle.conversations`.
 import numpy as np
 
 from tsoffset.columns import Flags, RecordColumns
-from tsoffset.model import Basis, Precision, Translated
+from tsoffset.model import Basis, Precision, Reason, Skipped, Translated
 from tsoffset.records import ALL, NO_TIMESTAMP, Numbers
 from tsoffset.rule.translate import Translation
 
@@ -68,6 +68,18 @@ def next_record(
     pairs = ((offset, copy),)
     outcome = Translated(copy, Precision.EXACT, 0, copy, copy, Basis.NEXT_RECORD, pairs, frontier)
     return Translation(outcome, timestamp_ms)
+
+
+def differs(at_once: Translated, conversed: Translated | Skipped) -> bool:
+    """Whether a conversation about such a position contradicts what was answered at once: it is
+    exact and resumes at another record; it is not, and resumes further below than its bound says;
+    or it has no answer. Of a target that stamps records itself no answer counts."""
+    if isinstance(conversed, Skipped):
+        return conversed.reason is not Reason.TARGET_REWRITES_TIMESTAMPS
+    at = at_once.target_offset
+    if conversed.precision is Precision.EXACT:
+        return not conversed.equivalent_from <= at <= conversed.equivalent_to
+    return at > conversed.equivalent_to + (conversed.reread_bound or 0)
 
 
 def _equal(

@@ -5,20 +5,18 @@ from dataclasses import dataclass, field
 from typing import overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tsoffset.cluster import Cluster
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import GroupListings, OutcomeKind, Row
+from tsoffset.model import GroupListings, Row
 from tsoffset.spark.clients import Connect
-from tsoffset.spark.schema import LAST_COMMITS
-from tsoffset.spark.values import rows_of
 
 _ROWS_AT_ONCE = 10_000
-_KEY = ["group", "source_topic", "partition"]
 
 
 def kafka_cluster(settings: ClusterSettings) -> Cluster:
@@ -51,18 +49,15 @@ class FlowTask:
 
 
 @dataclass(slots=True)
-class FlowCarryOver:
+class FlowCarryOver(CarryOver):
     """What the driver keeps of a flow between cycles; all of it may be lost at any time.
 
-    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock);
-    `commits` a table like LAST_COMMITS; `partitions` one like CARRY_OVER; `rows` how many rows the
-    last cycle came to. `binding` says of which clusters and settings all this is.
+    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock); `rows`
+    how many rows the last cycle came to. `binding` says of which clusters and settings all this is.
     """
 
     listing: GroupListings | None = None
     listed_at: float = 0.0
-    commits: pa.Table | None = None
-    partitions: pa.Table | None = None
     rows: int | None = None
     binding: str | None = None
 
@@ -71,37 +66,10 @@ class FlowCarryOver:
         something else to forget."""
         kept = self.binding in (None, binding)
         if not kept:
-            self.listing = self.commits = self.partitions = self.rows = None
+            self.learn(CarryOver())
+            self.listing = self.rows = None
         self.binding = binding
         return kept
-
-    def of_groups(self, groups: Sequence[str]) -> pa.Table:
-        """What is remembered of these groups, as LAST_COMMITS."""
-        if self.commits is None:
-            return LAST_COMMITS.empty_table()
-        there = pa.array(groups, pa.string())
-        return self.commits.filter(pc.is_in(self.commits["group"], value_set=there))
-
-    def learn(self, rows: pa.Table, groups: Sequence[str], partitions: pa.Table) -> None:
-        """Take what a cycle's rows say, and what it leaves of partitions; groups that the source
-        has no more are forgotten, and so are positions where no group stands any more.
-
-        A group that stands on the target where its source commit leads is remembered like
-        one that was moved there.
-        """
-        self.rows = rows.num_rows
-        self.partitions = partitions
-        known = rows.select([*_KEY, "source_offset", "target_offset", "current_target_offset"])
-        moved = pc.equal(rows["outcome"], OutcomeKind.COMMITTED)
-        stayed = pc.equal(rows["outcome"], OutcomeKind.UNCHANGED)
-        at = pc.if_else(moved, known["target_offset"], known["current_target_offset"])
-        fresh = pa.Table.from_arrays(
-            [*(known[name] for name in _KEY), known["source_offset"], at], schema=LAST_COMMITS
-        ).filter(pc.or_(moved, stayed))
-        if self.commits is not None:
-            kept = self.of_groups(groups).join(fresh.select(_KEY), keys=_KEY, join_type="left anti")
-            fresh = pa.concat_tables([fresh, kept.select(LAST_COMMITS.names)])
-        self.commits = fresh
 
 
 class Rows(Sequence[Row]):
@@ -142,7 +110,7 @@ class CycleResult:
     """
 
     flow: str
-    rows: Sequence[Row]
+    rows: Rows
     warnings: tuple[str, ...]
     unreachable: bool
     seconds: float

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import py4j.protocol
-import pyarrow as pa
 import structlog
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -79,21 +78,22 @@ class Jobs:
                 ) from error
             raise
 
-    def collect(self, stage: str, action: Callable[[], pa.Table]) -> pa.Table:
-        """Run the action, once, and return what it collects."""
+    def collect(self, stage: str, action: Callable[[], list[bytes]]) -> list[bytes]:
+        """Run the action, once, and return what it collects: what each task gives."""
         started = time.perf_counter()
         if self._interrupted:
             raise Interrupted(stage)
         self._stage = stage
-        table = action()
+        found = action()
         log.debug(
             "spark_action_finished",
             flow=self._flow,
             action=stage,
-            rows=table.num_rows,
+            tasks=len(found),
+            bytes=sum(map(len, found)),
             seconds=round(time.perf_counter() - started, 3),
         )
-        return table
+        return found
 
     def _work(self, work: Callable[[], T], outcome: Future[T]) -> None:
         try:

@@ -1,60 +1,83 @@
-"""How much work goes into how many tasks (pure)."""
+"""How much work goes into how many tasks (pure).
+
+A task is bounded, however few cores there are, and with it what a worker holds at once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 
 T = TypeVar("T")
 
-# Measured on two cores: below this many rows one task is done before a second one, with the
-# shuffles between, has paid for itself (about half a second).
-ROWS_IN_ONE_TASK = 2_000
-POSITIONS_A_TASK = 250
-GROUPS_A_TASK = 25
+
+class Size(NamedTuple):
+    """How much a task of one kind has: `least`, that it pays to have it, and `most`."""
+
+    least: int
+    most: int
+
+    def tasks(self, work: int, slots: int) -> int:
+        """Into how many tasks so much work is cut, where `slots` are run at once."""
+        return max(1, min(slots, -(-work // self.least)), -(-work // self.most))
+
+
+# Measured on two cores: below this many pairs of group and partition one task is done before a
+# second one, with what travels between, has paid for itself.
+PAIRS_IN_ONE_TASK = 2_000
 # What a group is taken to have while nothing is known of it.
-_ROWS_A_GROUP = 20
+PAIRS_A_GROUP = 20
+
+# In pairs, positions and pairs.
+LOOK = Size(least=5_000, most=50_000)
+TRANSLATE = Size(least=250, most=20_000)
+SETTLE = Size(least=500, most=20_000)
 
 
-def in_one_task(groups: int, limit: int, rows_before: int | None) -> bool:
-    """True where the whole cycle is best run in one task.
+def in_one_task(groups: int, pairs_before: int | None) -> bool:
+    """True where the whole cycle is best run in one task, as far as can be told before it.
 
-    `limit` is the most tasks there may be, `rows_before` what the last cycle came to.
+    `pairs_before` is what the last cycle came to.
     """
-    expected = groups * _ROWS_A_GROUP if rows_before is None else rows_before
-    return limit == 1 or expected <= ROWS_IN_ONE_TASK
+    expected = groups * PAIRS_A_GROUP if pairs_before is None else pairs_before
+    return max(groups, expected) <= PAIRS_IN_ONE_TASK
 
 
 def group_tasks(
-    groups: Sequence[GroupWork], coordinators: Mapping[str, int | None], limit: int
-) -> list[list[GroupWork]]:
-    """Groups by task: as many tasks as pay, groups of one coordinator side by side."""
+    groups: Sequence[GroupWork],
+    coordinators: Mapping[str, int | None],
+    pairs: Mapping[str, int],
+    slots: int,
+) -> list[list[int]]:
+    """The places of groups by task: equal work, groups of one coordinator side by side. `pairs` are
+    those known of groups."""
 
-    def place(work: GroupWork) -> tuple[int, str]:
-        coordinator = coordinators.get(work.group)
-        return (-1 if coordinator is None else coordinator, work.group)
+    def place(number: int) -> tuple[int, int]:
+        coordinator = coordinators.get(groups[number].group)
+        return (-1 if coordinator is None else coordinator, number)
 
-    tasks = max(1, min(limit, -(-len(groups) // GROUPS_A_TASK)))
-    return cut(sorted(groups, key=place), tasks, lambda _: 1)
+    work = [pairs.get(group.group, PAIRS_A_GROUP) + 1 for group in groups]
+    tasks = LOOK.tasks(sum(work), slots)
+    return cut(sorted(range(len(groups)), key=place), tasks, work.__getitem__)
 
 
 def partition_tasks(
-    distinct_offsets: Mapping[TopicPartition, int],
+    positions: Mapping[TopicPartition, int],
     leaders: Mapping[TopicPartition, int | None],
-    limit: int,
+    slots: int,
 ) -> list[list[TopicPartition]]:
-    """Partitions by task: equal work, partitions of one leader side by side."""
+    """Partitions by task: equal work, partitions of one leader side by side. `positions` is how
+    many there are of each."""
 
     def place(partition: TopicPartition) -> tuple[int, TopicPartition]:
         leader = leaders.get(partition)
         return (-1 if leader is None else leader, partition)
 
-    positions = sum(distinct_offsets.values())
-    tasks = max(1, min(limit, -(-positions // POSITIONS_A_TASK)))
+    tasks = TRANSLATE.tasks(sum(positions.values()), slots)
     # A partition costs a few questions of its own, whatever its positions.
-    return cut(sorted(distinct_offsets, key=place), tasks, lambda p: distinct_offsets[p] + 2)
+    return cut(sorted(positions, key=place), tasks, lambda p: positions[p] + 2)
 
 
 def cut(items: Sequence[T], pieces: int, work: Callable[[T], int]) -> list[list[T]]:

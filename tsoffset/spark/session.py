@@ -39,8 +39,6 @@ _ALWAYS = {
     "spark.sql.adaptive.enabled": "false",
     # A slow task would be run a second time while it goes on, and tasks commit.
     "spark.speculation": "false",
-    # The types that our tables have (tsoffset.spark.schema).
-    "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
 _UNLESS_SET = {
     "spark.ui.enabled": "false",

@@ -16,17 +16,15 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from tsoffset.cycle.schema import PAIRS, PARTITIONS
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
-from tsoffset.spark.schema import CARRY_OVER, LAST_COMMITS, from_bytes, table, to_bytes, tuples
+from tsoffset.spark.old_state import of_version_1
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"tsoffset state"
-# The form before it, in which nothing was kept of the frontier.
-_WITHOUT_FRONTIER = pa.schema(
-    [column for column in CARRY_OVER if not column.name.startswith("frontier_")]
-)
-_KEPT = pa.schema([("commits", pa.binary()), ("partitions", pa.binary())])
+_KEPT = pa.schema([("pairs", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
 # What is written lies under such a name until it is whole. A killed process leaves it.
 _HALF = ".half"
@@ -75,13 +73,17 @@ class StateFile:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
+            content = _content(carry_over)
+            # A flow in which nothing moves writes nothing.
+            if self.path.exists() and self.path.read_bytes() == content:
+                return None
             # A name of its own, since process numbers repeat: each container has a number 1. It
             # is made for this user alone: who could write to it could say where groups resume.
             with NamedTemporaryFile(
                 dir=self.folder, prefix=f"{self.path.name}.", suffix=_HALF, delete=False
             ) as file:
                 try:
-                    file.write(_content(carry_over))
+                    file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
                     Path(file.name).replace(self.path)
@@ -104,18 +106,15 @@ class StateFile:
                     half.unlink()
 
 
-class _Unusable(ValueError):
+class _Unusable(Exception):
     """What the file holds is no carry-over; the text says why."""
 
 
 def _content(carry_over: FlowCarryOver) -> bytes:
-    commits, partitions = carry_over.commits, carry_over.partitions
     kept = pa.table(
         {
-            "commits": [to_bytes(LAST_COMMITS.empty_table() if commits is None else commits)],
-            "partitions": [
-                to_bytes(CARRY_OVER.empty_table() if partitions is None else partitions)
-            ],
+            "pairs": [to_bytes(carry_over.pairs)],
+            "partitions": [to_bytes(carry_over.partitions)],
         },
         schema=_KEPT,
     )
@@ -132,7 +131,7 @@ def _carry_over(content: bytes) -> FlowCarryOver:
     if not line.startswith(_MAGIC + b" "):
         raise _Unusable("this is no state of tsoffset")
     version, _, digest = line.removeprefix(_MAGIC + b" ").partition(b" ")
-    if version != b"%d" % VERSION:
+    if version not in (b"%d" % VERSION, b"1"):
         raise _Unusable("it was written by another version of tsoffset")
     # Before anything is read of it: a wrong offset would be taken for a proven one.
     if digest != _digest(stream):
@@ -140,19 +139,20 @@ def _carry_over(content: bytes) -> FlowCarryOver:
     try:
         kept = from_bytes(stream)
         facts = kept.schema.metadata
-        commits, partitions = (from_bytes(kept[name][0].as_py()) for name in _KEPT.names)
+        first, partitions = (from_bytes(column[0].as_py()) for column in kept.columns)
+        pairs, partitions = (
+            of_version_1(first, partitions) if version == b"1" else (first, partitions)
+        )
         rows = facts[_ROWS]
-        if partitions.schema == _WITHOUT_FRONTIER:
-            partitions = table(CARRY_OVER, tuples(partitions, CARRY_OVER))
-        if commits.schema != LAST_COMMITS or partitions.schema != CARRY_OVER:
+        if pairs.schema != PAIRS or partitions.schema != PARTITIONS:
             raise _Unusable("its tables are not as expected")
         return FlowCarryOver(
-            commits=commits,
+            pairs=pairs,
             partitions=partitions,
             rows=int(rows) if rows else None,
             binding=facts[_BINDING].decode() or None,
         )
-    except (pa.ArrowException, KeyError, IndexError, TypeError) as error:
+    except (pa.ArrowException, KeyError, IndexError, TypeError, ValueError) as error:
         raise _Unusable(f"it cannot be read ({type(error).__name__})") from error
 
 

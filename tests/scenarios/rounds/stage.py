@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -16,13 +16,11 @@ from tests.producing import Contents, numbered
 from tests.scenarios.flows import Flows
 from tests.scenarios.rounds.plans import Plan, Shift, plan
 from tests.waiting import wait_until
+from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import OutcomeKind, Row
-from tsoffset.model import TopicPartition as Place
-from tsoffset.rule.carry_over import PartitionCarryOver
-from tsoffset.rule.decide import LastCommit
+from tsoffset.model import Row
 from tsoffset.testing.embedded import MirrorMaker
 
 # The topics of so many rounds are made at once: each time MirrorMaker 2 hears of new ones it
@@ -223,31 +221,10 @@ class Syncing:
     def _cycles(self) -> None:
         flow = self.stage.flow(self.plan)
         source, target = self.stage.clusters(flow)
-        carry_overs: dict[Place, PartitionCarryOver] = {}
-        last_commits: dict[tuple[str, Place], LastCommit] = {}
+        carry_over = CarryOver()
         while not self._stop.is_set():
             committed, mirrored = self.committed(), self.stage.ends(self.plan)
             if not self.plan.remembers:
-                carry_overs.clear()
-                last_commits.clear()
-            rows = cycle(flow, source, target, last_commits=last_commits, carry_overs=carry_overs)
-            _remember(last_commits, rows)
+                carry_over = CarryOver()
+            rows = cycle(flow, source, target, carry_over=carry_over)
             self.done.append(Synced(committed, mirrored, tuple(rows)))
-
-
-def _remember(last_commits: MutableMapping[tuple[str, Place], LastCommit], rows: list[Row]) -> None:
-    """Take what the rows say, as the driver does between the cycles of `run`."""
-    for row in rows:
-        if row.outcome is OutcomeKind.COMMITTED:
-            at = row.target_offset
-        elif row.outcome is OutcomeKind.UNCHANGED:
-            at = row.current_target_offset
-        else:
-            continue
-        assert row.group is not None
-        assert row.source_topic is not None
-        assert row.partition is not None
-        assert row.source_offset is not None
-        assert at is not None
-        place = Place(row.source_topic, row.partition)
-        last_commits[row.group, place] = LastCommit(row.source_offset, at)

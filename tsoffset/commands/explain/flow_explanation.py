@@ -16,6 +16,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     Failed,
     FailureKind,
+    GroupListing,
     GroupListings,
     GroupType,
     OutcomeKind,
@@ -160,7 +161,8 @@ class _FlowExplanation:
                 f"{_alike(group, listings.groups)}"
             )
         type_ = GroupType.UNKNOWN if listed is None else listed.type
-        start = preflight(flow, source, self.opened.target, known_groups=[(group, type_)])
+        alone = GroupListings({group: GroupListing(group, type_, None)})
+        start = preflight(flow, source, self.opened.target, list_groups=lambda: alone)
         if not start.groups:
             raise _NothingOfIt(
                 f"flow {flow.name} leaves out group {group}; let it through by groups and "

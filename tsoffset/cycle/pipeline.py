@@ -1,0 +1,354 @@
+"""A cycle from its groups to its rows, over tables:
+
+    groups -> [look] -> positions nobody knows -> [translate] -> pairs to settle -> [settle] -> rows
+
+Where nothing has moved the look settles all. Each distinct position that is not known travels
+once. `tsoffset.cycle.steps` says who does the steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.columns import Flags
+from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.known_logs import KnownLogs
+from tsoffset.cycle.matching import (
+    in_partitions,
+    joined,
+    keys,
+    numbered,
+    numbers,
+    one_of_each,
+    only,
+    partitions_at,
+    places,
+    take,
+    without_verdict,
+    words,
+    woven,
+)
+from tsoffset.cycle.schema import (
+    KNOWN_OF_A_PAIR,
+    LOG_ENDS,
+    LOG_IDENTITY,
+    PAIRS,
+    PARTITIONS,
+    POSITIONS,
+    REMEMBERED,
+    ROWS,
+    SETTLED,
+    SETTLEMENTS,
+    TRANSLATIONS,
+    by_name,
+    columns_table,
+)
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.steps import Steps
+from tsoffset.cycle.values import groups_table
+from tsoffset.cycle.work import Cost
+from tsoffset.model import FailureKind, OutcomeKind, Precision
+from tsoffset.records import Numbers
+from tsoffset.rule.carry_over import NOTHING
+
+_CHANGED_MEANWHILE = (
+    "the partition was made anew, lost records at its end, or could not be asked any more while "
+    "the cycle ran; nothing is committed, the next cycle looks anew"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleTables:
+    """What a cycle came to: its rows as ROWS, in the order of group, topic and partition; what the
+    next one should remember; how many distinct positions the groups have; and what it took."""
+
+    rows: pa.Table
+    carry_over: CarryOver
+    positions: int
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the first look has found: the commits of the groups with what is remembered of each, as
+    LOOKED; and the logs that this was remembered of."""
+
+    commits: pa.Table
+    logs: KnownLogs
+
+
+def cycle_tables(
+    flow: str, steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver
+) -> CycleTables:
+    """One cycle of these groups, which are in the order of their names."""
+    return after_look(flow, steps, groups, carry_over, first_look(steps, groups, carry_over))
+
+
+def first_look(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver) -> Looked:
+    """The first step. The logs are asked before the groups: a commit behind a log's end of then is
+    no known position."""
+    logs = steps.logs(carry_over.partitions)
+    remembered = _of_these_groups(carry_over.pairs, [work.group for work in groups])
+    return Looked(steps.look(groups_table(enumerate(groups)), remembered, logs.logs), logs)
+
+
+def after_look(
+    flow: str, steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver, looked: Looked
+) -> CycleTables:
+    """The other steps, and what comes of all."""
+    names = [work.group for work in groups]
+    before = carry_over.partitions
+    before = only(before, ~in_partitions(before, looked.logs.void))
+    commits = looked.commits
+    is_row = commits["source_offset"].is_valid().to_numpy() | ~without_verdict(commits)
+    found, alone = only(commits, is_row), only(commits, ~is_row)
+
+    positions, unknown = unknown_positions(found)
+    translated, learned, cost = TRANSLATIONS.empty_table(), PARTITIONS.empty_table(), Cost()
+    if len(positions):
+        translated, learned, cost = steps.translate(positions, before)
+    topics = _rewritten_topics(positions, translated)
+
+    is_open = ~found["settled"].to_numpy() | _in_topics(found, topics)
+    settlements = _settlements(only(found, is_open), translated, unknown[is_open], topics)
+    recalled = only(found, is_open)["recalled"].to_numpy()
+    settlements = _asked_again(steps, settlements, recalled, before)
+    settled = SETTLED.empty_table()
+    if len(settlements):
+        settled, settling = steps.settle(settlements, groups_table(enumerate(groups)))
+        cost += settling
+
+    became = _became(found, is_open, settled)
+    recalled_positions = len(_distinct(found, found["recalled"].to_numpy())[0])
+    void = _void(before, looked.logs, positions, learned)
+    return CycleTables(
+        _rows(flow, names, found, became),
+        CarryOver(
+            joined(
+                [
+                    _pairs(names, found, became, _known(found, is_open, settlements, void, topics)),
+                    _pairs_alone(names, alone, void, topics),
+                ]
+            ),
+            _partitions(before, looked.logs, positions, learned, commits),
+        ),
+        len(_distinct(found, found["source_offset"].is_valid().to_numpy())[0]),
+        replace(cost, positions=len(positions) + recalled_positions, recalled=recalled_positions),
+    )
+
+
+def _of_these_groups(pairs: pa.Table, names: Sequence[str]) -> pa.Table:
+    """What is remembered of the groups, as REMEMBERED: their numbers are their places in
+    `names`."""
+    group, of_name = numbered(
+        pairs["group"], pa.chunked_array([words(names, np.arange(len(names)))])
+    )
+    number = places((group,), (of_name,))
+    columns = by_name(pairs) | {"group": number.astype(np.int32)}
+    return only(columns_table(REMEMBERED, len(pairs), columns), number != NOTHING)
+
+
+# --- positions --------------------------------------------------------------------------
+
+
+def unknown_positions(looked: pa.Table) -> tuple[pa.Table, Numbers]:
+    """The distinct positions of LOOKED that are to be translated, as POSITIONS in their order; and
+    for each row where its own is among them, NOTHING where it has none."""
+    wanted = looked["source_offset"].is_valid().to_numpy() & ~looked["recalled"].to_numpy()
+    wanted &= without_verdict(looked)
+    first, of_each = _distinct(looked, wanted)
+    return looked.select(POSITIONS.names).take(pa.array(first)), of_each
+
+
+def _distinct(found: pa.Table, wanted: Flags) -> tuple[Numbers, Numbers]:
+    """Of the rows that are wanted: one row of each distinct position, in the order of the
+    positions; and for each of all rows which of these is its own, NOTHING where none is."""
+    (topic,) = numbered(found["source_topic"])
+    (place,) = keys((topic, numbers(found["partition"]), numbers(found["source_offset"])))
+    rows = np.flatnonzero(wanted)
+    _, first, of_each = np.unique(place[rows], return_index=True, return_inverse=True)
+    every = np.full(len(found), NOTHING)
+    every[rows] = of_each
+    return rows[first], every
+
+
+def _rewritten_topics(positions: pa.Table, translated: pa.Table) -> pa.Array:
+    """The source topics of which a target partition was seen to rewrite timestamps."""
+    topics = positions["source_topic"].filter(translated["rewrites_timestamps"])
+    return topics.cast(pa.string()).unique()
+
+
+def _in_topics(found: pa.Table, topics: pa.Array) -> Flags:
+    there: Flags = pc.is_in(found["source_topic"].cast(pa.string()), value_set=topics).to_numpy()
+    return there
+
+
+# --- rows -------------------------------------------------------------------------------
+
+
+def _settlements(
+    found: pa.Table, translated: pa.Table, unknown: Numbers, rewritten: pa.Array
+) -> pa.Table:
+    """The commits with the translations of their positions, as SETTLEMENTS: those just made, by the
+    numbers in `unknown`, or else what was recalled; `rewritten` are topics of which no translation
+    counts."""
+    recalled = found["recalled"].to_numpy()
+    rows = only(found, recalled)
+    known = {
+        "target_offset": rows["known_target"],
+        "precision": _constant(Precision.EXACT, len(rows)),
+        "reread_bound": np.zeros(len(rows), np.int64),
+        "equivalent_from": rows["known_from"],
+        "equivalent_to": rows["known_to"],
+        "source_timestamp_ms": rows["known_timestamp_ms"],
+        "target_start": rows["target_start"],
+        "target_end": rows["target_end"],
+    }
+    pool = joined([translated, columns_table(TRANSLATIONS, len(rows), known)])
+    at = unknown.copy()
+    at[recalled] = len(translated) + np.arange(len(rows))
+    columns = by_name(found.drop_columns(["target_start", "target_end"])) | by_name(take(pool, at))
+    columns["rewrites_timestamps"] = _in_topics(found, rewritten)
+    return columns_table(SETTLEMENTS, len(found), columns)
+
+
+def _asked_again(
+    steps: Steps, settlements: pa.Table, recalled: Flags, before: pa.Table
+) -> pa.Table:
+    """The settlements; those that rest on what was recalled, with a failure where the logs are not
+    seen to be the same ones still: they may have been made anew since the look."""
+    if not recalled.any():
+        return settlements
+    theirs = one_of_each(only(settlements, recalled))
+    logs = steps.logs(only(before, in_partitions(before, theirs)))
+    gone = recalled & ~in_partitions(settlements, logs.logs)
+    rows = only(settlements, gone)
+    failure = {
+        "verdict_failure": _constant(FailureKind.NO_LEADER, len(rows)),
+        "verdict_message": _constant(_CHANGED_MEANWHILE, len(rows)),
+        "verdict_flags": np.zeros(len(rows), np.int8),
+    }
+    failed = columns_table(SETTLEMENTS, len(rows), by_name(rows) | failure)
+    return woven(only(settlements, ~gone), failed, gone)
+
+
+def _became(found: pa.Table, is_open: Flags, settled: pa.Table) -> pa.Table:
+    """What became of each commit, as SETTLED: what was settled, or stays where it stands."""
+    rows = only(found, ~is_open)
+    unchanged = {
+        "source_timestamp_ms": rows["known_timestamp_ms"],
+        "target_offset": rows["known_target"],
+        "current_target_offset": rows["current_target_offset"],
+        "outcome": _constant(OutcomeKind.UNCHANGED, len(rows)),
+        "precision": _constant(Precision.EXACT, len(rows)),
+        "reread_bound": np.zeros(len(rows), np.int64),
+    }
+    return woven(columns_table(SETTLED, len(rows), unchanged), settled, is_open)
+
+
+def _rows(flow: str, names: Sequence[str], found: pa.Table, became: pa.Table) -> pa.Table:
+    columns = by_name(found) | by_name(became)
+    columns["flow"] = _constant(flow, len(found))
+    columns["group"] = words(names, numbers(found["group"]))
+    return columns_table(ROWS, len(found), columns)
+
+
+def _constant(word: str, rows: int) -> pa.DictionaryArray:
+    return words([word], np.zeros(rows, np.int64))
+
+
+# --- what is remembered -----------------------------------------------------------------
+
+
+def _void(before: pa.Table, logs: KnownLogs, positions: pa.Table, learned: pa.Table) -> pa.Table:
+    """The partitions of which nothing holds that was remembered before this cycle: their logs were
+    others at the look; or translating saw others, shorter ones, or left nothing to tell them by."""
+    looked_at = one_of_each(positions)
+    old = take(before, partitions_at(looked_at, before))
+    new = take(learned, partitions_at(looked_at, learned))
+    same = np.ones(len(looked_at), bool)
+    for name in LOG_IDENTITY:
+        same &= pc.equal(old[name], new[name]).fill_null(False).to_numpy()
+    for name in LOG_ENDS:
+        same &= pc.less_equal(old[name], new[name]).fill_null(False).to_numpy()
+    return joined([logs.void, only(looked_at, ~same)])
+
+
+def _known(
+    found: pa.Table, is_open: Flags, settlements: pa.Table, void: pa.Table, rewritten: pa.Array
+) -> pa.Table:
+    """What is to be known of each commit's position: what was translated, as far as it holds; or
+    what was known of it, unless that is void, of another position, or was answered otherwise."""
+    holds = settlements["holds"].fill_null(False).to_numpy() & ~_in_topics(settlements, rewritten)
+    otherwise = settlements["holds"].is_valid().to_numpy()
+    otherwise &= settlements["outcome_failure"].is_null().to_numpy()
+    answer, before = numbers(settlements["target_offset"]), numbers(found["known_target"])
+    otherwise &= answer != before[is_open]
+    offset, known = numbers(found["source_offset"]), numbers(found["known_offset"])
+    kept = ~in_partitions(found, void) & ~_in_topics(found, rewritten)
+    kept &= (offset == known) | (offset == NOTHING)
+    kept[np.flatnonzero(is_open)[otherwise]] = False
+    fresh = {
+        "known_offset": settlements["source_offset"],
+        "known_target": settlements["target_offset"],
+        "known_from": settlements["equivalent_from"],
+        "known_to": settlements["equivalent_to"],
+        "known_timestamp_ms": settlements["source_timestamp_ms"],
+        "known_source_end": settlements["while_source_end"],
+        "known_source_log_end": settlements["while_source_log_end"],
+        "known_target_end": settlements["while_target_end"],
+    }
+    at = np.where(kept, np.arange(len(found)), NOTHING)
+    at[np.flatnonzero(is_open)[holds]] = len(found) + np.flatnonzero(holds)
+    return take(joined([found.select(KNOWN_OF_A_PAIR), pa.table(fresh)]), at)
+
+
+def _pairs(names: Sequence[str], found: pa.Table, became: pa.Table, known: pa.Table) -> pa.Table:
+    """What is to be remembered of each commit, as PAIRS: `known` of its position, and the last
+    commit that led where the target group stands."""
+    moved = pc.equal(became["outcome"], OutcomeKind.COMMITTED)
+    stayed = pc.equal(became["outcome"], OutcomeKind.UNCHANGED)
+    led = pc.or_(moved, stayed)
+    stands_at = pc.if_else(moved, became["target_offset"], became["current_target_offset"])
+    columns = by_name(found) | by_name(known)
+    columns["group"] = words(names, numbers(found["group"]))
+    columns["last_source"] = pc.if_else(led, found["source_offset"], found["last_source"])
+    columns["last_target"] = pc.if_else(led, stands_at, found["last_target"])
+    return _worth_keeping(columns_table(PAIRS, len(found), columns))
+
+
+def _pairs_alone(
+    names: Sequence[str], alone: pa.Table, void: pa.Table, rewritten: pa.Array
+) -> pa.Table:
+    """The same of pairs that have no commit, or could not be asked for it."""
+    forgotten = in_partitions(alone, void) | _in_topics(alone, rewritten)
+    columns = by_name(alone)
+    columns["group"] = words(names, numbers(alone["group"]))
+    for name in KNOWN_OF_A_PAIR:
+        nothing = pa.scalar(None, pa.int64())
+        columns[name] = pc.if_else(pa.array(forgotten), nothing, columns[name])
+    return _worth_keeping(columns_table(PAIRS, len(alone), columns))
+
+
+def _worth_keeping(pairs: pa.Table) -> pa.Table:
+    there = pc.or_(pairs["known_offset"].is_valid(), pairs["last_source"].is_valid())
+    return only(pairs, there.to_numpy())
+
+
+def _partitions(
+    before: pa.Table, logs: KnownLogs, positions: pa.Table, learned: pa.Table, commits: pa.Table
+) -> pa.Table:
+    """What is to be remembered of partitions, as PARTITIONS: what translating left of those that it
+    looked at; of the others what was, with the ends that their logs have now. Those in which no
+    group stands any more are forgotten."""
+    kept = in_partitions(before, one_of_each(commits))
+    kept &= ~in_partitions(before, one_of_each(positions))
+    rest = only(before, kept)
+    now = take(logs.logs, partitions_at(rest, logs.logs))
+    columns = by_name(rest)
+    for name in LOG_ENDS:
+        columns[name] = pc.coalesce(now[name], rest[name])
+    return joined([columns_table(PARTITIONS, len(rest), columns), learned])

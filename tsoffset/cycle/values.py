@@ -1,0 +1,300 @@
+"""The domain's values as rows of `tsoffset.cycle.schema`'s tables, and back."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+
+from tsoffset.cycle.schema import (
+    COMMITS,
+    GROUPS,
+    PARTITIONS,
+    POSITIONS,
+    ROWS,
+    SETTLED,
+    SETTLEMENTS,
+    TRANSLATIONS,
+    table,
+    tuples,
+)
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    GroupType,
+    LogRange,
+    Outcome,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+    Skipped,
+    TopicPartition,
+    Translated,
+)
+from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition
+from tsoffset.rule.translate import Translation
+
+# --- groups -----------------------------------------------------------------------------
+
+
+def groups_table(groups: Iterable[tuple[int, GroupWork]]) -> pa.Table:
+    """Groups to sync, each with its number, as GROUPS."""
+    return table(GROUPS, [(n, g.group, g.type, g.target_type, g.target_active) for n, g in groups])
+
+
+def groups_of(rows: pa.Table) -> dict[int, GroupWork]:
+    """The groups of a table like GROUPS, by their numbers."""
+    return {
+        number: GroupWork(group, GroupType(type_), target_type and GroupType(target_type), active)
+        for number, group, type_, target_type, active in tuples(rows, GROUPS)
+    }
+
+
+# --- partitions -------------------------------------------------------------------------
+
+
+def partitions_table(carry_overs: Iterable[PartitionCarryOver]) -> pa.Table:
+    """Carry-overs of partitions as PARTITIONS."""
+    return table(PARTITIONS, [_carry_over_tuple(carry_over) for carry_over in carry_overs])
+
+
+def _carry_over_tuple(carry_over: PartitionCarryOver) -> tuple[Any, ...]:
+    return (
+        carry_over.source.topic,
+        carry_over.source.partition,
+        carry_over.is_remote_topic,
+        carry_over.failback,
+        carry_over.source_log.topic_id,
+        carry_over.source_log.leader_epoch,
+        carry_over.target_log.topic_id,
+        carry_over.target_log.leader_epoch,
+        carry_over.ends.source,
+        carry_over.ends.source_log,
+        carry_over.ends.target,
+        [source for source, _ in carry_over.pairs],
+        [target for _, target in carry_over.pairs],
+        *(carry_over.frontier or (None, None)),
+    )
+
+
+def carry_overs_of(rows: pa.Table) -> dict[TopicPartition, PartitionCarryOver]:
+    """The carry-overs in a table like PARTITIONS, by source partition."""
+    found = {}
+    for values in tuples(rows, PARTITIONS):
+        row = dict(zip(PARTITIONS.names, values, strict=True))
+        source = TopicPartition(row["source_topic"], row["partition"])
+        found[source] = PartitionCarryOver(
+            source,
+            row["is_remote_topic"],
+            row["failback"],
+            LogIdentity(row["source_topic_id"], row["source_leader_epoch"]),
+            LogIdentity(row["target_topic_id"], row["target_leader_epoch"]),
+            LogEnds(row["source_end"], row["source_log_end"], row["target_end"]),
+            tuple(zip(row["pair_sources"], row["pair_targets"], strict=True)),
+            None
+            if row["frontier_target"] is None
+            else (row["frontier_source"], row["frontier_target"]),
+        )
+    return found
+
+
+# --- commits ----------------------------------------------------------------------------
+
+
+def commits_table(commits: Iterable[tuple[int, SourceCommit]]) -> pa.Table:
+    """Commits, each with the number of its group, as COMMITS."""
+    return table(COMMITS, [_commit_tuple(number, commit) for number, commit in commits])
+
+
+def _commit_tuple(number: int, commit: SourceCommit) -> tuple[Any, ...]:
+    partition, target, committed = commit.partition, commit.target, commit.committed
+    return (
+        number,
+        *((None, None) if partition is None else (partition.topic, partition.partition)),
+        *((None, None) if committed is None else (committed.offset, committed.metadata or None)),
+        None if target is None else target.topic,
+        commit.is_remote_topic,
+        commit.failback,
+        commit.target_active,
+        *_no_tuple(commit.verdict),
+    )
+
+
+# --- positions --------------------------------------------------------------------------
+
+
+def work_of(
+    positions: pa.Table, carry_overs: Mapping[TopicPartition, PartitionCarryOver]
+) -> list[PartitionWork]:
+    """The work that a table like POSITIONS says, in its order: by partition, offsets ascending."""
+    work: list[tuple[tuple[Any, ...], list[int]]] = []
+    for *place, offset in tuples(positions, POSITIONS):
+        key = tuple(place)
+        if not work or work[-1][0] != key:
+            work.append((key, []))
+        work[-1][1].append(offset)
+    found = []
+    for (topic, number, target, is_remote_topic, failback), offsets in work:
+        source = TopicPartition(topic, number)
+        found.append(
+            PartitionWork(
+                source,
+                TopicPartition(target, number),
+                tuple(offsets),
+                is_remote_topic,
+                failback,
+                carry_overs.get(source),
+            )
+        )
+    return found
+
+
+def translations_table(
+    positions: Iterable[TranslatedPosition], holds: Sequence[Holds | None]
+) -> pa.Table:
+    """Translations as TRANSLATIONS, in the order given, with for how long each holds."""
+    return table(TRANSLATIONS, map(_translation_tuple, positions, holds))
+
+
+def _translation_tuple(position: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:
+    outcome = position.translation.outcome
+    span = position.target_range
+    ends = None if holds is None else holds.while_ends
+    return (
+        *(
+            (
+                outcome.target_offset,
+                outcome.precision,
+                outcome.reread_bound,
+                outcome.equivalent_from,
+                outcome.equivalent_to,
+                *_NO_NO,
+            )
+            if isinstance(outcome, Translated)
+            else (None, None, None, None, None, *_no_tuple(outcome))
+        ),
+        position.translation.source_timestamp_ms,
+        *((None, None) if span is None else (span.start, span.end)),
+        position.target_rewrites_timestamps,
+        holds is not None,
+        *((None, None, None) if ends is None else (ends.source, ends.source_log, ends.target)),
+    )
+
+
+# --- settlements ------------------------------------------------------------------------
+
+
+def settlements_of(rows: pa.Table, groups: Mapping[int, str]) -> Iterator[Settlement]:
+    """The settlements of a table like SETTLEMENTS, with the names of the groups by number."""
+    for values in tuples(rows, SETTLEMENTS):
+        row = dict(zip(SETTLEMENTS.names, values, strict=True))
+        commit = SourceCommit(
+            groups[row["group"]],
+            _partition(row["source_topic"], row["partition"]),
+            None
+            if row["source_offset"] is None
+            else CommittedOffset(row["source_offset"], row["metadata"] or ""),
+            _partition(row["target_topic"], row["partition"]),
+            row["is_remote_topic"],
+            row["failback"],
+            row["target_active"],
+            _no_of(row, "verdict"),
+        )
+        last = row["last_source"]
+        yield Settlement(
+            commit,
+            _position_of(row, commit),
+            None if last is None else LastCommit(last, row["last_target"]),
+        )
+
+
+def _position_of(row: Mapping[str, Any], commit: SourceCommit) -> TranslatedPosition | None:
+    outcome: Outcome | None = _no_of(row, "outcome")
+    if row["target_offset"] is not None:
+        outcome = Translated(
+            row["target_offset"],
+            Precision(row["precision"]),
+            row["reread_bound"],
+            row["equivalent_from"],
+            row["equivalent_to"],
+        )
+    if outcome is None:
+        return None
+    assert commit.partition is not None
+    assert commit.committed is not None
+    return TranslatedPosition(
+        commit.partition,
+        commit.committed.offset,
+        Translation(outcome, row["source_timestamp_ms"]),
+        None if row["target_start"] is None else LogRange(row["target_start"], row["target_end"]),
+        row["rewrites_timestamps"],
+    )
+
+
+# --- rows -------------------------------------------------------------------------------
+
+
+def rows_table(rows: Iterable[Row]) -> pa.Table:
+    """Rows as ROWS."""
+    return table(ROWS, map(attrgetter(*ROWS.names), rows))
+
+
+def settled_table(rows: Iterable[Row]) -> pa.Table:
+    """What became of settlements as SETTLED, in the order given."""
+    return table(SETTLED, map(attrgetter(*SETTLED.names), rows))
+
+
+def rows_of(rows: pa.Table) -> Iterator[Row]:
+    """The rows of a table like ROWS."""
+    for values in tuples(rows, ROWS):
+        row = dict(zip(ROWS.names, values, strict=True))
+        outcome, reason, precision = row["outcome"], row["reason"], row["precision"]
+        words = FailureKind if outcome == OutcomeKind.FAILED else Reason
+        row["outcome"] = OutcomeKind(outcome)
+        row["reason"] = None if reason is None else words(reason)
+        row["precision"] = None if precision is None else Precision(precision)
+        yield Row(**row)
+
+
+# --- a no -------------------------------------------------------------------------------
+
+_NO_NO = (None, None, None, None)
+
+
+def _no_tuple(no: Skipped | Failed | None) -> tuple[Any, ...]:
+    match no:
+        case None:
+            return _NO_NO
+        case Skipped(reason, message):
+            return (reason, None, message, None)
+        case Failed(kind, message, missing, group_active, metadata_too_large):
+            return (None, kind, message, missing | group_active << 1 | metadata_too_large << 2)
+
+
+def _no_of(row: Mapping[str, Any], prefix: str) -> Skipped | Failed | None:
+    reason, failure = row[f"{prefix}_reason"], row[f"{prefix}_failure"]
+    if reason is not None:
+        return Skipped(Reason(reason), row[f"{prefix}_message"])
+    if failure is None:
+        return None
+    flags = row[f"{prefix}_flags"]
+    return Failed(
+        FailureKind(failure),
+        row[f"{prefix}_message"],
+        missing=bool(flags & 1),
+        group_active=bool(flags & 2),
+        metadata_too_large=bool(flags & 4),
+    )
+
+
+@lru_cache(maxsize=100_000)
+def _partition(topic: str | None, partition: int | None) -> TopicPartition | None:
+    """One value for each partition, however many rows name it."""
+    return None if topic is None or partition is None else TopicPartition(topic, partition)

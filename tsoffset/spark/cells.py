@@ -1,0 +1,44 @@
+"""Values and tables as bytes: what a task is given, and what it gives back."""
+
+import io
+import pickle
+from typing import Any
+
+import pyarrow as pa
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True)
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow stream, compressed."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(stream: bytes) -> pa.Table:
+    """The table of an Arrow stream."""
+    with pa.ipc.open_stream(stream) as reader:
+        return reader.read_all()
+
+
+class _Pickler(pickle.Pickler):
+    """Arrow's own way takes a slice with all that it is a slice of, and compresses nothing."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, pa.Table):
+            return from_bytes, (to_bytes(value),)
+        return NotImplemented
+
+
+def to_cell(value: Any) -> bytes:
+    """A value, with the tables in it, as bytes."""
+    cell = io.BytesIO()
+    _Pickler(cell, pickle.HIGHEST_PROTOCOL).dump(value)
+    return cell.getvalue()
+
+
+def from_cell(cell: bytes) -> Any:
+    """The value of bytes that this program has packed."""
+    return pickle.loads(cell)

@@ -1,0 +1,43 @@
+"""What Spark's settings allow for: how many tasks at once, and how much of results."""
+
+import re
+
+from pyspark import SparkConf, SparkContext
+
+# Where executors may come without end this many are counted on.
+_ENDLESS = 64
+_NO_LIMIT = 2**31 - 1
+_DEFAULT_RESULT_BYTES = 2**30
+_UNITS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_SIZE = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
+
+
+def slots(context: SparkContext) -> int:
+    """How many tasks Spark runs at once when all executors that it may have are there.
+
+    Its own default counts those that have come so far, and is 2 before the first.
+    """
+    conf = context.getConf()
+    cores = _number(conf, "spark.executor.cores", 1)
+    if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        executors = _number(conf, "spark.dynamicAllocation.maxExecutors", _ENDLESS)
+        executors = executors if executors < _NO_LIMIT else _ENDLESS
+    else:
+        executors = _number(conf, "spark.executor.instances", 0)
+    cpus = _number(conf, "spark.task.cpus", 1)
+    return max(1, context.defaultParallelism // cpus, executors * (cores // cpus))
+
+
+def _number(conf: SparkConf, key: str, default: int) -> int:
+    given = conf.get(key, None)
+    return int(given) if given is not None and given.isdecimal() else default
+
+
+def result_bytes(conf: SparkConf) -> int | None:
+    """How many bytes of results of one job the driver takes; None where it takes all."""
+    given = conf.get("spark.driver.maxResultSize", None)
+    size = None if given is None else _SIZE.fullmatch(given.strip())
+    if size is None:
+        return _DEFAULT_RESULT_BYTES
+    # Spark takes a number without a unit for bytes here.
+    return int(size[1]) * 2 ** (10 * _UNITS[size[2].lower()]) or None

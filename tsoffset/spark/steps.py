@@ -1,0 +1,219 @@
+"""The steps of a cycle on Spark: cut into tasks, run, and put together again.
+
+A job's results come to the driver as packed tables. It holds as many tasks as Spark takes results
+of at once (`spark.driver.maxResultSize`); what is more is the next job's.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.known_logs import KnownLogs
+from tsoffset.cycle.matching import in_partitions, joined, numbered, numbers, only
+from tsoffset.cycle.pipeline import CycleTables, Looked
+from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.values import groups_of
+from tsoffset.cycle.work import Cost
+from tsoffset.model import TopicPartition
+from tsoffset.records import Numbers
+from tsoffset.spark import packing
+from tsoffset.spark.cells import from_cell, to_cell
+from tsoffset.spark.jobs import Jobs
+from tsoffset.spark.limits import result_bytes, slots
+from tsoffset.spark.tasks import StepsInTask, run_step
+
+# A task's commits are wanted for this long after its job began: ten minutes, and more where there
+# is more to settle. A worker that was given up (its machine was suspended, its executor lost, its
+# job cancelled) and that goes on later than this commits nothing any more. Where a cycle is
+# slower than that, its translations are remembered and the next one commits.
+COMMIT_SECONDS = 600.0
+COMMIT_SECONDS_A_PAIR = 0.01
+# What a row of results is taken to need of what Spark allows for; measured 20 to 60.
+_BYTES_A_ROW = 256
+
+
+class SparkSteps:
+    """`tsoffset.cycle.steps.Steps`, spread over Spark's tasks.
+
+    `coordinators` are those of the source's groups, `leaders` says where the source's partitions
+    lead: both only group the work.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        jobs: Jobs,
+        steps: StepsInTask,
+        *,
+        coordinators: Mapping[str, int | None],
+        leaders: Callable[[set[str]], Mapping[TopicPartition, int | None]],
+        most_tasks: int | None,
+        most_reads: int | None,
+    ) -> None:
+        self._context = session.sparkContext
+        self._jobs = jobs
+        self._steps = steps
+        self._coordinators = coordinators
+        self._leaders = leaders
+        self._most_tasks = most_tasks
+        self._most_reads = most_reads
+        self.slots = slots(self._context)
+        if most_tasks is not None:
+            self.slots = min(self.slots, most_tasks)
+
+    def logs(self, partitions: pa.Table) -> KnownLogs:
+        """As `Steps.logs`, by the driver."""
+        return self._steps.logs(partitions)
+
+    def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | Looked:
+        """As `StepsInTask.whole`, in one task."""
+        # What was committed must not be too much to be told.
+        work = (groups, carry_over, self._most_rows)
+        found: CycleTables | Looked
+        (found,) = self._run("sync groups", self._committing(0), "whole", [work], [0])
+        return found
+
+    def look(self, groups: pa.Table, remembered: pa.Table, logs: pa.Table) -> pa.Table:
+        """As `Steps.look`."""
+        works = list(groups_of(groups).values())
+        of_group = numbers(remembered["group"])
+        pairs = np.bincount(of_group, minlength=len(works))
+        expected = {
+            work.group: int(known)
+            for work, known in zip(works, pairs.tolist(), strict=True)
+            if known
+        }
+        tasks = packing.group_tasks(works, self._coordinators, expected, self.slots)
+        task_of = np.empty(len(works), np.int64)
+        for number, task in enumerate(tasks):
+            task_of[task] = number
+        theirs = _parts(task_of[of_group], len(tasks))
+        cells = [
+            (groups.take(task), remembered.take(pa.array(rows)), logs)
+            for task, rows in zip(tasks, theirs, strict=True)
+        ]
+        sizes = [
+            max(len(rows), packing.PAIRS_A_GROUP * len(task))
+            for task, rows in zip(tasks, theirs, strict=True)
+        ]
+        found = joined(self._run("read commits", self._steps, "look", cells, sizes))
+        # Tasks have groups by coordinator, and each has them in order.
+        group = numbers(found["group"])
+        in_order = bool((np.diff(group) >= 0).all())
+        return found if in_order else found.take(pa.array(np.argsort(group, kind="stable")))
+
+    def translate(
+        self, positions: pa.Table, partitions: pa.Table
+    ) -> tuple[pa.Table, pa.Table, Cost]:
+        """As `Steps.translate`."""
+        rows_of = _by_partition(positions)
+        distinct = {partition: len(rows) for partition, rows in rows_of.items()}
+        # A task has at least one fetch under way, so the user's limit on these limits tasks, too.
+        slots = min(self.slots, self._most_reads or self.slots)
+        several = packing.TRANSLATE.tasks(len(positions), slots) > 1
+        leaders = self._leaders({p.topic for p in distinct}) if several else {}
+        tasks = packing.partition_tasks(distinct, leaders, slots)
+        rows = [np.concatenate([rows_of[partition] for partition in task]) for task in tasks]
+        steps = replace(self._steps, translating=min(len(tasks), slots), tasks=len(tasks))
+        parts = [positions.take(pa.array(theirs)) for theirs in rows]
+        cells = [(part, only(partitions, in_partitions(partitions, part))) for part in parts]
+        sizes = [len(part) for part in parts]
+        done = self._run("translate", steps, "translate", cells, sizes, at_once=self._most_reads)
+        found = joined([one for one, _, _ in done])
+        learned = joined([one for _, one, _ in done])
+        cost = Cost()
+        for _, _, its_cost in done:
+            cost = cost.beside(its_cost)
+        return found.take(pa.array(np.argsort(np.concatenate(rows)))), learned, cost
+
+    def settle(self, settlements: pa.Table, groups: pa.Table) -> tuple[pa.Table, Cost]:
+        """As `Steps.settle`."""
+        group = numbers(settlements["group"])
+        there, begins, sizes = np.unique(group, return_index=True, return_counts=True)
+        # As in `whole`.
+        size = packing.SETTLE._replace(most=min(packing.SETTLE.most, self._most_rows))
+        tasks = packing.cut(
+            range(len(there)),
+            size.tasks(len(group), self.slots),
+            sizes.__getitem__,
+        )
+        ends = np.append(begins, len(group))
+        cells = [
+            (
+                settlements.slice(ends[task[0]], ends[task[-1] + 1] - ends[task[0]]),
+                groups.take(pa.array(there[task])),
+            )
+            for task in tasks
+        ]
+        rows = [len(one) for one, _ in cells]
+        done = self._run("settle", self._committing(len(group)), "settle", cells, rows)
+        cost = Cost()
+        for _, its_cost in done:
+            cost = cost.beside(its_cost)
+        return joined([one for one, _ in done]), cost
+
+    def _committing(self, pairs: int) -> StepsInTask:
+        until = time.time() + COMMIT_SECONDS + COMMIT_SECONDS_A_PAIR * pairs
+        return replace(self._steps, until=until)
+
+    def _run(
+        self,
+        stage: str,
+        steps: StepsInTask,
+        step: str,
+        work: Sequence[Any],
+        sizes: Sequence[int],
+        at_once: int | None = None,
+    ) -> list[Any]:
+        """A step on each piece of work, in as few jobs as Spark takes the results of, and as the
+        user's limit on tasks and `at_once` allow for."""
+        limits = [limit for limit in (self._most_tasks, at_once) if limit is not None]
+        found: list[Any] = []
+        for begin, end in waves(sizes, self._most_rows, min([*limits, len(sizes)])):
+            cells = [to_cell(each) for each in work[begin:end]]
+            job = self._context.parallelize(cells, len(cells)).map(partial(run_step, steps, step))
+            found += self._jobs.collect(stage, job.collect)
+        return [from_cell(cell) for cell in found]
+
+    @property
+    def _most_rows(self) -> int:
+        allowed = result_bytes(self._context.getConf())
+        return sys.maxsize if allowed is None else max(1, allowed // _BYTES_A_ROW)
+
+
+def waves(sizes: Sequence[int], most: int, most_tasks: int) -> Iterator[tuple[int, int]]:
+    """Where each wave of tasks of these sizes begins and ends: at most so many tasks, and no more
+    than `most` in all, but one task at least."""
+    begin, held = 0, 0
+    for number, size in enumerate(sizes):
+        if number > begin and (held + size > most or number - begin == most_tasks):
+            yield begin, number
+            begin, held = number, 0
+        held += size
+    yield begin, len(sizes)
+
+
+def _parts(number: Numbers, parts: int) -> list[Numbers]:
+    """For each number below `parts` the places where it stands."""
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.searchsorted(number[order], np.arange(1, parts)))
+
+
+def _by_partition(positions: pa.Table) -> dict[TopicPartition, Numbers]:
+    """The rows of each partition of POSITIONS, which stand together."""
+    (topic,) = numbered(positions["source_topic"])
+    partition = numbers(positions["partition"])
+    begins = np.append(True, (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1]))
+    first = np.flatnonzero(begins)
+    rows = np.split(np.arange(len(positions)), first[1:])
+    places = positions.select(["source_topic", "partition"]).take(pa.array(first))
+    each = zip(*(column.to_pylist() for column in places.columns), strict=True)
+    return {TopicPartition(*place): theirs for place, theirs in zip(each, rows, strict=True)}
