@@ -2,8 +2,10 @@
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -18,8 +20,10 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.clients import Connect
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, Rows, kafka_cluster
+from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, kafka_cluster
 from tsoffset.spark.session import spark_session as session_of
+from tsoffset.terminal.output import Format
+from tsoffset.terminal.row_columns import encoded, tally_of
 
 _JAVA = "org.apache.spark"
 _WORKER = re.compile(r"pyspark[./](daemon|worker)")
@@ -55,12 +59,16 @@ def cycle(
     topics: str | None = None,
     connect: Connect = kafka_cluster,
 ) -> CycleResult:
-    """One cycle, of all groups and topics or of those that match; raises AssertionError where a
-    row of it failed, for what is not done is done fast."""
+    """One cycle, of all groups and topics or of those that match, until its rows are written as
+    JSON; raises AssertionError where a row of it failed, for what is not done is done fast."""
     task = FlowTask(configuration, FLOW, Narrowing(groups, topics), connect)
+    started = time.perf_counter()
     result = run_cycle(spark, task, commit=commit, carry_over=carry_over)
     rows = result.rows
-    assert isinstance(rows, Rows)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        tally_of(rows.table)
+        nowhere.writelines(encoded(rows.table, Format.JSON))
+    result = replace(result, seconds=time.perf_counter() - started)
     failed = rows.table.filter(pc.equal(rows.table["outcome"], OutcomeKind.FAILED))
     assert not failed.num_rows, f"{failed.num_rows} rows failed: {failed['message'][0]}"
     return result

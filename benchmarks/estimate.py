@@ -61,7 +61,7 @@ def shares(units: Result, growth: Result, estate: Estate) -> Iterator[Share]:
     yield Share("target leaders, lookups", lookups, "lookups", rates["list_offsets"], nodes)
     for what, key, over in (
         ("tasks (Python)", "worker_cpu", estate.cores),
-        ("Spark and its shuffles (Java)", "java_cpu", estate.cores),
+        ("Spark (Java)", "java_cpu", estate.cores),
         ("driver", "driver_cpu", 1),
     ):
         a_pair = _slope(small, large, key)

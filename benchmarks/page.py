@@ -88,6 +88,7 @@ def peers(result: Result) -> str:
                         f"{phase}, {name}",
                         *(_judged(one, key) for key in ("synced", "exact", "reread")),
                         median(size["seconds"][name][phase]),
+                        number(one["cpu_seconds"]),
                         *(_sides(one, kind) for kind in _KINDS),
                         _others(one),
                         _megabytes(one),
@@ -95,8 +96,10 @@ def peers(result: Result) -> str:
                     )
                 )
         head = (
-            f"{size['groups']:,} groups x {size['partitions']} partitions",
-            *("synced", "exact", "re-read sum", "seconds", *_KINDS, "others", "MB", "rounds"),
+            f"{size['groups']:,} groups x {size['partitions']} partitions"
+            + (f", {size['busy_loops']} busy loops beside it" if size["busy_loops"] else ""),
+            *("synced", "exact", "re-read sum", "seconds", "CPU s"),
+            *(*_KINDS, "others", "MB", "rounds"),
         )
         ratios = size["ratios"]
         blocks += [
@@ -372,7 +375,9 @@ def peers_plot(result: Result) -> str:
     """Time over pairs, of both."""
     lines = {
         f"{name}, {phase}": [
-            _point(size["pairs"], size["seconds"][name][phase]) for size in result["sizes"]
+            _point(size["pairs"], size["seconds"][name][phase])
+            for size in result["sizes"]
+            if not size["busy_loops"]
         ]
         for name in ("MirrorMaker 2", "tsoffset")
         for phase in ("cold", "warm")

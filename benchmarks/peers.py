@@ -8,11 +8,14 @@ the times of all.
 """
 
 import argparse
+import re
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +37,7 @@ from benchmarks.estates import (
     settings,
     two_brokers,
 )
-from benchmarks.measures import in_turns, ratio_spread, rounded, spread
+from benchmarks.measures import cpu_seconds, in_turns, ratio_spread, rounded, spread
 from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
@@ -47,7 +50,8 @@ from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")
 
-SIZES = ("100x10", "1000x20", "1000x50")
+# The last with as many busy loops beside it: the machine that users have.
+SIZES = ("100x10", "1000x20", "1000x50", "1000x20+4")
 QUICK = ("50x4",)
 SHIFT = 1_000
 MOVED = 0.1
@@ -65,12 +69,13 @@ KINDS = {
 # As many as make two tasks, so that both workers are up.
 _WARMING_GROUPS = "group-00[01].*"
 _IDLE_SECONDS = 15.0
+_SIZE = re.compile(r"(\d+)x(\d+)(?:\+(\d+))?")
 _MODEL_GROUPS = 20
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = options("peers", __doc__)
-    parser.add_argument("--sizes", nargs="+", default=None, help="groups x partitions")
+    parser.add_argument("--sizes", nargs="+", default=None, help="groups x partitions + busy loops")
     parser.add_argument("--records", type=int, default=20_000, help="records of each partition")
     # A size takes minutes.
     parser.set_defaults(runs=3)
@@ -87,8 +92,8 @@ def _measure(chosen: argparse.Namespace) -> Result:
 
 
 def _size(size: str, records: int, runs: int) -> Result:
-    groups, partitions = map(int, size.split("x"))
-    said(f"{groups:,} groups, {partitions} partitions of {records:,} records")
+    groups, partitions, loops = map(int, _SIZE.fullmatch(size).groups("0"))
+    said(f"{groups:,} groups, {partitions} partitions of {records:,} records, {loops} busy loops")
     log = Log(partitions, records, SHIFT)
     with tempfile.TemporaryDirectory(prefix="tsoffset-peers-") as folder:
         metrics = {name: Metrics(name, Path(folder)) for name in ("source", "target")}
@@ -97,7 +102,7 @@ def _size(size: str, records: int, runs: int) -> Result:
             stand = _Stand(Path(folder), source, target, log, groups, metrics)
             stand.mirror()
             began = time.perf_counter()
-            with session() as spark:
+            with busy(loops), session() as spark:
                 session_seconds = time.perf_counter() - began
                 found = in_turns(
                     {"MirrorMaker 2": stand.theirs, "tsoffset": lambda: stand.ours(spark)}, runs
@@ -108,6 +113,7 @@ def _size(size: str, records: int, runs: int) -> Result:
         "size": size,
         "groups": groups,
         "partitions": partitions,
+        "busy_loops": loops,
         "pairs": groups * partitions,
         "session_seconds": rounded(session_seconds),
         "theirs": theirs[-1],
@@ -119,6 +125,24 @@ def _size(size: str, records: int, runs: int) -> Result:
             for name, all_runs in found.items()
         },
     }
+
+
+def _worked(mirror: MirrorMaker) -> float:
+    """How long processors have worked for MirrorMaker's process."""
+    return 0.0 if mirror.pid is None else cpu_seconds(mirror.pid)
+
+
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """So many processes that never rest, as long as the block lasts."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +205,31 @@ class _Stand:
             before, started = self._counts(), time.time()
             mirror.start()
             looked = log.first_look()
+            worked = _worked(mirror)
             last, then = log.settled(target, looked, 600, self._counts)
             found = {
                 "cold": {
                     "seconds": rounded(last - looked),
                     "seconds_from_start": rounded(last - started),
+                    "cpu_seconds": rounded(_worked(mirror) - worked),
                     **self._judged(self._commits),
                     **_requests(_since(before, then)),
                 }
             }
+            worked = _worked(mirror)
             _, at_rest = self._spell(lambda: time.sleep(_IDLE_SECONDS))
-            found["warm"] = {**self._their_cycle(log, at_rest), **self._judged(self._commits)}
+            worked = _worked(mirror) - worked
+            found["warm"] = {
+                **self._their_cycle(log, at_rest, worked),
+                **self._judged(self._commits),
+            }
+            worked = _worked(mirror)
             before = self._counts()
             moved, moved_at = self._move(), time.time()
             last, then = log.settled(target, at_rest.ended, 600, self._counts)
             found["moved"] = {
                 "seconds": rounded(last - moved_at),
+                "cpu_seconds": rounded(_worked(mirror) - worked),
                 **self._judged(moved),
                 **_requests(_since(before, then)),
             }
@@ -206,7 +239,7 @@ class _Stand:
         shown("MirrorMaker 2", {phase: one["seconds"] for phase, one in found.items()})
         return found
 
-    def _their_cycle(self, log: MirrorLog, at_rest: _Spell) -> dict[str, Any]:
+    def _their_cycle(self, log: MirrorLog, at_rest: _Spell, worked: float) -> dict[str, Any]:
         """Its work in a cycle in which nothing has to be done: the checkpoint task's walk over
         the groups and the jobs of a sync that it logs. Both ask for each group's commits once, so
         that tells how many there were."""
@@ -217,6 +250,7 @@ class _Stand:
         walk = max(0.0, (at_rest.ended - at_rest.began) / cycles["source"] - INTERVAL)
         return {
             "seconds": rounded(walk + log.sync_seconds(at_rest.began)),
+            "cpu_seconds": rounded(worked / cycles["source"]),
             **_requests(at_rest.spent, cycles),
         }
 

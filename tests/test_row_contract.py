@@ -43,7 +43,7 @@ from tsoffset.model import (
 from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Message, Verb
 
-EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "150"))
 
 BEFORE_TRANSLATION = frozenset({Reason.UNSUPPORTED_GROUP, Reason.SEVERAL_SOURCES})
 OF_THE_COMMIT_RULE = frozenset(
