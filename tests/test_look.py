@@ -118,14 +118,14 @@ class Life:
 
     def move_groups(self) -> None:
         for group in self.rng.sample(GROUPS, 4):
-            for place in {self.place() for _ in range(3)}:
+            for place in dict.fromkeys(self.place() for _ in range(3)):
                 end = self.estate["A"].log(place.topic, place.partition).end
                 offset = self.rng.choice((end, self.rng.randrange(end + 2)))
                 self.estate.commit(group, place.topic, offset, partition=place.partition)
 
     def there(self) -> Iterator[TopicPartition]:
         """Some target partitions."""
-        for place in {self.place() for _ in range(3)}:
+        for place in dict.fromkeys(self.place() for _ in range(3)):
             yield TopicPartition(self.copy_of(place.topic), place.partition)
 
     def move_there(self) -> None:
@@ -191,7 +191,8 @@ class Life:
         log = self.estate["A"].log(place.topic, place.partition)
         if self.rng.random() < 0.5 and self.copy_of(place.topic) in self.estate["B"].topics():
             log = self.estate["B"].log(self.copy_of(place.topic), place.partition)
-        log.delete_records(self.rng.randrange(log.start, max(log.start, log.end - 10) + 1))
+        most = max(log.start, log.end - 10)
+        log.delete_records(self.rng.choice((most, self.rng.randrange(log.start, most + 1))))
 
     def forget_commits(self) -> None:
         self.estate["A"].group(self.rng.choice(GROUPS)).offsets.clear()

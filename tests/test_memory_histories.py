@@ -27,7 +27,7 @@ from tsoffset.model import (
 )
 from tsoffset.testing.memory_cluster import PartitionLog, Verb
 
-EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "1000")) // 16
+EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "1000")) // 50
 STEPS = 16
 # What no carry-over may hide.
 SEEN_BY_RANGES = (Reason.EXPIRED, Reason.PAST_LOG_END, Reason.TARGET_MISSING)
