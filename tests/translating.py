@@ -14,7 +14,6 @@ from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.conversations import Observe
-from tsoffset.cycle.known_logs import look_at_logs
 from tsoffset.cycle.pipeline import cycle_tables
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import GroupWork
@@ -211,7 +210,6 @@ def remembering(
         StepsHere(settings, *clusters),
         groups,
         carry_over,
-        look_at_logs(settings, *clusters, carry_over.partitions),
     )
     answers = {
         row.source_offset: Translated(
