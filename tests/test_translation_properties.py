@@ -236,7 +236,8 @@ def assert_same(world: World, committed: int, one: Translated, other: Translated
 @pytest.mark.timeout(1_800)
 def test_carry_over_changes_no_answer() -> None:
     """A cycle that remembers the ones before, while the mirror goes on and cleaners run between,
-    is as safe as one that does not, and says the same where both are exact."""
+    is as safe as one that does not, and says the same where both are exact. (Not where a filter was
+    changed at a restart: a record without a copy may since have got one behind what follows it.)"""
     recalled = Counter[str]()
 
     @each_example(150)
@@ -258,7 +259,7 @@ def test_carry_over_changes_no_answer() -> None:
         for committed, found in answers.items():
             other = without.get(committed, found)
             excused = [assert_holds(world, committed, it, way) for it in (found, other)]
-            if excused == [None, None]:
+            if excused == [None, None] and not kind.filter_changes:
                 assert_same(world, committed, found, other)
 
     holds()
