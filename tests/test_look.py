@@ -222,7 +222,10 @@ class Life:
             for group, topic, number, *offsets in tuples(self.memory.pairs.select(columns))
             if None not in offsets
         }
-        each = settlements(commits, found, last)
+        each = [
+            replace(one, last_commit=last.get((one.commit.group, one.commit.partition)))
+            for one in settlements(commits, found)
+        ]
         done = settle_groups(self.settings, target, each, commit=False, clock=self.estate.time)
         return list(done.rows)
 
@@ -295,3 +298,34 @@ def test_random_lives_meet_what_makes_commits_special() -> None:
         *(Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD),
         *(Reason.GROUP_ACTIVE, FailureKind.AUTHORIZATION, FailureKind.COORDINATOR),
     }
+
+
+class Unfinished(DefaultReplicationPolicy):
+    """A user's own, with a mistake: it raises for one topic."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        if topic == "payments":
+            raise KeyError(topic)
+        return super().format_remote_topic(source_alias, topic)
+
+
+def test_a_policy_that_raises_fails_the_commits_of_its_topic_only() -> None:
+    """Whatever else is odd about them or their groups."""
+    estate = Estate("A", "B")
+    for topic in ("orders", "payments"):
+        estate.write(topic, 20, partitions=2)
+        estate.mirror(topic)
+        for partition in (0, 1):
+            estate.commit("g", topic, 5, partition=partition)
+    estate.commit("other", "orders", 5)
+    estate["A"].fail(NO, verb=Verb.COMMITTED, partition=TopicPartition("payments", 1))
+    estate["A"].fail(NO, verb=Verb.COMMITTED, partition=TopicPartition("orders", 1))
+    rows = estate.sync(flow(policy=Unfinished()))
+    assert [(row.group, row.source_topic, row.partition, row.reason) for row in rows] == [
+        ("g", "orders", 0, None),
+        ("g", "orders", 1, FailureKind.AUTHORIZATION),
+        ("g", "payments", 0, FailureKind.INTERNAL),
+        ("g", "payments", 1, FailureKind.INTERNAL),
+        ("other", "orders", 0, None),
+    ]
+    assert "KeyError" in (rows[2].message or "")

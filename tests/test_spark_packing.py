@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.packing import PAIRS_A_GROUP, PAIRS_IN_ONE_TASK, Size
@@ -91,31 +90,28 @@ def test_a_small_cycle_is_one_task(groups: int, pairs_before: int | None, one: b
 
 def test_groups_are_packed_by_coordinator() -> None:
     """A task's groups have few coordinators; one that nobody knows is no obstacle."""
-    groups = [GroupWork(f"g{number:03}") for number in range(200)]
-    pairs = dict.fromkeys([work.group for work in groups], 999)
-    coordinators = {work.group: number % 4 for number, work in enumerate(groups)}
-    tasks = packing.group_tasks(groups, coordinators, pairs, 4)
+    coordinators = [number % 4 for number in range(200)]
+    tasks = packing.group_tasks(coordinators, [999] * 200, 4)
     assert [{number % 4 for number in task} for task in tasks] == [{0}, {1}, {2}, {3}]
-    tasks = packing.group_tasks(groups, {"g007": None}, pairs, 4)
+    tasks = packing.group_tasks([None, 3] * 100, [999] * 200, 4)
     assert sorted(number for task in tasks for number in task) == list(range(200))
 
 
 def test_a_group_that_is_known_to_have_much_has_a_task_for_itself() -> None:
     """Pairs count, not groups; of a group that nobody knows some are expected."""
-    groups = [GroupWork(f"g{number:03}") for number in range(101)]
-    tasks = packing.group_tasks(groups, {}, {"g000": 21_000}, 2)
+    nobody = [None] * 101
+    tasks = packing.group_tasks(nobody, [21_000, *[0] * 100], 2)
     assert tasks[0] == [0]
     assert len(tasks) == 2
-    assert packing.group_tasks(groups[1:], {}, {}, 8) == [list(range(100))]
+    assert packing.group_tasks(nobody[1:], [0] * 100, 8) == [list(range(100))]
 
 
 def test_groups_take_no_more_tasks_than_pay() -> None:
     """Few groups take one task."""
-    few = [GroupWork(f"g{number}") for number in range(1_000)]
-    pairs = dict.fromkeys([work.group for work in few], 2 * packing.LOOK.least - 1)
-    assert len(packing.group_tasks(few[:1], {}, pairs, 16)) == 1
-    assert len(packing.group_tasks(few, {}, pairs, 16)) == 200
-    assert packing.group_tasks([], {}, {}, 16) == []
+    most = 2 * packing.LOOK.least - 1
+    assert len(packing.group_tasks([None], [most], 16)) == 1
+    assert len(packing.group_tasks([None] * 1_000, [most] * 1_000, 16)) == 200
+    assert packing.group_tasks([], [], 16) == []
 
 
 def test_one_heavy_partition_has_a_task_for_itself() -> None:

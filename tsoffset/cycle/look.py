@@ -19,6 +19,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.columns import Flags
 from tsoffset.committed import CommittedColumns
 from tsoffset.cycle.matching import (
+    committed_there,
     joined,
     keys,
     numbered,
@@ -98,7 +99,8 @@ def look(
         there = current.result()
     found = _with_memory(found, remembered, [works[group][0] for group in commits.failed])
     found = _with_logs(found, logs)
-    return _settled(found, there, [works[group][0] for group in there.groups])
+    numbers_there = np.array([works[group][0] for group in there.groups], np.int64)
+    return _settled(found, there, numbers_there)
 
 
 def unread(groups: pa.Table, remembered: pa.Table, failed: Failed) -> pa.Table:
@@ -135,21 +137,26 @@ def _commits(
     synced = _each(of_topic, lambda one: one is not None)[commits.topic]
     plain = _each(of_topic, is_plain)[commits.topic]
     plain &= _each(of_each, lambda one: one[1].is_supported)[commits.group]
-    odd: dict[str, GroupOffsets | Failed] = dict(_odd_offsets(commits, synced & ~plain))
-    odd.update(commits.failed)
+    nameless = _each(commits.topics, lambda topic: topic in unnamed)[commits.topic]
+    odd: dict[str, GroupOffsets | Failed] = dict(commits.failed)
+    failed = []
+    for group, theirs in _odd_offsets(commits, (synced & ~plain) | nameless).items():
+        odd[group] = {at: one for at, one in theirs.items() if at.topic not in unnamed}
+        failed += [
+            SourceCommit(
+                group,
+                at,
+                one if isinstance(one, CommittedOffset) else None,
+                None,
+                verdict=unnamed[at.topic],
+            )
+            for at, one in theirs.items()
+            if at.topic in unnamed
+        ]
     odd_works = [
         work for name, (_, work) in works.items() if name in odd or work.type is GroupType.SHARE
     ]
-    nameless = _each(commits.topics, lambda topic: topic in unnamed)[commits.topic]
-    values = chain(
-        source_commits(flow, odd_works, odd, claims),
-        (
-            SourceCommit(group, partition, committed, None, verdict=unnamed[partition.topic])
-            for group, theirs in _odd_offsets(commits, nameless).items()
-            for partition, committed in theirs.items()
-            if partition.topic in unnamed and isinstance(committed, CommittedOffset)
-        ),
-    )
+    values = chain(source_commits(flow, odd_works, odd, claims), failed)
     return joined(
         [
             _plain_commits(commits, np.flatnonzero(plain), of_each, of_topic),
@@ -284,17 +291,11 @@ def _with_logs(found: pa.Table, logs: pa.Table) -> pa.Table:
     return columns_table(LOOKED, len(found), columns)
 
 
-def _settled(found: pa.Table, current: CommittedColumns, groups: Sequence[int]) -> pa.Table:
+def _settled(found: pa.Table, current: CommittedColumns, groups: Numbers) -> pa.Table:
     """With whether the target group stands where what is known of its commit leads; `groups` are
     the numbers of those that have `current`."""
-    topics = pa.chunked_array([words(current.topics, current.topic)])
-    here, there = numbered(found["target_topic"], topics)
-    at = places(
-        (numbers(found["group"]), here, numbers(found["partition"])),
-        (np.array(groups, np.int64)[current.group], there, current.partition),
-    )
-    offset = np.append(current.offset, NOTHING)[at]
-    settled = (at != NOTHING) & found["recalled"].to_numpy()
+    offset = committed_there(found, current, groups)
+    settled = (offset != NOTHING) & found["recalled"].to_numpy()
     settled &= stays(offset, numbers(found["known_from"]), numbers(found["known_to"]))
     columns = by_name(found)
     columns["settled"] = settled

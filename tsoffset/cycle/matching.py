@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.columns import Flags
+from tsoffset.committed import CommittedColumns
 from tsoffset.records import Numbers
 from tsoffset.rule.carry_over import NOTHING
 
@@ -118,6 +119,18 @@ def without_verdict(rows: pa.Table) -> Flags:
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema, behind each other: nothing but text is copied."""
     return pa.concat_tables(tables).unify_dictionaries()
+
+
+def committed_there(rows: pa.Table, current: CommittedColumns, groups: Integers) -> Numbers:
+    """For each row, by group and target partition, the target offset that is committed; NOTHING
+    where none is. `groups` are the numbers of the groups that have `current`."""
+    topics = pa.chunked_array([words(current.topics, current.topic)])
+    here, there = numbered(rows["target_topic"], topics)
+    at = places(
+        (numbers(rows["group"]), here, numbers(rows["partition"])),
+        (groups[current.group], there, current.partition),
+    )
+    return np.append(current.offset, NOTHING)[at]
 
 
 # --- partitions -------------------------------------------------------------------------

@@ -106,7 +106,8 @@ def after_look(
     is_row = commits["source_offset"].is_valid().to_numpy() | ~without_verdict(commits)
     found, alone = only(commits, is_row), only(commits, ~is_row)
 
-    positions, unknown = unknown_positions(found)
+    of_each = position_of_each(found)
+    positions, unknown = unknown_positions(found, of_each)
     translated, learned, cost = TRANSLATIONS.empty_table(), PARTITIONS.empty_table(), Cost()
     if len(positions):
         translated, learned, cost = steps.translate(positions, before)
@@ -122,7 +123,7 @@ def after_look(
         cost += settling
 
     became = _became(found, is_open, settled)
-    recalled_positions = len(_distinct(found, found["recalled"].to_numpy())[0])
+    recalled_positions = len(np.unique(of_each[found["recalled"].to_numpy()]))
     void = _void(before, looked.logs, positions, learned)
     return CycleTables(
         _rows(flow, names, found, became),
@@ -135,7 +136,7 @@ def after_look(
             ),
             _partitions(before, looked.logs, positions, learned, commits),
         ),
-        len(_distinct(found, found["source_offset"].is_valid().to_numpy())[0]),
+        len(np.unique(of_each[found["source_offset"].is_valid().to_numpy()])),
         replace(cost, positions=len(positions) + recalled_positions, recalled=recalled_positions),
     )
 
@@ -154,25 +155,23 @@ def _of_these_groups(pairs: pa.Table, names: Sequence[str]) -> pa.Table:
 # --- positions --------------------------------------------------------------------------
 
 
-def unknown_positions(looked: pa.Table) -> tuple[pa.Table, Numbers]:
+def unknown_positions(looked: pa.Table, of_each: Numbers) -> tuple[pa.Table, Numbers]:
     """The distinct positions of LOOKED that are to be translated, as POSITIONS in their order; and
-    for each row where its own is among them, NOTHING where it has none."""
+    for each row where its own is among them, NOTHING where it has none. `of_each` are the rows'
+    positions."""
     wanted = looked["source_offset"].is_valid().to_numpy() & ~looked["recalled"].to_numpy()
     wanted &= without_verdict(looked)
-    first, of_each = _distinct(looked, wanted)
-    return looked.select(POSITIONS.names).take(pa.array(first)), of_each
-
-
-def _distinct(found: pa.Table, wanted: Flags) -> tuple[Numbers, Numbers]:
-    """Of the rows that are wanted: one row of each distinct position, in the order of the
-    positions; and for each of all rows which of these is its own, NOTHING where none is."""
-    (topic,) = numbered(found["source_topic"])
-    (place,) = keys((topic, numbers(found["partition"]), numbers(found["source_offset"])))
     rows = np.flatnonzero(wanted)
-    _, first, of_each = np.unique(place[rows], return_index=True, return_inverse=True)
-    every = np.full(len(found), NOTHING)
-    every[rows] = of_each
-    return rows[first], every
+    _, first, at = np.unique(of_each[rows], return_index=True, return_inverse=True)
+    unknown = np.full(len(looked), NOTHING)
+    unknown[rows] = at
+    return looked.select(POSITIONS.names).take(pa.array(rows[first])), unknown
+
+
+def position_of_each(found: pa.Table) -> Numbers:
+    """A number for each row's position: in the order of positions, equal ones the same."""
+    (topic,) = numbered(found["source_topic"])
+    return keys((topic, numbers(found["partition"]), numbers(found["source_offset"])))[0]
 
 
 def _rewritten_topics(positions: pa.Table, translated: pa.Table) -> pa.Array:

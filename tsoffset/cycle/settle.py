@@ -20,7 +20,7 @@ from tsoffset.model import (
     Skipped,
     TopicPartition,
 )
-from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition, with_verdict
+from tsoffset.rule.decide import SourceCommit, TranslatedPosition, with_verdict
 from tsoffset.rule.reasons import rewritten
 
 
@@ -104,26 +104,21 @@ def _with_own_range(
 
 
 def settlements(
-    commits: Iterable[SourceCommit],
-    translated: Iterable[TranslatedPosition],
-    last_commits: Mapping[tuple[str, TopicPartition], LastCommit] | None = None,
+    commits: Iterable[SourceCommit], translated: Iterable[TranslatedPosition]
 ) -> list[Settlement]:
-    """Each commit with the translation of its position, where it needs one, and the last commit
-    known of its group and source partition."""
+    """Each commit with the translation of its position, where it needs one."""
     positions = {(one.partition, one.offset): one for one in translated}
     rewriting = {
         one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
     }
     found = []
     for commit in commits:
-        position = last = None
+        position = None
         if commit.verdict is None and commit.partition and commit.committed and commit.target:
             position = positions[commit.partition, commit.committed.offset]
             if commit.partition.topic in rewriting:
                 position = whole_topic(position, commit.target.topic)
-        if last_commits is not None and commit.partition is not None:
-            last = last_commits.get((commit.group, commit.partition))
-        found.append(Settlement(commit, position, last))
+        found.append(Settlement(commit, position))
     return found
 
 

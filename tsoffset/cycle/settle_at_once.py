@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tsoffset.cluster import Cluster
 from tsoffset.columns import Flags
-from tsoffset.cycle.matching import numbered, numbers, places, without_verdict, words
+from tsoffset.cycle.matching import committed_there, numbers, without_verdict, words
 from tsoffset.cycle.schema import SETTLED, by_name, columns_table
 from tsoffset.cycle.source_commits import committed_columns
 from tsoffset.cycle.turns import (
@@ -66,7 +66,7 @@ def settle_at_once(
     `groups` are the names by number. Each part is decided on what its groups have at most
     `FRESH_SECONDS` before it is sent, and nothing is sent from `until` on.
     """
-    offset = numbers(settlements["target_offset"])
+    group, offset = numbers(settlements["group"]), numbers(settlements["target_offset"])
     plain = (offset != NOTHING) & without_verdict(settlements)
     for odd in ("target_active", "rewrites_timestamps"):
         plain &= ~settlements[odd].fill_null(False).to_numpy()
@@ -75,7 +75,7 @@ def settle_at_once(
     sent = np.zeros(len(offset), bool)
     failed: dict[str, Failed] = {}
     longest = 0.0
-    for rows in _parts(numbers(settlements["group"]), np.flatnonzero(plain)):
+    for rows in _parts(group, np.flatnonzero(plain)):
         part = settlements.take(pa.array(rows))
         looked_at = clock.monotonic()
         current[rows], outcome[rows], unasked = _decided(target, part, groups)
@@ -83,19 +83,21 @@ def settle_at_once(
         moves = rows[outcome[rows] == _WOULD_COMMIT]
         if not commit or not len(moves):
             continue
-        gaps: list[float] = []
+        gaps: dict[str, float] = {}
 
-        def may_send(_: str, looked_at: float = looked_at, gaps: list[float] = gaps) -> bool:
+        def may_send(
+            group: str, looked_at: float = looked_at, gaps: dict[str, float] = gaps
+        ) -> bool:
             gap = clock.monotonic() - looked_at
             if gap > FRESH_SECONDS or (until is not None and clock.time() >= until):
                 return False
-            gaps.append(gap)
+            gaps[group] = gap
             return True
 
         accepted = _committed(target, settlements.take(pa.array(moves)), groups, may_send)
         outcome[moves] = np.where(accepted, _COMMITTED, NOTHING)
-        sent[moves] = bool(gaps)
-        longest = max([longest, *gaps])
+        sent[moves] = [groups[number] in gaps for number in group[moves].tolist()]
+        longest = max([longest, *gaps.values()])
     columns = by_name(settlements) | {
         "current_target_offset": pa.array(current, mask=current == NOTHING),
         "outcome": words(_OUTCOMES, np.clip(outcome, 0, _COMMITTED)),
@@ -128,15 +130,10 @@ def _decided(
     asked = np.unique(number)
     names = [groups[one] for one in asked.tolist()]
     there = committed_columns(target, names, require_stable=True, within_seconds=LOOK_SECONDS)
-    here, topic = numbered(
-        part["target_topic"], pa.chunked_array([words(there.topics, there.topic)])
-    )
-    partition = numbers(part["partition"])
-    at = places((number, here, partition), (asked[there.group], topic, there.partition))
-    current = np.append(there.offset, NOTHING)[at]
+    current = committed_there(part, there, asked)
     in_place = stays(current, numbers(part["equivalent_from"]), numbers(part["equivalent_to"]))
     found = np.where(current <= offset, _WOULD_COMMIT, _AHEAD)
-    found[(at != NOTHING) & in_place] = _UNCHANGED
+    found[(current != NOTHING) & in_place] = _UNCHANGED
     unasked = [place for place, name in enumerate(names) if name in there.failed]
     found[np.isin(number, asked[unasked])] = NOTHING
     if there.failed_entries:
@@ -145,7 +142,7 @@ def _decided(
             for name, topic, partition in zip(
                 (groups[one] for one in number.tolist()),
                 part["target_topic"].to_pylist(),
-                partition.tolist(),
+                part["partition"].to_pylist(),
                 strict=True,
             )
         ]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.known_logs import KnownLogs, look_at_logs
 from tsoffset.cycle.look import look
-from tsoffset.cycle.matching import joined
+from tsoffset.cycle.matching import only, woven
 from tsoffset.cycle.rounds import translate_with_carry_over
 from tsoffset.cycle.settle import settle_groups, whole_topic
 from tsoffset.cycle.settle_at_once import settle_at_once
@@ -98,11 +98,10 @@ class StepsHere:
             until=self.until,
             clock=self.clock,
         )
-        left = np.flatnonzero(once.left)
-        if not len(left):
+        if not once.left.any():
             return once.rows, Cost(commit_gap_seconds=once.gap_seconds)
-        each = settlements_of(settlements.take(pa.array(left)), names)
-        before = once.rows["current_target_offset"].take(pa.array(left)).to_pylist()
+        each = settlements_of(only(settlements, once.left), names)
+        before = only(once.rows, once.left)["current_target_offset"].to_pylist()
         settled = settle_groups(
             self.flow,
             self.target,
@@ -111,17 +110,17 @@ class StepsHere:
             until=self.until,
             clock=self.clock,
             seen=Seen(
-                {place: before[place] for place in np.flatnonzero(once.ahead[left]).tolist()},
+                {place: before[place] for place in np.flatnonzero(once.ahead[once.left]).tolist()},
                 once.failed,
             ),
         )
         rows = [
             _as_sent(row, there) if sent else row
-            for row, there, sent in zip(settled.rows, before, once.sent[left].tolist(), strict=True)
+            for row, there, sent in zip(
+                settled.rows, before, once.sent[once.left].tolist(), strict=True
+            )
         ]
-        at = np.arange(len(once.left))
-        at[left] = len(at) + np.arange(len(left))
-        found = joined([once.rows, settled_table(rows)]).take(pa.array(at))
+        found = woven(only(once.rows, ~once.left), settled_table(rows), once.left)
         longest = max(once.gap_seconds, settled.cost.commit_gap_seconds)
         return found, replace(settled.cost, commit_gap_seconds=longest)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.model import TopicPartition
 
 T = TypeVar("T")
@@ -46,21 +45,18 @@ def in_one_task(groups: int, pairs_before: int | None) -> bool:
 
 
 def group_tasks(
-    groups: Sequence[GroupWork],
-    coordinators: Mapping[str, int | None],
-    pairs: Mapping[str, int],
-    slots: int,
+    coordinators: Sequence[int | None], pairs: Sequence[int], slots: int
 ) -> list[list[int]]:
-    """The places of groups by task: equal work, groups of one coordinator side by side. `pairs` are
-    those known of groups."""
+    """The places of groups by task: equal work, groups of one coordinator side by side. `pairs` is
+    how many are known of each, 0 where nothing is."""
 
     def place(number: int) -> tuple[int, int]:
-        coordinator = coordinators.get(groups[number].group)
+        coordinator = coordinators[number]
         return (-1 if coordinator is None else coordinator, number)
 
-    work = [pairs.get(group.group, PAIRS_A_GROUP) + 1 for group in groups]
+    work = [(known or PAIRS_A_GROUP) + 1 for known in pairs]
     tasks = LOOK.tasks(sum(work), slots)
-    return cut(sorted(range(len(groups)), key=place), tasks, work.__getitem__)
+    return cut(sorted(range(len(work)), key=place), tasks, work.__getitem__)
 
 
 def partition_tasks(

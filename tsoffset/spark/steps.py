@@ -17,10 +17,9 @@ from pyspark.sql import SparkSession
 
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.known_logs import KnownLogs
-from tsoffset.cycle.matching import in_partitions, joined, numbered, numbers, only
+from tsoffset.cycle.matching import PLACES, in_partitions, joined, numbered, numbers, only
 from tsoffset.cycle.pipeline import CycleTables, Looked
 from tsoffset.cycle.source_commits import GroupWork
-from tsoffset.cycle.values import groups_of
 from tsoffset.cycle.work import Cost
 from tsoffset.model import TopicPartition
 from tsoffset.records import Numbers
@@ -83,16 +82,11 @@ class SparkSteps:
 
     def look(self, groups: pa.Table, remembered: pa.Table, logs: pa.Table) -> pa.Table:
         """As `Steps.look`."""
-        works = list(groups_of(groups).values())
         of_group = numbers(remembered["group"])
-        pairs = np.bincount(of_group, minlength=len(works))
-        expected = {
-            work.group: int(known)
-            for work, known in zip(works, pairs.tolist(), strict=True)
-            if known
-        }
-        tasks = packing.group_tasks(works, self._coordinators, expected, self.slots)
-        task_of = np.empty(len(works), np.int64)
+        pairs = np.bincount(of_group, minlength=len(groups)).tolist()
+        coordinators = [self._coordinators.get(name) for name in groups["group"].to_pylist()]
+        tasks = packing.group_tasks(coordinators, pairs, self.slots)
+        task_of = np.empty(len(groups), np.int64)
         for number, task in enumerate(tasks):
             task_of[task] = number
         theirs = _parts(task_of[of_group], len(tasks))
@@ -214,6 +208,6 @@ def _by_partition(positions: pa.Table) -> dict[TopicPartition, Numbers]:
     begins = np.append(True, (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1]))
     first = np.flatnonzero(begins)
     rows = np.split(np.arange(len(positions)), first[1:])
-    places = positions.select(["source_topic", "partition"]).take(pa.array(first))
+    places = positions.select(PLACES).take(pa.array(first))
     each = zip(*(column.to_pylist() for column in places.columns), strict=True)
     return {TopicPartition(*place): theirs for place, theirs in zip(each, rows, strict=True)}

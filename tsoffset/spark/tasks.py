@@ -24,6 +24,7 @@ from tsoffset.cycle.pipeline import (
     Looked,
     after_look,
     first_look,
+    position_of_each,
     unknown_positions,
 )
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
@@ -132,7 +133,8 @@ class StepsInTask:
         """All steps one after the other; only the first look where it finds more to translate than
         is good for one task, or more rows than may be told of."""
         looked = first_look(self, groups, carry_over)
-        positions, _ = unknown_positions(looked.commits)
+        of_each = position_of_each(looked.commits)
+        positions, _ = unknown_positions(looked.commits, of_each)
         if len(positions) > PAIRS_IN_ONE_TASK or len(looked.commits) > most_rows:
             return looked
         return after_look(self.task.flow, self, groups, carry_over, looked)
