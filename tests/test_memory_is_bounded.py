@@ -14,11 +14,11 @@ from benchmarks.filling import Batches
 from benchmarks.measures import forget_peak, peak_mb
 from tests.memory_flows import flow
 from tsoffset.cycle import rounds
-from tsoffset.cycle.rounds import translate_with_carry_over
-from tsoffset.cycle.work import PartitionWork
+from tsoffset.cycle.schema import PARTITIONS, POSITIONS, table
+from tsoffset.cycle.steps import StepsHere
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import Precision, TopicPartition, Translated
+from tsoffset.model import Precision
 from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [
@@ -27,12 +27,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc"),
 ]
 
-PARTITIONS = 2
-POSITIONS, MORE = 20, 100
+PARTITION_COUNT = 2
+FEW, MORE = 20, 100
 # A megabyte a batch each: few records that are large, and many that are small.
 LARGE, SMALL = Batches(10, 100_000), Batches(5_000, 200)
-# Batches of original and copy that MORE positions read and POSITIONS do not, of a megabyte.
-MORE_MB = 2 * PARTITIONS * (MORE - POSITIONS)
+# Batches of original and copy that MORE positions read and FEW do not, of a megabyte.
+MORE_MB = 2 * PARTITION_COUNT * (MORE - FEW)
 
 
 def written(bootstrap: str, topic: str, batches: Batches) -> str:
@@ -40,8 +40,8 @@ def written(bootstrap: str, topic: str, batches: Batches) -> str:
     start_ms = filling.recent_ms(MORE * batches.records)
     for name in (topic, f"A.{topic}"):
         size = {"max.message.bytes": "10000000"}
-        filling.topic(bootstrap, name, PARTITIONS, configs=size)
-        filling.fill(bootstrap, name, range(PARTITIONS), batches, MORE, start_ms)
+        filling.topic(bootstrap, name, PARTITION_COUNT, configs=size)
+        filling.fill(bootstrap, name, range(PARTITION_COUNT), batches, MORE, start_ms)
     return topic
 
 
@@ -49,10 +49,9 @@ def translated(bootstrap: str, topic: str, batches: Batches, positions: int, roo
     """In a process of its own: so many positions of each partition, each in a batch of its own.
     The most that it has held, in MB."""
     rounds.RECORDS_HELD = room
-    offsets = tuple(batches.records * number + 3 for number in range(positions))
-    work = [
-        PartitionWork(TopicPartition(topic, n), TopicPartition(f"A.{topic}", n), offsets, True)
-        for n in range(PARTITIONS)
+    offsets = [batches.records * number + 3 for number in range(positions)]
+    rows = [
+        (topic, n, f"A.{topic}", True, False, at) for n in range(PARTITION_COUNT) for at in offsets
     ]
     with ExitStack() as open_:
         source, target = (
@@ -60,20 +59,19 @@ def translated(bootstrap: str, topic: str, batches: Batches, positions: int, roo
             for alias in "AB"
         )
         forget_peak(os.getpid())
-        found = translate_with_carry_over(flow(), source, target, work)
+        steps = StepsHere(flow(), source, target)
+        found, _, cost = steps.translate(table(POSITIONS, rows), PARTITIONS.empty_table())
         peak = peak_mb(os.getpid())
-    assert found.cost.source_fetches >= PARTITIONS * positions
-    for position in found.positions:
-        outcome = position.translation.outcome
-        assert isinstance(outcome, Translated), outcome
-        assert (outcome.target_offset, outcome.precision) == (position.offset, Precision.EXACT)
+    assert cost.source_fetches >= PARTITION_COUNT * positions
+    assert found["target_offset"].to_pylist() == PARTITION_COUNT * offsets
+    assert found["precision"].unique().to_pylist() == [Precision.EXACT]
     return peak
 
 
 def peaks(bootstrap: str, topic: str, batches: Batches, room: int) -> tuple[float, float]:
-    """For POSITIONS and for MORE."""
+    """For FEW and for MORE."""
     found = []
-    for positions in (POSITIONS, MORE):
+    for positions in (FEW, MORE):
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             work = process.submit(translated, bootstrap, topic, batches, positions, room)
             found.append(work.result())

@@ -5,6 +5,8 @@ letter again is an equal record; a capital one has the same time and another con
 offset of which nothing is known.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 import structlog
@@ -17,7 +19,7 @@ from tests.replication_model import SOURCE, TARGET, build
 from tests.test_frontier_examples import Logs
 from tests.test_translation_properties import assert_same, kinds, seeds
 from tests.translating import Way, mistake_of, silence_logs, translations
-from tsoffset.columns import RecordColumns, columns_of
+from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
@@ -25,7 +27,7 @@ from tsoffset.digests import content_digest
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Precision, Translated
 from tsoffset.records import OffsetHeader, Record, Stretch
-from tsoffset.rule.ordinary import ordinary
+from tsoffset.rule.ordinary import Answers, ordinary
 
 ALL = frozenset({"timestamp", "key", "value"})
 FIRST_MS = 1_700_000_000_000
@@ -182,7 +184,7 @@ def test_other_flows_are_left_to_conversations(
 ) -> None:
     """Where content alone does not tell, or the target is no copy."""
     at_once = []
-    monkeypatch.setattr(rounds, "next_record", lambda offset, *_: at_once.append(offset))
+    monkeypatch.setattr(rounds, "ordinary", lambda *asked: at_once.append(asked))
     logs = Logs("a b c d e f g h", "a b c d e f g h")
     work = PartitionWork(SOURCE, TARGET, tuple(range(9)), True, failback)
     assert [
@@ -245,13 +247,13 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch) -> float:
     """Judge what is answered at once in random worlds; the share of all positions that it is."""
     silence_logs()
     at_once: set[int] = set()
-    by_columns = rounds.next_record
 
-    def noted(offset: int, *others: object) -> object:
-        at_once.add(offset)
-        return by_columns(offset, *others)  # type: ignore[arg-type]
+    def noted(*asked: Any) -> tuple[Flags, Answers]:
+        found = ordinary(*asked)
+        at_once.update(found[1].offset.tolist())
+        return found
 
-    monkeypatch.setattr(rounds, "next_record", noted)
+    monkeypatch.setattr(rounds, "ordinary", noted)
     counts = {"asked": 0, "at once": 0}
 
     @settings(max_examples=worlds)

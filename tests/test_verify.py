@@ -5,7 +5,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import structlog
 from hypothesis import given, settings
@@ -19,25 +21,24 @@ from tests.spark_worlds import World, by_place, mirrored
 from tests.test_ordinary import LONG_KINDS
 from tests.test_translation_properties import kinds, seeds
 from tests.translating import Way, outcomes, silence_logs
-from tsoffset.cycle import conversations, rounds
+from tsoffset.columns import Flags
+from tsoffset.cycle import conversations, rounds, schema
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.rounds import translate_with_carry_over
-from tsoffset.cycle.work import PartitionWork, TranslatedWork
+from tsoffset.cycle.steps import StepsHere
+from tsoffset.cycle.work import Cost
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
 from tsoffset.model import (
-    Failed,
     FailureKind,
     OutcomeKind,
     Precision,
     Reason,
     Skipped,
-    TopicPartition,
     Translated,
 )
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.ordinary import differs, next_record
-from tsoffset.rule.translate import Conversation, Translation, translate
+from tsoffset.rule.ordinary import Answers, differs, ordinary
+from tsoffset.rule.translate import Conversation, translate
 
 POSITIONS = range(10, 50)
 # All of a partition but the two between whose pairs they lie.
@@ -64,23 +65,23 @@ class Mirrored:
 
     def translated(
         self, settings: FlowSettings, positions: Collection[int] = POSITIONS
-    ) -> TranslatedWork:
-        work = [
-            PartitionWork(
-                TopicPartition("orders", number),
-                TopicPartition("A.orders", number),
-                tuple(positions),
-                is_remote_topic=True,
-            )
+    ) -> tuple[pa.Table, Cost]:
+        """As TRANSLATIONS, one partition after the other; and what it took."""
+        steps = StepsHere(settings, self.estate["A"], self.estate["B"])
+        rows = [
+            ("orders", number, "A.orders", True, False, offset)
             for number in range(self.partitions)
+            for offset in positions
         ]
-        return translate_with_carry_over(settings, self.estate["A"], self.estate["B"], work)
+        positions_table = schema.table(schema.POSITIONS, rows)
+        found, _, cost = steps.translate(positions_table, schema.PARTITIONS.empty_table())
+        return found, cost
 
 
-def one_past(
-    offset: int, copy: int, timestamp_ms: int, frontier: tuple[int, int] | None
-) -> Translation:
-    return next_record(offset, copy + 1, timestamp_ms, frontier)
+def one_past(*asked: Any) -> tuple[Flags, Answers]:
+    """A rule that leaves out a record."""
+    answered, answers = ordinary(*asked)
+    return answered, answers._replace(copy=answers.copy + 1)
 
 
 def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +93,8 @@ def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> N
         return translate(offset, evidence)
 
     monkeypatch.setattr(conversations, "translate", counted)
-    assert Mirrored.of().translated(flow()).cost.verified == 0
+    _, cost = Mirrored.of().translated(flow())
+    assert cost.verified == 0
     assert had == [POSITIONS[0], POSITIONS[-1]]
 
 
@@ -100,34 +102,36 @@ def test_verifying_changes_no_answer() -> None:
     """Where both agree the answers are the same, they hold as long, and the cost tells how many
     were verified."""
     logs = Mirrored.of(partitions=3)
-    plain, verified = logs.translated(flow()), logs.translated(verifying(1_000))
-    assert (verified.positions, verified.holds) == (plain.positions, plain.holds)
-    assert verified.cost.verified == 3 * AT_ONCE
+    (plain, _), (verified, cost) = logs.translated(flow()), logs.translated(verifying(1_000))
+    assert verified.equals(plain)
+    assert cost.verified == 3 * AT_ONCE
 
 
 @pytest.mark.parametrize("budget", [1, 7, 3 * AT_ONCE])
 def test_no_more_are_verified_than_wanted(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number holds for all partitions together."""
     monkeypatch.setattr(rounds, "random", Random(5).random)
-    assert 0 < Mirrored.of(partitions=3).translated(verifying(budget)).cost.verified <= budget
+    _, cost = Mirrored.of(partitions=3).translated(verifying(budget))
+    assert 0 < cost.verified <= budget
 
 
 def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the first partition are chosen no more often than those of the last."""
-    monkeypatch.setattr(rounds, "next_record", one_past)
+    monkeypatch.setattr(rounds, "ordinary", one_past)
     chosen = Counter[int]()
     logs = Mirrored.of(partitions=3)
     for seed in range(60):
         monkeypatch.setattr(rounds, "random", Random(seed).random)
-        for each in logs.translated(verifying(1)).positions:
-            chosen[each.partition.partition] += isinstance(each.translation.outcome, Failed)
+        found, _ = logs.translated(verifying(1))
+        failed = found["outcome_failure"].is_valid().to_pylist()
+        chosen.update(place // len(POSITIONS) for place in range(len(found)) if failed[place])
     assert min(chosen.values()) > 8
 
 
 def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that leaves out a record: rows say so, the log says so, nothing is committed and
     nothing remembered; of what had its conversation alone all is as ever."""
-    monkeypatch.setattr(rounds, "next_record", one_past)
+    monkeypatch.setattr(rounds, "ordinary", one_past)
     estate = Mirrored.of().estate
     for offset in (10, 20, 30):
         estate.commit(f"g{offset}", "orders", offset)
@@ -165,9 +169,9 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
         return (yield from translate(offset, evidence))
 
     monkeypatch.setattr(conversations, "translate", broken)
-    done = Mirrored.of().translated(verifying(100))
-    assert done.cost.verified == AT_ONCE - 1
-    assert not [each for each in done.positions if isinstance(each.translation.outcome, Failed)]
+    found, cost = Mirrored.of().translated(verifying(100))
+    assert cost.verified == AT_ONCE - 1
+    assert found["outcome_failure"].null_count == len(found)
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,13 @@ def ask_for_ranges(
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the next cycle should know of a partition, None where that is nothing; and for how long
-    its translations hold, by source offset, as far as they are to be remembered."""
+    """What the next cycle should know of a partition, None where that is nothing; for how long its
+    translations hold, by source offset, as far as they are to be remembered; and whether what was
+    answered at once is, too: it holds for good."""
 
     carry_over: PartitionCarryOver | None
     holds: Mapping[int, Holds] = field(default_factory=dict)
+    answers_hold: bool = False
 
 
 def learned(
@@ -130,7 +132,7 @@ def learned(
     if not holds and not there and frontier is None:
         return Learned(None)
     carry_over = replace(blank, ends=ends, pairs=spread(there.items()), frontier=frontier)
-    return Learned(carry_over, holds)
+    return Learned(carry_over, holds, answers_hold=True)
 
 
 def _highest_frontier(

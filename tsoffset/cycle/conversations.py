@@ -15,11 +15,12 @@ from functools import cached_property, partial
 from traceback import extract_tb
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import structlog
 
 from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
 from tsoffset.cycle.read_ahead import SideReads
-from tsoffset.cycle.work import PartitionWork
+from tsoffset.cycle.work import AnsweredPartition, PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
@@ -33,13 +34,13 @@ from tsoffset.model import (
     TimestampType,
     Translated,
 )
-from tsoffset.records import Stretch, UnreadableRecords
+from tsoffset.records import Numbers, Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
-from tsoffset.rule.ordinary import differs
+from tsoffset.rule.ordinary import NO_ANSWERS, Answers, differs, next_record
 from tsoffset.rule.set_back import first_copied_behind
 from tsoffset.rule.translate import Conversation, Translation, translate
 
@@ -65,18 +66,19 @@ class AtOnce:
     """Positions, ascending, each of which lies between two proven pairs of one distance (target
     offset less source offset), and these distances."""
 
-    offsets: Sequence[int]
-    distances: Sequence[int]
+    offsets: Numbers
+    distances: Numbers
 
     @cached_property
     def looked_at(self) -> Mapping[Side, Sequence[int]]:
         """The offsets of their records and of those beside these, ascending."""
-        images = map(sum, zip(self.offsets, self.distances, strict=True))
-        return {Side.SOURCE: _with_neighbours(self.offsets), Side.TARGET: _with_neighbours(images)}
+        originals, images = self.offsets, self.offsets + self.distances
+        return {Side.SOURCE: _with_neighbours(originals), Side.TARGET: _with_neighbours(images)}
 
 
-def _with_neighbours(offsets: Iterable[int]) -> Sequence[int]:
-    return sorted({offset + step for offset in offsets for step in (-1, 0, 1)})
+def _with_neighbours(offsets: Numbers) -> Sequence[int]:
+    found: list[int] = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1])).tolist()
+    return found
 
 
 class _Walk(NamedTuple):
@@ -120,8 +122,8 @@ class Partition:
         self._reads = {side: SideReads() for side in Side}
         self._at_once: AtOnce | None = None
         self._not_at_once: Sequence[int] = ()
-        self._answered: dict[int, Translation] = {}
-        self._verified: set[int] = set()
+        self._answered: list[Answers] = []
+        self._verified: dict[int, Translation] = {}
         # Content alone tells: no header, which would have to be believed, and not the other way.
         self._is_plain = flow.translation.offset_header is None and not work.failback
         self._walks_asked_of: dict[int, _Walk] = {}  # by distance
@@ -287,7 +289,7 @@ class Partition:
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
         if distances:
-            self._at_once = AtOnce([*distances], [*distances.values()])
+            self._at_once = AtOnce(np.array([*distances]), np.array([*distances.values()]))
             self._not_at_once = outside
         else:
             self._take_in_all()
@@ -352,15 +354,17 @@ class Partition:
         yield from self._reads[side].kept
         yield from self._evidence.view(side).stretches
 
-    def answer(self, translations: Mapping[int, Translation], verify: Collection[int]) -> None:
-        """Take the translations of those that were answered at once; the others converse, and so do
-        those of `verify`."""
+    def answer(self, answers: Answers, verify: Collection[int]) -> None:
+        """Take what was answered at once; the other positions converse, and so do those of
+        `verify`."""
         assert self._at_once is not None
-        answered = translations.keys() - verify
-        left = [offset for offset in self._at_once.offsets if offset not in answered]
+        verified = np.isin(answers.offset, [*verify])
+        self._verified |= self._as_values(answers.only(verified))
+        answers = answers.only(~verified)
+        self._answered.append(answers)
+        offsets = self._at_once.offsets
+        left: list[int] = offsets[~np.isin(offsets, answers.offset)].tolist()
         self._at_once = None
-        self._answered.update(translations)
-        self._verified.update(verify)
         if any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in self.stretches(_TARGET)):
             self._evidence.target.rewrites_timestamps = True
         if left or self._not_at_once:
@@ -372,8 +376,8 @@ class Partition:
         there were, without those that failed. Positions about which both differ fail. Once nobody
         asks any more."""
         verified = 0
-        for offset in sorted(self._verified):
-            at_once, conversation = self._answered[offset].outcome, self._conversations[offset]
+        for offset, translation in sorted(self._verified.items()):
+            at_once, conversation = translation.outcome, self._conversations[offset]
             assert isinstance(at_once, Translated)
             assert conversation.translation is not None
             conversed = conversation.translation.outcome
@@ -381,7 +385,7 @@ class Partition:
                 continue  # it tells nothing
             verified += 1
             if differs(at_once, conversed):
-                self._answered[offset] = self._differing(offset, at_once, conversed)
+                self._verified[offset] = self._differing(offset, at_once, conversed)
         return verified
 
     def _differing(
@@ -405,11 +409,6 @@ class Partition:
             )
         )
 
-    @property
-    def frontier(self) -> tuple[int, int] | None:
-        """The pair of the frontier, as `Translated.frontier` has it."""
-        return self._evidence.reached
-
     # --- translations -----------------------------------------------------------------------
 
     def _converse_about(self, offsets: Sequence[int]) -> None:
@@ -420,31 +419,54 @@ class Partition:
             if conversation.go_on(None):
                 self._open.append(conversation)
 
-    def _translations(self) -> dict[int, Translation]:
+    def _conversed(self) -> dict[int, Translation]:
+        """The translations of all but those that were answered at once and not verified."""
         found = {}
         for offset, conversation in self._conversations.items():
             assert conversation.translation is not None
             found[offset] = conversation.translation
-        return found | self._answered
+        return found | self._verified
+
+    def conversed(self) -> Iterator[TranslatedPosition]:
+        """Those, in the order of the offsets; once nobody asks any more."""
+        return self._positions(self._conversed())
 
     def positions(self) -> Iterator[TranslatedPosition]:
         """All translations, in the order of the offsets; once nobody asks any more."""
-        translations = self._translations()
+        return self._positions(self._conversed() | self._as_values(self._answers))
+
+    def _positions(self, translations: Mapping[int, Translation]) -> Iterator[TranslatedPosition]:
         target = self._evidence.target
-        for offset in self.work.offsets:
+        for offset, translation in sorted(translations.items()):
             yield TranslatedPosition(
-                self.work.source,
-                offset,
-                translations[offset],
-                target.range,
-                target.rewrites_timestamps,
+                self.work.source, offset, translation, target.range, target.rewrites_timestamps
             )
 
     def left_to_the_next(self, blank: PartitionCarryOver | None) -> Learned:
         """What is to be remembered. What could not be looked at is no less true than before."""
         if blank is None:
             return Learned(self.work.carry_over)
-        return learned(blank, self._usable, self._evidence, self._translations())
+        return learned(blank, self._usable, self._evidence, self._conversed())
+
+    def answered(self, left: Learned) -> AnsweredPartition:
+        """What was answered at once, and not verified."""
+        target = self._evidence.target
+        return AnsweredPartition(
+            self._answers, target.range, target.rewrites_timestamps, left.answers_hold
+        )
+
+    def _as_values(self, answers: Answers) -> dict[int, Translation]:
+        columns = (column.tolist() for column in answers)
+        return {
+            offset: next_record(offset, copy, stamp, self._evidence.reached)
+            for offset, copy, stamp in zip(*columns, strict=True)
+        }
+
+    @property
+    def _answers(self) -> Answers:
+        columns = [np.concatenate(each) for each in zip(NO_ANSWERS, *self._answered, strict=True)]
+        order = np.argsort(columns[0])
+        return Answers(*(column[order] for column in columns))
 
 
 class _Asking(Generic[T]):

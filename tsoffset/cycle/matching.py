@@ -153,6 +153,13 @@ def in_partitions(rows: pa.Table, partitions: pa.Table) -> Flags:
     return found
 
 
+def first_of_each_partition(rows: pa.Table) -> Numbers:
+    """Where the rows of each partition begin, which stand together."""
+    (topic,) = numbered(rows["source_topic"])
+    changes = (np.diff(topic) != 0) | (np.diff(numbers(rows["partition"])) != 0)
+    return np.flatnonzero(np.append(True, changes)[: len(rows)])
+
+
 def one_of_each(rows: pa.Table) -> pa.Table:
     """The partitions of the rows, each once."""
     return rows.select(PLACES).group_by(PLACES).aggregate([])

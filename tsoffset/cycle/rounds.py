@@ -17,7 +17,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.columns import columns_of
 from tsoffset.cycle.carry_over import Identities, Learned
 from tsoffset.cycle.conversations import Observe, Partition
-from tsoffset.cycle.work import Cost, PartitionWork, TranslatedWork
+from tsoffset.cycle.work import AnsweredPartition, Cost, PartitionWork, TranslatedWork
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
@@ -35,14 +35,13 @@ from tsoffset.records import Stretch, walk_side_by_side
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
-from tsoffset.rule.ordinary import next_record, ordinary
-from tsoffset.rule.translate import Translation
+from tsoffset.rule.ordinary import NO_ANSWERS, Answers, ordinary
 
 log = structlog.get_logger(__name__)
 
 # A worker holds about so many records at once, a few hundred bytes each, and looks at so many
 # partitions at once: at few as long as it has not seen how large batches are.
-RECORDS_HELD = 500_000
+RECORDS_HELD = 1_000_000
 PARTITIONS_AT_ONCE = 250
 _AT_FIRST = 32
 
@@ -78,17 +77,17 @@ def translate_with_carry_over(
     identities = Identities.of(source, target, work)
     run = _Run(flow, source, target, work)
     blanks = {one.source: identities.blank(one) for one in work}
-    positions: dict[TopicPartition, list[TranslatedPosition]] = {}
-    left: dict[TopicPartition, Learned] = {}
+    through: dict[TopicPartition, tuple[list[TranslatedPosition], AnsweredPartition, Learned]] = {}
     parts = (Partition(flow, one, _usable(one, blanks[one.source]), None) for one in work)
     for part in run.converse(parts):
-        place = part.work.source
-        positions[place] = list(part.positions())
-        left[place] = part.left_to_the_next(blanks[place])
+        left = part.left_to_the_next(blanks[part.work.source])
+        through[part.work.source] = [*part.conversed()], part.answered(left), left
+    done = [through[one.source] for one in work]
     return TranslatedWork(
-        tuple(position for one in work for position in positions[one.source]),
-        tuple(left[one.source].holds.get(offset) for one in work for offset in one.offsets),
-        tuple(kept for one in work if (kept := left[one.source].carry_over) is not None),
+        tuple(one for conversed, _, _ in done for one in conversed),
+        tuple(left.holds.get(one.offset) for conversed, _, left in done for one in conversed),
+        tuple(answered for _, answered, _ in done),
+        tuple(left.carry_over for _, _, left in done if left.carry_over is not None),
         run.cost,
     )
 
@@ -188,16 +187,16 @@ class _Run:
             # A mistake of ours costs time, and no partition its answers: all have their
             # conversations.
             log.error("answering_at_once_broke", error=type(error).__name__)
-            found = [{} for _ in parts]
-        for part, translations in zip(parts, found, strict=True):
-            part.answer(translations, self._to_verify(translations))
+            found = [NO_ANSWERS for _ in parts]
+        for part, answers in zip(parts, found, strict=True):
+            part.answer(answers, self._to_verify(answers))
 
-    def _to_verify(self, offsets: Collection[int]) -> set[int]:
-        """Those that are to be verified, of some that were answered at once."""
+    def _to_verify(self, answers: Answers) -> set[int]:
+        """The offsets of those that are to be verified."""
         chosen: set[int] = set()
         if not self._verify:
             return chosen
-        for offset in offsets:
+        for offset in answers.offset.tolist():
             # All positions are chosen with the same chance, whichever come first.
             if random() * self._to_come < self._verify:
                 chosen.add(offset)
@@ -241,10 +240,8 @@ class _Run:
         return answers, cost
 
 
-def _answered_at_once(
-    parts: Sequence[Partition], match: frozenset[str]
-) -> list[dict[int, Translation]]:
-    """For each partition the translations of what is ordinary."""
+def _answered_at_once(parts: Sequence[Partition], match: frozenset[str]) -> list[Answers]:
+    """For each partition the answers to what is ordinary."""
     ready = [part.at_once for part in parts if part.at_once is not None]
     source, target = (
         columns_of((log, one) for log, part in enumerate(parts) for one in part.stretches(side))
@@ -252,14 +249,12 @@ def _answered_at_once(
     )
     sizes = [len(each.offsets) for each in ready]
     log = np.repeat(np.arange(len(ready)), sizes)
-    offset = np.array([offset for each in ready for offset in each.offsets])
-    distance = np.array([distance for each in ready for distance in each.distances])
-    answered, stamps = ordinary(source, target, log, offset, distance, match)
-    found: list[dict[int, Translation]] = [{} for _ in parts]
-    columns = (column[answered].tolist() for column in (log, offset, offset + distance, stamps))
-    for number, at, copy, stamp in zip(*columns, strict=True):
-        found[number][at] = next_record(at, copy, stamp, parts[number].frontier)
-    return found
+    offset = np.concatenate([each.offsets for each in ready])
+    distance = np.concatenate([each.distances for each in ready])
+    answered, answers = ordinary(source, target, log, offset, distance, match)
+    ends = np.searchsorted(log[answered], np.arange(1, len(ready)))
+    columns = (np.split(column, ends) for column in answers)
+    return [Answers(*own) for own in zip(*columns, strict=True)]
 
 
 def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:

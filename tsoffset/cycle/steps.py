@@ -21,6 +21,7 @@ from tsoffset.cycle.settle_at_once import settle_at_once
 from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.cycle.turns import Seen, Settlement, Time
 from tsoffset.cycle.values import (
+    answers_table,
     carry_overs_of,
     groups_of,
     partitions_table,
@@ -84,7 +85,16 @@ class StepsHere:
         """As `Steps.translate`."""
         work = work_of(positions, carry_overs_of(partitions))
         done = translate_with_carry_over(self.flow, self.source, self.target, work)
-        found = translations_table(done.positions, done.holds)
+        found = woven(
+            translations_table(done.conversed, done.holds),
+            answers_table(done.answered),
+            np.concatenate(
+                [
+                    np.isin(one.offsets, answered.answers.offset)
+                    for one, answered in zip(work, done.answered, strict=True)
+                ]
+            ),
+        )
         return found, partitions_table(done.carry_overs), done.cost
 
     def settle(self, settlements: pa.Table, groups: pa.Table) -> tuple[pa.Table, Cost]:

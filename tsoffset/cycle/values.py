@@ -5,8 +5,10 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from tsoffset.cycle.matching import first_of_each_partition, numbers, words
 from tsoffset.cycle.schema import (
     COMMITS,
     GROUPS,
@@ -16,12 +18,13 @@ from tsoffset.cycle.schema import (
     SETTLED,
     SETTLEMENTS,
     TRANSLATIONS,
+    columns_table,
     table,
     tuples,
 )
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.turns import Settlement
-from tsoffset.cycle.work import PartitionWork
+from tsoffset.cycle.work import AnsweredPartition, PartitionWork
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -134,20 +137,19 @@ def work_of(
     positions: pa.Table, carry_overs: Mapping[TopicPartition, PartitionCarryOver]
 ) -> list[PartitionWork]:
     """The work that a table like POSITIONS says, in its order: by partition, offsets ascending."""
-    work: list[tuple[tuple[Any, ...], list[int]]] = []
-    for *place, offset in tuples(positions, POSITIONS):
-        key = tuple(place)
-        if not work or work[-1][0] != key:
-            work.append((key, []))
-        work[-1][1].append(offset)
+    first = first_of_each_partition(positions)
+    places = tuples(positions.take(pa.array(first)), POSITIONS)
+    offsets = np.split(numbers(positions["source_offset"]), first)[1:]
     found = []
-    for (topic, number, target, is_remote_topic, failback), offsets in work:
+    for (topic, number, target, is_remote_topic, failback, _), theirs in zip(
+        places, offsets, strict=True
+    ):
         source = TopicPartition(topic, number)
         found.append(
             PartitionWork(
                 source,
                 TopicPartition(target, number),
-                tuple(offsets),
+                tuple(theirs.tolist()),
                 is_remote_topic,
                 failback,
                 carry_overs.get(source),
@@ -161,6 +163,30 @@ def translations_table(
 ) -> pa.Table:
     """Translations as TRANSLATIONS, in the order given, with for how long each holds."""
     return table(TRANSLATIONS, map(_translation_tuple, positions, holds))
+
+
+def answers_table(answered: Sequence[AnsweredPartition]) -> pa.Table:
+    """What was answered at once of the partitions, as TRANSLATIONS."""
+    sizes = [len(one.answers.offset) for one in answered]
+    copy = np.concatenate([one.answers.copy for one in answered])
+
+    def of_each(values: Iterable[Any]) -> pa.Array:
+        return pa.array(values).take(pa.array(np.repeat(np.arange(len(sizes)), sizes)))
+
+    spans = [one.target_range for one in answered]
+    columns = {
+        "target_offset": copy,
+        "precision": words([Precision.EXACT], np.zeros(len(copy), np.int64)),
+        "reread_bound": np.zeros(len(copy), np.int64),
+        "equivalent_from": copy,
+        "equivalent_to": copy,
+        "source_timestamp_ms": np.concatenate([one.answers.timestamp for one in answered]),
+        "target_start": of_each(None if span is None else span.start for span in spans),
+        "target_end": of_each(None if span is None else span.end for span in spans),
+        "rewrites_timestamps": of_each(one.target_rewrites_timestamps for one in answered),
+        "holds": of_each(one.hold for one in answered),
+    }
+    return columns_table(TRANSLATIONS, len(copy), columns)
 
 
 def _translation_tuple(position: TranslatedPosition, holds: Holds | None) -> tuple[Any, ...]:

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from tsoffset.model import TopicPartition
+from tsoffset.model import LogRange, TopicPartition
 from tsoffset.rule.carry_over import Holds, PartitionCarryOver
 from tsoffset.rule.decide import SourceCommit, TranslatedPosition
+from tsoffset.rule.ordinary import Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,25 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class TranslatedWork:
-    """The translations of a batch of partitions, for how long each holds (None: it is not to be
-    remembered), what is to be carried over of the partitions, and what it all took."""
+class AnsweredPartition:
+    """What was answered at once of a partition; the readable part of its target log, and whether
+    that was seen to rewrite timestamps; and whether the answers are to be remembered."""
 
-    positions: tuple[TranslatedPosition, ...]
+    answers: Answers
+    target_range: LogRange | None
+    target_rewrites_timestamps: bool
+    hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedWork:
+    """The translations of a batch of partitions: the positions that had a conversation, with for
+    how long each holds (None: it is not to be remembered), and of each partition the others; what
+    is to be carried over of the partitions; and what it all took."""
+
+    conversed: tuple[TranslatedPosition, ...]
     holds: tuple[Holds | None, ...]
+    answered: tuple[AnsweredPartition, ...]
     carry_overs: tuple[PartitionCarryOver, ...]
     cost: Cost
 

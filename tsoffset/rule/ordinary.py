@@ -24,12 +24,30 @@ Whether the mirror was set back to before its first record (which costs re-reads
 asked by the caller, once a partition: see `tsoffset.cycle.conversations`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tsoffset.columns import Flags, RecordColumns
 from tsoffset.model import Basis, Precision, Reason, Skipped, Translated
 from tsoffset.records import ALL, NO_TIMESTAMP, Numbers
 from tsoffset.rule.translate import Translation
+
+
+class Answers(NamedTuple):
+    """Positions answered at once, as columns: each resumes at the copy of the record that stands
+    at its offset and bears this timestamp."""
+
+    offset: Numbers
+    copy: Numbers
+    timestamp: Numbers
+
+    def only(self, wanted: Flags) -> "Answers":
+        """Those that are wanted."""
+        return Answers(*(column[wanted] for column in self))
+
+
+NO_ANSWERS = Answers(*[np.zeros(0, np.int64)] * 3)
 
 
 def ordinary(
@@ -39,9 +57,8 @@ def ordinary(
     offset: Numbers,
     distance: Numbers,
     match: frozenset[str],
-) -> tuple[Flags, Numbers]:
-    """Which positions are answered exactly by `offset + distance`, and the source timestamp of
-    each (any where it is not).
+) -> tuple[Flags, Answers]:
+    """Which positions are answered, and the answers to these.
 
     `log` and `offset` are the positions; a log has one number on both sides, and `distance` is
     that of proven pairs below and above each (condition 1 is the caller's).
@@ -58,7 +75,7 @@ def ordinary(
     image, _ = target.find(log[ok], offset[ok] + distance[ok])
     ok[ok] = target.alone(image, match)
     ok[ok] = [one not in (None, (None, None)) for one in source.contents(at[ok], match)]
-    return ok, stamps
+    return ok, Answers(offset[ok], offset[ok] + distance[ok], stamps[ok])
 
 
 def next_record(

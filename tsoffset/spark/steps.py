@@ -17,7 +17,14 @@ from pyspark.sql import SparkSession
 
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.known_logs import KnownLogs
-from tsoffset.cycle.matching import PLACES, in_partitions, joined, numbered, numbers, only
+from tsoffset.cycle.matching import (
+    PLACES,
+    first_of_each_partition,
+    in_partitions,
+    joined,
+    numbers,
+    only,
+)
 from tsoffset.cycle.pipeline import CycleTables, Looked
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
@@ -203,11 +210,8 @@ def _parts(number: Numbers, parts: int) -> list[Numbers]:
 
 def _by_partition(positions: pa.Table) -> dict[TopicPartition, Numbers]:
     """The rows of each partition of POSITIONS, which stand together."""
-    (topic,) = numbered(positions["source_topic"])
-    partition = numbers(positions["partition"])
-    begins = np.append(True, (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1]))
-    first = np.flatnonzero(begins)
-    rows = np.split(np.arange(len(positions)), first[1:])
+    first = first_of_each_partition(positions)
+    rows = np.split(np.arange(len(positions)), first)[1:]
     places = positions.select(PLACES).take(pa.array(first))
     each = zip(*(column.to_pylist() for column in places.columns), strict=True)
     return {TopicPartition(*place): theirs for place, theirs in zip(each, rows, strict=True)}

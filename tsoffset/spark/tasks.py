@@ -185,9 +185,14 @@ def run_step(steps: StepsInTask, step: str, cell: bytes) -> bytes:
     return to_cell(getattr(steps, step)(*from_cell(cell)))
 
 
+_OBJECTS_BETWEEN_LOOKS = 50_000
+
+
 @cache
 def _keep_what_is_imported() -> None:
     """pyspark collects garbage after each task. To look each time through all that is imported,
-    which stays, was more than half of a small task (60 ms)."""
+    which stays, was more than half of a small task (60 ms); and to look for more after every 700
+    objects a sixth of a large one."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
