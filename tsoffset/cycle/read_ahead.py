@@ -142,9 +142,10 @@ def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int
     if not sizes.known:
         yield from ((offset, 1) for offset in offsets[::SPARSE])
         return
+    of_batch = sizes.offsets
     chosen: list[int] = []
     for offset in offsets:
-        if not chosen or offset >= chosen[-1] + sizes.offsets:
+        if not chosen or offset >= chosen[-1] + of_batch:
             chosen.append(offset)
     if len(chosen) > TRUST * sizes.batches:
         # So few batches may be unlike the others: spread fewer reads, and know better then.
@@ -153,9 +154,9 @@ def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int
     at = 0
     while at < len(chosen):
         first = chosen[at]
-        reach = first + batches * sizes.offsets
+        reach = first + batches * of_batch
         inside = offsets[bisect_left(offsets, first) : bisect_left(offsets, reach)]
-        holding = len({(offset - first) // sizes.offsets for offset in inside})
+        holding = len({(offset - first) // of_batch for offset in inside})
         if batches >= _FEWEST_BATCHES and holding >= WANTED_SHARE * batches:
             yield first, sizes.bytes_of(batches)
             at = bisect_left(chosen, reach)

@@ -159,8 +159,8 @@ def _committed(
     """Commit the translations of these settlements; whether each was."""
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
     known: dict[tuple[str, int], TopicPartition] = {}
-    columns = ("group", "target_topic", "partition", "target_offset", "metadata")
     places: list[tuple[str, TopicPartition]] = []
+    columns = ("group", "target_topic", "partition", "target_offset", "metadata")
     for group, topic, partition, offset, metadata in zip(
         *(moves[name].to_pylist() for name in columns), strict=True
     ):

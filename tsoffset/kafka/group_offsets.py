@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 from kafka.errors import KafkaError
@@ -47,9 +48,10 @@ _PARTITIONS_PER_COMMIT = 1_000
 _READ = "read the offsets of group"
 _COMMIT = "commit offsets of group"
 
-_Commit = tuple[str, TopicPartition]
-# What goes into one request: a group with its partitions, or some of them.
-_Part = tuple[str, tuple[TopicPartition, ...]]
+_PLACE = attrgetter("topic", "partition")
+# What goes into one request: a group with its offsets, or some of them; and what comes of it.
+_Part = tuple[str, Mapping[TopicPartition, CommittedOffset]]
+_Accepted = Mapping[TopicPartition, Failed | None]
 
 # What has a group's offsets: an answer, and the group's place in it.
 _Found = tuple[OffsetFetchAnswer, int]
@@ -195,57 +197,64 @@ class CommittedOffsets:
         move it backwards. To look for a coordinator and to connect to it is tried again, unless
         `may_send` is given; that is asked before each request.
         """
-        attempt = partial(self._commit_round, commits=commits, deadline=deadline, may_send=may_send)
-        keys = [(group, tp) for group in sorted(commits) for tp in sorted(commits[group])]
+        parts = [
+            (group, {tp: theirs[tp] for tp in some})
+            for group, theirs in sorted(commits.items())
+            for some in in_parts(sorted(theirs, key=_PLACE), _PARTITIONS_PER_COMMIT)
+        ]
+        attempt = partial(self._commit_round, parts=parts, deadline=deadline, may_send=may_send)
         done = in_rounds(
-            self._connections, keys, attempt, _COMMIT, deadline, at_once=may_send is not None
+            self._connections,
+            range(len(parts)),
+            attempt,
+            _COMMIT,
+            deadline,
+            at_once=may_send is not None,
         )
         answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
-        for (group, tp), answer in done.items():
-            answers[group][tp] = answer
+        for number, answer in done.items():
+            group, theirs = parts[number]
+            if isinstance(answer, Failed):
+                answer = dict.fromkeys(theirs, answer)
+            answers[group].update(answer)
         return answers
 
     async def _commit_round(
         self,
-        keys: Collection[_Commit],
-        commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+        numbers: Collection[int],
+        parts: Sequence[_Part],
         deadline: Deadline,
         may_send: Callable[[str], bool] | None,
-    ) -> dict[_Commit, Failed | Again | None]:
-        answers: dict[_Commit, Failed | Again | None] = {}
-        by_group: dict[str, list[TopicPartition]] = defaultdict(list)
-        for group, tp in keys:
-            by_group[group].append(tp)
-        coordinators = await self._groups.coordinators(by_group, _COMMIT, deadline)
-        by_node: dict[Node, list[_Part]] = defaultdict(list)
-        for group, node in coordinators.items():
-            theirs = by_group[group]
+    ) -> dict[int, _Accepted | Failed | Again]:
+        answers: dict[int, _Accepted | Failed | Again] = {}
+        groups = {parts[number][0] for number in numbers}
+        coordinators = await self._groups.coordinators(groups, _COMMIT, deadline)
+        by_node: dict[Node, list[int]] = defaultdict(list)
+        for number in numbers:
+            node = coordinators[parts[number][0]]
             if isinstance(node, Failed | Again):
-                answers.update({(group, tp): node for tp in theirs})
-                continue
-            for some in in_parts(theirs, _PARTITIONS_PER_COMMIT):
-                by_node[node].append((group, tuple(some)))
-        sent: set[_Part] = set()
+                answers[number] = node
+            else:
+                by_node[node].append(number)
+        sent: set[int] = set()
         moved: set[str] = set()
 
-        def codec(version: int) -> Codec[_Part, OffsetCommitAnswer]:
+        def codec(version: int) -> Codec[int, OffsetCommitAnswer]:
             frames = OffsetCommitFrames(self._connections.client.library["client_id"], version)
 
-            def encode(part: _Part, correlation_id: int) -> bytes:
-                sent.add(part)
-                group, partitions = part
-                theirs = {tp: commits[group][tp] for tp in partitions}
-                return frames.frame(group, theirs, correlation_id)
+            def encode(number: int, correlation_id: int) -> bytes:
+                sent.add(number)
+                return frames.frame(*parts[number], correlation_id)
 
             return Codec(encode, offset_commit_answer)
 
-        def take(part: _Part, response: OffsetCommitAnswer | KafkaError) -> None:
-            answers.update(self._accepted(part, response, part in sent, moved))
+        def take(number: int, response: OffsetCommitAnswer | KafkaError) -> None:
+            answers[number] = self._accepted(parts[number], response, number in sent, moved)
 
-        def may_send_part(part: _Part) -> bool:
-            return may_send is None or may_send(part[0])
+        def may_send_part(number: int) -> bool:
+            return may_send is None or may_send(parts[number][0])
 
-        async def ask(node: Node, theirs: list[_Part]) -> None:
+        async def ask(node: Node, theirs: list[int]) -> None:
             await self._connections.stream_once(
                 node, OFFSET_COMMIT, theirs, codec, take, deadline, may_send_part
             )
@@ -256,25 +265,25 @@ class CommittedOffsets:
 
     def _accepted(
         self, part: _Part, response: OffsetCommitAnswer | KafkaError, sent: bool, moved: set[str]
-    ) -> dict[_Commit, Failed | Again | None]:
+    ) -> _Accepted | Failed | Again:
         """What came of a request, or of the attempt to send it; a group whose coordinator is to
         be looked up again is put into `moved`."""
-        group, partitions = part
+        group, theirs = part
         silence: Trouble = KafkaError("not answered for")
         error_codes: Mapping[tuple[str, int], int] = {}
-        if isinstance(response, KafkaError):
+        if not isinstance(response, KafkaError):
+            error_codes = response.error_codes
+        elif sent:
             silence = response
         else:
-            error_codes = response.error_codes
-        answers: dict[_Commit, Failed | Again | None] = {}
-        for tp in partitions:
+            return answer_to(response, f"{_COMMIT} {group}", self._connections.alias)
+        answers: dict[TopicPartition, Failed | None] = {}
+        for tp in theirs:
             trouble = error_codes.get((tp.topic, tp.partition), silence)
             if not trouble:
-                answers[group, tp] = None
+                answers[tp] = None
                 continue
-            what, alias = f"{_COMMIT} {group}, {tp}", self._connections.alias
-            answer = failure if sent else answer_to
-            answers[group, tp] = answer(trouble, what, alias)
+            answers[tp] = failure(trouble, f"{_COMMIT} {group}, {tp}", self._connections.alias)
             if rule(trouble).remedy is Remedy.REFRESH and not rule(trouble).missing:
                 moved.add(group)
         return answers
