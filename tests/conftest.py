@@ -6,16 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
 from tests.producing import Contents
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
@@ -125,25 +122,6 @@ def mirror(
             return running.enter_context(MirrorMaker(properties, tmp_path, name=name))
 
         yield start
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator["SparkSession"]:
-    """Spark on two cores of this machine."""
-    from tsoffset.spark.session import spark_session
-
-    with spark_session({"spark.master": "local[2]"}) as session:
-        yield session
-
-
-@pytest.fixture(params=["one task", "many tasks"])
-def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How a cycle is laid out on Spark, which the driver alone decides."""
-    from tests.spark_worlds import spread
-
-    if request.param == "many tasks":
-        spread(monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,7 @@ from tsoffset.testing.embedded import (
     EmbeddedCluster,
     MirrorMaker,
     flow_properties,
+    jars,
     resolve_jars,
 )
 from tsoffset.testing.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
@@ -133,6 +134,7 @@ def test_unreachable_repository_is_said_with_version_folder_and_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No cache and no way to a repository: the error says what, where to, why, and what next."""
+    monkeypatch.setattr(jars, "_RETRIES", 0)
     monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{unused_port()}/")
     with pytest.raises(JarsUnavailable) as caught:
         resolve_jars(tmp_path / "cache")
@@ -174,9 +176,13 @@ def test_damaged_jar_is_fetched_again(
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"jar of ser")])
 def test_jar_that_the_repository_lacks_or_cuts_off_is_said_and_not_kept(
-    repository: Path, tmp_path: Path, damage: Callable[[Path], object]
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Path], object],
 ) -> None:
     """What is not by its checksum what was wanted is never taken for it; a later fetch goes on."""
+    monkeypatch.setattr(jars, "_RETRIES", 0)
     damage(repository / "org/example/server/1.0/server-1.0.jar")
     with pytest.raises(JarsUnavailable, match=r"server-1\.0\.jar"):
         fetch_jars(tmp_path / "jars", PINS)

@@ -70,23 +70,40 @@ class Logs:
         log.remove(gone)
         return names
 
-    def outcome(
+    def outcomes(
         self,
-        committed: int,
-        *together: int,
+        *committed: int,
         identity: bool = False,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         settings: TranslationSettings | None = None,
-    ) -> Outcome:
+    ) -> dict[int, Outcome]:
+        """Of positions that are asked together."""
         settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
-        work = PartitionWork(SOURCE, TARGET, (committed, *together), is_remote_topic=not identity)
+        work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic=not identity)
         positions = translate_partitions(
             flow(isolation=isolation, translation=settings),
             self.source_cluster,
             self.target_cluster,
             [work],
         )
-        return {it.offset: it.translation.outcome for it in positions}[committed]
+        return {it.offset: it.translation.outcome for it in positions}
+
+    def outcome(
+        self,
+        committed: int,
+        *,
+        identity: bool = False,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        settings: TranslationSettings | None = None,
+    ) -> Outcome:
+        """Of a position that is asked alone."""
+        found = self.outcomes(committed, identity=identity, isolation=isolation, settings=settings)
+        return found[committed]
+
+    def everyone(self) -> list[tuple[int, ...]]:
+        """Every position alone, and all of them together."""
+        all_of_them = tuple(range(self.source.start, self.source.end + 1))
+        return [*((offset,) for offset in all_of_them), all_of_them]
 
     def true_position(self, committed: int) -> int:
         """The highest offset that passes no copy of a record from `committed` on alone."""
@@ -122,12 +139,9 @@ class Logs:
 
     def assert_all_safe(self, *, identity: bool = False) -> None:
         """Every position is, asked alone and with all others."""
-        offsets = range(self.source.start, self.source.end + 1)
-        for committed in offsets:
-            self.assert_safe(committed, self.outcome(committed, identity=identity))
-            together = [offset for offset in offsets if offset != committed]
-            outcome = self.outcome(committed, *together, identity=identity)
-            self.assert_safe(committed, outcome)
+        for asked in self.everyone():
+            for committed, outcome in self.outcomes(*asked, identity=identity).items():
+                self.assert_safe(committed, outcome)
 
     def assert_exact(self, committed: int, target_offset: int, *, identity: bool = False) -> None:
         """The answer resumes at the record at this target offset."""

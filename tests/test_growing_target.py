@@ -7,8 +7,10 @@ import pytest
 from tests.memory_flows import Estate, flow, identity_flow, messages
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import OutcomeKind, Precision
+from tsoffset.model import Outcome, Precision, Row, Skipped, TopicPartition, Translated
 from tsoffset.testing.memory_cluster import mirror_partition
 
 RECORDS = 30
@@ -55,12 +57,30 @@ def _estate(settings: FlowSettings, grow_after: Collection[str], step: int, copi
     estate = Estate()
     estate["A"].create_topic("orders")
     estate["A"].log("orders").append(messages("orders", range(RECORDS)), batch_size=4)
-    copy = "orders" if settings is FLOWS["same-name"] else "A.orders"
+    copy = _copy(settings)
     estate["B"].create_topic(copy, first_offset=100)
     growing = _Growing(estate, copy, grow_after, step)
     growing.mirror_to(copied)
     estate.clusters["B"] = growing  # type: ignore[assignment]
     return estate
+
+
+def _copy(settings: FlowSettings) -> str:
+    return "orders" if settings is FLOWS["same-name"] else "A.orders"
+
+
+def _translated(estate: Estate, settings: FlowSettings, offset: int) -> Outcome:
+    copy = _copy(settings)
+    places = TopicPartition("orders", 0), TopicPartition(copy, 0)
+    work = PartitionWork(*places, (offset,), is_remote_topic=copy != "orders")
+    [found] = translate_partitions(settings, estate["A"], estate["B"], [work])
+    return found.translation.outcome
+
+
+def _is_wrong(offset: int, answer: Translated | Row) -> bool:
+    assert answer.target_offset is not None
+    again = offset - (answer.target_offset - 100)
+    return again < 0 or answer.reread_bound is None or again > answer.reread_bound
 
 
 @pytest.mark.parametrize("settings", FLOWS.values(), ids=FLOWS)
@@ -75,14 +95,24 @@ def test_the_bound_holds_though_the_target_grows(
     wrong = []
     for offset in range(RECORDS + 1):
         estate = _estate(settings, [grow_after], step, copied)
+        outcome = _translated(estate, settings, offset)
+        assert isinstance(outcome, Translated | Skipped)
+        if isinstance(outcome, Translated) and _is_wrong(offset, outcome):
+            wrong.append((offset, outcome))
+    assert not wrong
+
+
+@pytest.mark.parametrize("grow_after", ["log_ranges", "first_at_times", "read"])
+def test_the_rows_of_a_cycle_hold_though_the_target_grows(grow_after: str) -> None:
+    """The same where it grows as soon as the cycle looks at the logs."""
+    settings = FLOWS["renamed"]
+    wrong = []
+    for offset in range(RECORDS + 1):
+        estate = _estate(settings, [grow_after], 5, 11)
         estate.commit("billing", "orders", offset)
         (row,) = estate.sync(settings)
-        if row.target_offset is None:
-            assert row.outcome is OutcomeKind.SKIPPED
-            continue
-        again = offset - (row.target_offset - 100)
-        if again < 0 or row.reread_bound is None or again > row.reread_bound:
-            wrong.append((offset, row.target_offset - 100, row.precision, row.reread_bound))
+        if _is_wrong(offset, row):
+            wrong.append((offset, row))
     assert not wrong
 
 

@@ -279,6 +279,7 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch) -> float:
     return counts["at once"] / counts["asked"]
 
 
+@pytest.mark.no_cover
 def test_what_is_answered_at_once_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the truth, and as the conversation about it alone says; and it is a good part of all."""
     assert judged(30, monkeypatch) > 0.03

@@ -165,10 +165,9 @@ told = []
 for master in ("local[2]", "local[1]"):
     with spark_session({"spark.master": master}) as session:
         java = children(os.getpid())
-        frame = session.range(1).mapInArrow(say_who, "executable string")
-        workers = frame.toArrow()["executable"].to_pylist()
+        workers = session.sparkContext.parallelize([0], 1).map(say_who).collect()
         told.append({"java": java, "workers": workers, "alive": is_alive(session)})
-        sockets = session.conf.get("spark.python.unix.domain.socket.dir")
+        sockets = session.sparkContext.getConf().get("spark.python.unix.domain.socket.dir")
         told[-1]["sockets"] = len(os.listdir(sockets))
         told[-1]["mode"] = stat.S_IMODE(os.stat(sockets).st_mode)
     told[-1]["after"] = children(os.getpid())

@@ -36,7 +36,7 @@ from tsoffset.records import Stretch
 pytestmark = pytest.mark.no_cover
 
 # How many positions are judged: by `make test`, `make test-all` and `make test-long`.
-POSITIONS = 10_000
+POSITIONS = 5_000
 POSITIONS_MORE = 60_000
 POSITIONS_LONG = 1_000_000
 POSITIONS_PER_EXAMPLE = 25
@@ -322,13 +322,11 @@ ordinary = st.builds(
 )
 
 
-def test_ordinary_logs_are_answered_exactly() -> None:
-    """Where every record has its copy and no equal one, all positions are exact, whatever the
-    timestamps and batches; most of them with transactions (markers in batches of their own
-    cost fetches, and their times mislead), restarts and records of others, too, alone."""
+def judge_ordinary(worlds: int) -> None:
+    """Judge random translations of worlds in which every record has its copy and no equal one."""
     counted = Counter[str]()
 
-    @each_example(200)
+    @each_example(worlds)
     @given(ordinary, seeds, st.sampled_from(("all", "some", "alone")))
     def holds(kind: Kind, seed: int, slices: str) -> None:
         world = build(kind, seed)
@@ -346,6 +344,20 @@ def test_ordinary_logs_are_answered_exactly() -> None:
 
     holds()
     assert counted["exact"] >= 0.95 * counted["all"], counted
+
+
+def test_ordinary_logs_are_answered_exactly() -> None:
+    """Where every record has its copy and no equal one, all positions are exact, whatever the
+    timestamps and batches; most of them with transactions (markers in batches of their own
+    cost fetches, and their times mislead), restarts and records of others, too, alone."""
+    judge_ordinary(100)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_many_ordinary_logs_are_answered_exactly() -> None:
+    """The same for ten times as many worlds."""
+    judge_ordinary(1_000)
 
 
 @pytest.mark.parametrize("rewritten", ["values", "keys"])

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from tests.memory_flows import Estate, flow
 from tests.random_logs import Kind
 from tests.replication_model import build
-from tests.spark_worlds import World, by_place, mirrored
 from tests.test_ordinary import LONG_KINDS
 from tests.test_translation_properties import kinds, seeds
 from tests.translating import Way, outcomes, silence_logs
@@ -223,17 +220,3 @@ def test_tasks_share_what_is_to_be_verified() -> None:
     """Each has its part, rounded up, so that few are not none."""
     parts = {wanted: TranslationSettings(verify=wanted).shared_by(4).verify for wanted in (0, 1, 8)}
     assert parts == {0: 0, 1: 1, 8: 2}
-
-
-@pytest.mark.spark
-def test_tasks_verify(shape: str, session: SparkSession, tmp_path: Path) -> None:
-    """As in one process: the rows are the same, and each task verifies no more than its part."""
-    world = World(tmp_path, session)
-    world.store(*mirrored(groups=8))
-    plain = world.cycle(commit=False)
-    assert plain.cost.verified == 0
-    everything = world.cycle(world.task(translation_verify="1000"), commit=False)
-    assert everything.cost.verified > 6
-    assert by_place(everything) == by_place(plain)
-    some = world.cycle(world.task(translation_verify="2"), commit=False)
-    assert some.cost.verified <= 2

@@ -20,7 +20,8 @@ _LARGEST = 2**63
 
 def numbers(column: pa.ChunkedArray) -> Numbers:
     """A column of numbers; NOTHING where it is null."""
-    found: Numbers = column.fill_null(NOTHING).to_numpy().astype(np.int64, copy=False)
+    full = column.fill_null(NOTHING) if column.null_count else column
+    found: Numbers = full.to_numpy().astype(np.int64, copy=False)
     return found
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from operator import add, attrgetter
 
 from tsoffset.model import LogRange, TopicPartition
 from tsoffset.rule.carry_over import Holds, PartitionCarryOver
@@ -49,15 +50,16 @@ class Cost:
     commit_gap_seconds: float = 0.0
 
     def __add__(self, other: "Cost") -> "Cost":
-        total = Cost(
-            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost))
-        )
+        total = Cost(*map(add, _values(self), _values(other)))
         longest = max(self.commit_gap_seconds, other.commit_gap_seconds)
         return replace(total, commit_gap_seconds=longest)
 
     def beside(self, other: "Cost") -> "Cost":
         """The cost of two tasks that run side by side: they wait at the same time."""
         return replace(self + other, rounds=max(self.rounds, other.rounds))
+
+
+_values = attrgetter(*(each.name for each in fields(Cost)))
 
 
 @dataclass(frozen=True, slots=True)
