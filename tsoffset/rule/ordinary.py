@@ -1,7 +1,7 @@
 """Ordinary positions of many partitions, answered at once.
 
 A strict subset of what the conversation (`tsoffset.rule.translate`) answers: wherever this says
-yes, `prove` would say yes to the same pair, after one question or none (but where a neighbour is
+yes, `prove` would say yes to the same pair, after one question or none (but where a record is
 malformed in the same bytes on both sides, which it would refuse to look at). All else is left to
 the conversation. What a position must show, each condition named for what `prove` asks:
 
@@ -74,7 +74,7 @@ def ordinary(
     ok[ok] = source.alone(at[ok], match)
     image, _ = target.find(log[ok], offset[ok] + distance[ok])
     ok[ok] = target.alone(image, match)
-    ok[ok] = [one not in (None, (None, None)) for one in source.contents(at[ok], match)]
+    ok[ok] = _tells(source, at[ok], match)
     return ok, Answers(offset[ok], offset[ok] + distance[ok], stamps[ok])
 
 
@@ -97,6 +97,19 @@ def differs(at_once: Translated, conversed: Translated | Skipped) -> bool:
     if conversed.precision is Precision.EXACT:
         return not conversed.equivalent_from <= at <= conversed.equivalent_to
     return at > conversed.equivalent_to + (conversed.reread_bound or 0)
+
+
+def _tells(records: RecordColumns, at: Numbers, match: frozenset[str]) -> Flags:
+    """Whether what counts of each record's key and value is not null."""
+    if match == ALL:
+        # Of nulls there are no bytes; nor of records whose bytes are gone.
+        found = np.array([one is not None for one in records.encoded(at)], bool)
+    else:
+        found = np.zeros(len(at), bool)
+    rest = np.flatnonzero(~found)
+    contents = records.contents(at[rest], match)
+    found[rest] = [one not in (None, (None, None)) for one in contents]
+    return found
 
 
 def _equal(
