@@ -318,26 +318,34 @@ def test_random_lives_meet_what_makes_commits_special() -> None:
 
 
 class Unfinished(DefaultReplicationPolicy):
-    """A user's own, with a mistake: it raises for one topic."""
+    """A user's own, with a mistake: from some time on it raises for one topic."""
+
+    raises = False
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        if topic == "payments":
+        if self.raises and topic == "payments":
             raise KeyError(topic)
         return super().format_remote_topic(source_alias, topic)
 
 
-def test_a_policy_that_raises_fails_the_commits_of_its_topic_only() -> None:
-    """Whatever else is odd about them or their groups."""
-    estate = Estate("A", "B")
+@pytest.mark.parametrize("known", [False, True])
+def test_a_policy_that_raises_fails_the_commits_of_its_topic_only(known: bool) -> None:
+    """Whatever else is odd about them or their groups; what is known of them is not lost."""
+    estate, policy, memory = Estate("A", "B"), Unfinished(), CarryOver()
     for topic in ("orders", "payments"):
         estate.write(topic, 20, partitions=2)
         estate.mirror(topic)
         for partition in (0, 1):
             estate.commit("g", topic, 5, partition=partition)
     estate.commit("other", "orders", 5)
-    estate["A"].fail(NO, verb=Verb.COMMITTED, partition=TopicPartition("payments", 1))
-    estate["A"].fail(NO, verb=Verb.COMMITTED, partition=TopicPartition("orders", 1))
-    rows = estate.sync(flow(policy=Unfinished()))
+    if known:
+        estate.sync(flow(policy=policy), carry_over=memory)
+    before = memory.pairs
+    policy.raises = True
+    for topic in ("orders", "payments"):
+        place = TopicPartition(topic, 1)
+        estate["A"].fail(NO, verb=Verb.COMMITTED, partition=place)
+    rows = estate.sync(flow(policy=policy), carry_over=memory)
     assert [(row.group, row.source_topic, row.partition, row.reason) for row in rows] == [
         ("g", "orders", 0, None),
         ("g", "orders", 1, FailureKind.AUTHORIZATION),
@@ -346,3 +354,5 @@ def test_a_policy_that_raises_fails_the_commits_of_its_topic_only() -> None:
         ("other", "orders", 0, None),
     ]
     assert "KeyError" in (rows[2].message or "")
+    if known:
+        assert memory.pairs.equals(before)

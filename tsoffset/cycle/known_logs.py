@@ -14,7 +14,7 @@ from tsoffset.cluster import Cluster
 from tsoffset.cycle.carry_over import identities
 from tsoffset.cycle.matching import PLACES
 from tsoffset.cycle.schema import LOGS, PARTITIONS, table, tuples
-from tsoffset.cycle.source_commits import renaming_of
+from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, Isolation, LogRange, TopicPartition
@@ -95,10 +95,13 @@ def _remembered(
     """What is remembered of partitions under the policy of now, and of which it is no more."""
     columns = pa.schema([field for field in PARTITIONS if not field.name.startswith("pair_")])
     found, void = [], set()
+    renamings, unnamed = renamings_of(flow, set(partitions["source_topic"].to_pylist()))
     for values in tuples(partitions, columns):
         row = dict(zip(columns.names, values, strict=True))
         source = TopicPartition(row["source_topic"], row["partition"])
-        renaming = renaming_of(flow, source.topic)
+        if source.topic in unnamed:
+            continue
+        renaming = renamings[source.topic]
         if renaming is None or (renaming.is_remote_topic, renaming.failback) != (
             row["is_remote_topic"],
             row["failback"],

@@ -6,7 +6,7 @@ and partitions that could not be asked, groups of other kinds, topics that two s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import TypeVar
@@ -45,18 +45,16 @@ from tsoffset.cycle.source_commits import (
     CompetingFlow,
     GroupWork,
     committed_columns,
-    renaming_of,
+    renamings_of,
     source_commits,
 )
 from tsoffset.cycle.turns import LOOK_SECONDS
 from tsoffset.cycle.values import commits_table, groups_of
 from tsoffset.flow.policy import Renaming
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.logs import hide_secrets
 from tsoffset.model import (
     CommittedOffset,
     Failed,
-    FailureKind,
     GroupOffsets,
     GroupType,
     TopicPartition,
@@ -127,7 +125,7 @@ def _commits(
     of_each = [works[group] for group in commits.groups]
     claims = Claims(competing_flows, commits.groups)
     others = {partition.topic for _, partition in commits.failed_entries}
-    renamings, unnamed = _renamings(flow, {*commits.topics, *others})
+    renamings, unnamed = renamings_of(flow, {*commits.topics, *others})
     sharing = Counter(renaming.topic for renaming in renamings.values() if renaming is not None)
 
     def is_plain(one: Renaming | None) -> bool:
@@ -163,27 +161,6 @@ def _commits(
             commits_table((works[commit.group][0], commit) for commit in values),
         ]
     )
-
-
-def _renamings(
-    flow: FlowSettings, topics: Iterable[str]
-) -> tuple[dict[str, Renaming | None], dict[str, Failed]]:
-    """What each source topic is on the target, None where it is not synced; and the topics for
-    which a filter or policy of the user's own raised, which costs nobody else anything."""
-    renamings: dict[str, Renaming | None] = {}
-    failed = {}
-    for topic in topics:
-        try:
-            renamings[topic] = renaming_of(flow, topic)
-        except Exception as error:
-            cause = hide_secrets(f"{type(error).__name__}: {error}")
-            failed[topic] = Failed(
-                FailureKind.INTERNAL,
-                f"name topic {topic}, flow {flow.name}: the topic filter or the replication "
-                f"policy raised {cause}; mend the class that the configuration names",
-            )
-            renamings[topic] = None
-    return renamings, failed
 
 
 def _each(items: Sequence[T], holds: Callable[[T], bool]) -> Flags:

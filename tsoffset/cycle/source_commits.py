@@ -15,6 +15,7 @@ from tsoffset.flow.policy import (
     target_topic,
 )
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.logs import hide_secrets
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -166,6 +167,27 @@ def renaming_of(flow: FlowSettings, topic: str) -> Renaming | None:
     if not flow.topic_filter.should_replicate_topic(topic):
         return None
     return target_topic(flow.policy, flow.source.alias, flow.target.alias, topic)
+
+
+def renamings_of(
+    flow: FlowSettings, topics: Iterable[str]
+) -> tuple[dict[str, Renaming | None], dict[str, Failed]]:
+    """What each source topic is on the target, None where it is not synced; and the topics for
+    which a filter or policy of the user's own raised, which costs nobody else anything."""
+    renamings: dict[str, Renaming | None] = {}
+    failed = {}
+    for topic in topics:
+        try:
+            renamings[topic] = renaming_of(flow, topic)
+        except Exception as error:
+            cause = hide_secrets(f"{type(error).__name__}: {error}")
+            failed[topic] = Failed(
+                FailureKind.INTERNAL,
+                f"name topic {topic}, flow {flow.name}: the topic filter or the replication "
+                f"policy raised {cause}; mend the class that the configuration names",
+            )
+            renamings[topic] = None
+    return renamings, failed
 
 
 def _renamings(
