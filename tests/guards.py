@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A guard in a module of `tsoffset.rule`: it is out once `there` is replaced by `without`.
+    """A guard in a module: it is out once `there` is replaced by `without`.
 
-    `name` begins with the module's; `log` is what needs it; `examples` are tests, as pytest's `-k`
-    has them, of which at least one fails without it.
+    `name` begins with the module's, in `tsoffset.rule` or with its package; `log` is what needs it;
+    `examples` are tests, as pytest's `-k` has them, of which at least one fails without it.
     """
 
     name: str
@@ -34,8 +34,9 @@ class Guard:
     examples: tuple[str, ...]
 
     @property
-    def module(self) -> str:
-        return self.name.partition(":")[0]
+    def module(self) -> Path:
+        package, _, module = self.name.partition(":")[0].rpartition("/")
+        return Path("tsoffset", package or "rule", f"{module}.py")
 
 
 GUARDS = (
@@ -604,10 +605,103 @@ GUARDS = (
         "records with neither key nor value",
         ("test_nothing_is_told_by_records_that_hold_nothing",),
     ),
+    # --- what is remembered
+    Guard(
+        "carry_over: known of this offset",
+        "(known.offset == offset) & ",
+        "",
+        "a group moves on",
+        ("test_only_new_positions_are_looked_at", "test_expired_and_past_the_end_are_told"),
+    ),
+    Guard(
+        "carry_over: not below the source's start",
+        " & (logs.source_start <= offset)",
+        "",
+        "retention passes a commit",
+        ("test_expired_and_past_the_end_are_told",),
+    ),
+    Guard(
+        "carry_over: not below the target's start",
+        "    within &= logs.target_start <= known.target_offset\n",
+        "",
+        "records deleted on the target past a translation",
+        ("test_records_deleted_past_the_translation_make_it_void",),
+    ),
+    Guard(
+        "carry_over: what rests on ends holds while they stand",
+        "(known.target_end == NOTHING) | same_ends",
+        "True",
+        "a caught-up group, and more is written and copied",
+        ("test_a_caught_up_group_follows_a_repeat", "test_open_transactions_end_what_rested"),
+    ),
+    Guard(
+        "carry_over: for good once the mirror has come past",
+        "None if passed or behind >= answer.target_offset else ends",
+        "None",
+        "the same",
+        ("test_a_caught_up_group_follows_a_repeat",),
+    ),
+    Guard(
+        "cycle/known_logs: the same source log",
+        "here not in (None, one.source_log) or ",
+        "",
+        "a topic made anew on the source",
+        ("test_a_topic_made_anew_is_another_log", "test_a_new_leader_epoch"),
+    ),
+    Guard(
+        "cycle/known_logs: the same target log",
+        " or there not in (None, one.target_log)",
+        "",
+        "a topic made anew on the target",
+        ("test_a_topic_made_anew_is_another_log", "test_a_new_leader_epoch"),
+    ),
+    Guard(
+        "cycle/known_logs: a log that cannot be told is not used",
+        "        if here is None or there is None:\n            continue\n",
+        "",
+        "a topic made anew while its description failed",
+        ("test_an_answer_does_not_outlive_its_log", "test_what_could_not_be_described"),
+    ),
+    Guard(
+        "cycle/known_logs: no log has become shorter",
+        "        if LogEnds(span.end, own.end, copies.end).behind(one.ends):\n",
+        "        if False:\n",
+        "unclean election",
+        ("test_a_log_that_became_shorter_is_another_one",),
+    ),
+    Guard(
+        "cycle/pipeline: what translating saw of another log voids",
+        "    return joined([logs.void, only(looked_at, ~same)])\n",
+        "    return logs.void\n",
+        "a topic made anew while its description failed, and one group moved",
+        ("test_an_answer_does_not_outlive_its_log",),
+    ),
+    Guard(
+        "cycle/pipeline: the logs are asked again before what was recalled is committed",
+        "    settlements = _asked_again(steps, settlements, recalled, before)\n",
+        "",
+        "a topic made anew between the look and the commit",
+        ("test_a_log_made_anew_during_the_cycle",),
+    ),
+    Guard(
+        "cycle/carry_over: a remembered frontier lies in the log",
+        " and frontier[1] >= target.start",
+        "",
+        "retention passes it",
+        ("test_a_remembered_frontier_needs_both_ends",),
+    ),
+    Guard(
+        "cycle/carry_over: a remembered frontier needs the ends not to be shorter",
+        "frontier is not None and not shorter and",
+        "frontier is not None and",
+        "an end went back",
+        ("test_a_remembered_frontier_needs_both_ends",),
+    ),
 )
 EXAMPLES = (
     "tests/test_frontier_examples.py",
     "tests/test_guard_examples.py",
+    "tests/test_memory_of_cycles.py",
     "tests/test_offset_header.py",
     "tests/test_ordinary.py",
     "tests/test_translate.py",
@@ -623,7 +717,7 @@ def taken_out(guard: Guard) -> Iterator[Path]:
         for part in ("tsoffset", "tests"):
             shutil.copytree(ROOT / part, copy / part, ignore=ignore)
         shutil.copy(ROOT / "pyproject.toml", copy)
-        module = copy / "tsoffset" / "rule" / f"{guard.module}.py"
+        module = copy / guard.module
         text = module.read_text()
         if text.count(guard.there) != 1:
             raise LookupError(f"{guard.name}: {text.count(guard.there)} times there")

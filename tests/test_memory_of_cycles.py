@@ -4,6 +4,7 @@ On clusters in memory; each rule of `tsoffset.rule.carry_over` with the case tha
 """
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -33,6 +34,7 @@ from tsoffset.model import (
     Failed,
     FailureKind,
     Isolation,
+    LogRange,
     OutcomeKind,
     Precision,
     Reason,
@@ -515,20 +517,35 @@ def test_the_frontier_of_a_longer_log_is_not_used(end: str) -> None:
     assert world.carry_over.frontier == (99, 99)
 
 
-def test_the_frontier_is_not_used_where_the_ends_could_not_be_had() -> None:
-    """A log whose range could not be asked for may have become shorter: if the next question is
-    answered, it is answered without the frontier."""
-    source, target = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
-    evidence = Evidence(source, target, TranslationSettings(), remembered_frontier=(5, 5))
+@pytest.mark.parametrize(
+    ("target", "source", "is_used"),
+    [
+        (LogRange(0, 9), LogRange(0, 9), True),
+        (LogRange(5, 9), LogRange(6, 10), True),
+        (LogRange(6, 9), LogRange(0, 9), False),
+        (LogRange(0, 8), LogRange(0, 9), False),
+        (LogRange(0, 9), LogRange(0, 8), False),
+        (LogRange(0, 9), Failed(FailureKind.TIMEOUT, "made to fail"), False),
+        (Failed(FailureKind.TIMEOUT, "made to fail"), LogRange(0, 9), False),
+    ],
+)
+def test_a_remembered_frontier_needs_both_ends(
+    target: LogRange | Failed, source: LogRange | Failed, is_used: bool
+) -> None:
+    """Where a log became shorter since the look, or lost the copy, or could not be asked, nothing
+    is answered by the frontier that was."""
+    places = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+    evidence = Evidence(*places, TranslationSettings(), remembered_frontier=(5, 5))
     same = LogIdentity("id", 0)
     carry_over = PartitionCarryOver(
         ORDERS, True, False, same, same, LogEnds(9, 9, 9), frontier=(5, 5)
     )
     asking = ask_for_ranges(carry_over, evidence)
     next(asking)
-    with pytest.raises(StopIteration):
-        asking.send(Failed(FailureKind.TIMEOUT, "made to fail"))
-    assert evidence.remembered_frontier is None
+    with suppress(StopIteration):
+        asking.send(target)
+        asking.send(source)
+    assert evidence.remembered_frontier == ((5, 5) if is_used else None)
 
 
 def test_a_cluster_without_topic_ids_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

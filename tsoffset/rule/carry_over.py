@@ -104,7 +104,7 @@ class KnownColumns:
 @dataclass(frozen=True)
 class LogColumns:
     """What the logs are now, as columns: `LogRange` and `LogEnds`; NOTHING where they are not
-    known to be the logs that something was remembered of."""
+    known to be the logs that something was remembered of, as long as they were or longer."""
 
     source_start: Numbers
     source_end: Numbers
@@ -116,12 +116,12 @@ class LogColumns:
 def recalled(offset: Numbers, known: KnownColumns, logs: LogColumns) -> Flags:
     """Whether what was remembered is the translation of each offset now.
 
-    What lies outside its log has expired, lies past the log's end or was deleted, and that is the
-    rule's to say.
+    What lies before the beginning of its log has expired or was deleted, and that is the rule's to
+    say. (No log has become shorter: `LogColumns` has none that did.)
     """
     there = (known.offset == offset) & (logs.source_end != NOTHING)
-    within: Flags = there & (logs.source_start <= offset) & (offset <= logs.source_log_end)
-    within &= (logs.target_start <= known.target_offset) & (known.target_offset <= logs.target_end)
+    within: Flags = there & (logs.source_start <= offset)
+    within &= logs.target_start <= known.target_offset
     same_ends = (
         (logs.source_end == known.source_end)
         & (logs.source_log_end == known.source_log_end)
