@@ -83,9 +83,7 @@ class KafkaCluster:
         return as_a_whole(self._connections, partial(self._describe, deadline), deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
-        metadata = await self._topology.metadata((), deadline)
         addresses = self._connections.bootstrap_nodes()
-        brokers: list[Node] = [broker.node_id for broker in metadata.brokers]
         versions: dict[Node, str | None] = {}
 
         async def probe(node: Node, _: None) -> None:
@@ -96,9 +94,16 @@ class KafkaCluster:
                 return
             versions[node] = connection.broker_version_data.broker_version_str
 
-        await self._connections.at_each(dict.fromkeys((*brokers, *addresses)), probe)
-        for node in addresses:
-            self._connections.drop(node)
+        probe_all = partial(self._connections.at_each, dict.fromkeys(addresses), probe)
+        probing = self._connections.manager.call_soon(probe_all)
+        try:
+            metadata = await self._topology.metadata((), deadline, drop_addresses=False)
+            brokers: list[Node] = [broker.node_id for broker in metadata.brokers]
+            await self._connections.at_each(dict.fromkeys(brokers), probe)
+        finally:
+            await probing
+            for node in addresses:
+                self._connections.drop(node)
         alive = {address for node, address in addresses.items() if node in versions}
         return ClusterDescription(
             cluster_id=metadata.cluster_id or None,

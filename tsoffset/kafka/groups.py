@@ -30,11 +30,7 @@ class Groups:
 
     def listings(self, deadline: Deadline) -> GroupListings:
         """All groups, one request a broker; brokers that do not answer are named."""
-
-        async def find_brokers() -> list[int]:
-            metadata = await self._topology.metadata((), deadline)
-            return [broker.node_id for broker in metadata.brokers]
-
+        find_brokers = partial(self._topology.brokers, deadline)
         found = as_a_whole(self._connections, find_brokers, deadline)
         attempt = partial(self._list_round, deadline=deadline)
         answers = in_rounds(self._connections, found, attempt, "list groups", deadline)

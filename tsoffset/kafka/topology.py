@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,8 @@ _PATIENT_WAIT_MS = 30_000
 _SLOW_BROKERS = 2
 _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
 _TOPICS_PER_REQUEST = 2_000
+# Who asks which brokers there are has mostly just been told.
+_A_MOMENT_SECONDS = 1.0
 _NO_TOPIC_ID = UUID(int=0)
 
 TopicAnswer = TopicDescription | Failed
@@ -67,16 +69,21 @@ class Topology:
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}
         self._cluster_id: str | None = None
+        self._brokers: Sequence[int] = ()
+        self._brokers_since = float("-inf")
 
     # --- metadata --------------------------------------------------------------------------
 
-    async def metadata(self, topics: Collection[str] | None, deadline: Deadline) -> Any:
+    async def metadata(
+        self, topics: Collection[str] | None, deadline: Deadline, *, drop_addresses: bool = True
+    ) -> Any:
         """One Metadata response from whichever broker answers: connected ones are asked
         first, the one that was heard last before the others, then those known, then the
         bootstrap addresses.
 
-        `topics` None asks for all. Raises ClusterUnreachable if none answers, or only brokers
-        of another cluster than before do.
+        `topics` None asks for all. Connections to bootstrap addresses are ended, with
+        `drop_addresses`. Raises ClusterUnreachable if none answers, or only brokers of another
+        cluster than before do.
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
@@ -95,11 +102,19 @@ class Topology:
                         connections.drop(node)
                     continue
                 connections.learn_brokers(response)
+                self._brokers = [broker.node_id for broker in response.brokers]
+                self._brokers_since = time.monotonic()
                 return response
         finally:
-            for node in addresses:
+            for node in addresses if drop_addresses else ():
                 connections.drop(node)
         raise self._unreachable(causes, addresses, deadline)
+
+    async def brokers(self, deadline: Deadline) -> Sequence[int]:
+        """The brokers that there are now, or were a moment ago. Raises ClusterUnreachable."""
+        if time.monotonic() - self._brokers_since > _A_MOMENT_SECONDS:
+            await self.metadata((), deadline)
+        return self._brokers
 
     def _attempts(
         self, bootstrap: list[Node], causes: Mapping[Node, KafkaError]
