@@ -11,7 +11,7 @@ import os
 import pickle
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -70,6 +70,9 @@ class StoredCluster:
                 return getattr(cluster, verb)(*words)
 
         return ask
+
+    def together(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        return [call() for call in calls]
 
     def committed(
         self,

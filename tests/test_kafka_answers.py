@@ -573,6 +573,28 @@ def test_times_are_looked_up_whatever_goes_wrong_twice(
         assert made.answers == asked
 
 
+@pytest.mark.parametrize(
+    ("api", "edit"),
+    [
+        (LIST_OFFSETS, unreadable),
+        (LIST_OFFSETS, cut),
+        (LIST_OFFSETS, lookup_slowed(30)),
+        (FETCH, cut),
+        (FETCH, throttled(30)),
+    ],
+    ids=["unreadable", "lookup cut", "lookup slowed", "read cut", "read slowed"],
+)
+def test_calls_made_together_have_their_answers_whatever_goes_wrong_with_one(
+    line: tuple[Line, KafkaCluster], tp: TopicPartition, api: int, edit: Edit
+) -> None:
+    """They share a connection, which may end under both."""
+    made, cluster = line
+    made.api, made.edit = api, first(edit, times=2)
+    times, records = cluster.together([lambda: times_of(cluster, tp), lambda: all_of(cluster, tp)])
+    assert times == [*range(10), None]
+    assert records == list(range(10))
+
+
 def test_an_answer_to_a_lookup_that_stays_unreadable_fails_it_alone(
     line: tuple[Line, KafkaCluster], tp: TopicPartition
 ) -> None:

@@ -3,9 +3,9 @@
 import logging
 import random
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import structlog
 
@@ -257,6 +257,9 @@ class _Recut:
         self, partitions: Collection[TopicPartition], isolation: Isolation
     ) -> Mapping[TopicPartition, LogRange | Failed]:
         return self._cluster.log_ranges(partitions, isolation)
+
+    def together(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        return self._cluster.together(calls)
 
     def first_at_times(
         self, requests: Collection[FirstAtTime], isolation: Isolation

@@ -6,9 +6,9 @@ for each item of it, in one call; what fails for one item is a `Failed` in its p
 a cluster that cannot be reached at all raises (`ClusterUnreachable`).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from tsoffset.committed import CommittedColumns
 from tsoffset.model import (
@@ -26,6 +26,8 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import RawStretch, Stretch
+
+T = TypeVar("T")
 
 
 class Cluster(Protocol):
@@ -118,6 +120,11 @@ class Cluster(Protocol):
         thread; where it says no, that one is a `Failed(TIMEOUT)` and was not sent. With it
         nothing at all is tried twice.
         """
+
+    def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """What each of some calls of this cluster returns: one after the other, or all under way at
+        once where there is a network to wait for. Raises what one of them has raised."""
+        return [call() for call in calls]
 
     def close(self) -> None:
         """End all connections."""

@@ -7,6 +7,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from random import random
 
@@ -205,8 +206,8 @@ class _Run:
         return chosen
 
     def _ask(self, questions: Iterable[Question], beside: Executor) -> dict[Question, Answer]:
-        """Put the questions of one round, equal ones once, in one batch per side and kind; to both
-        sides at once."""
+        """Put the questions of one round, equal ones once, in one batch per side and kind, all of
+        them at once."""
         batches: dict[Side, defaultdict[tuple[type, bool], list[Question]]] = {}
         for question in questions:
             itself = isinstance(question.what, RangeOf) and question.what.log_itself
@@ -226,15 +227,12 @@ class _Run:
     ) -> tuple[dict[Question, Answer], Cost]:
         answers: dict[Question, Answer] = {}
         cost = Cost()
-        for (kind, itself), batch in batches.items():
-            cluster, isolation = self._sides[side]
-            if itself:
-                isolation = Isolation.READ_UNCOMMITTED
-            try:
-                found = _ask_cluster(cluster, isolation, batch)
-            except ClusterUnreachable as error:
-                failed: Answer = Failed(FailureKind.UNREACHABLE, str(error))
-                found = dict.fromkeys(batch, failed)
+        cluster, isolation = self._sides[side]
+        calls = []
+        for (_, itself), batch in batches.items():
+            read_with = Isolation.READ_UNCOMMITTED if itself else isolation
+            calls.append(partial(_ask_cluster, cluster, read_with, batch))
+        for (kind, _), found in zip(batches, cluster.together(calls), strict=True):
             answers.update(found)
             cost += _cost(side, kind, found)
         return answers, cost
@@ -269,6 +267,15 @@ def _cost(side: Side, kind: type, found: Mapping[Question, Answer]) -> Cost:
 
 
 def _ask_cluster(
+    cluster: Cluster, isolation: Isolation, batch: Sequence[Question]
+) -> dict[Question, Answer]:
+    try:
+        return _answers(cluster, isolation, batch)
+    except ClusterUnreachable as error:
+        return dict.fromkeys(batch, Failed(FailureKind.UNREACHABLE, str(error)))
+
+
+def _answers(
     cluster: Cluster, isolation: Isolation, batch: Sequence[Question]
 ) -> dict[Question, Answer]:
     found: Mapping[TopicPartition, LogRange | Failed]

@@ -1,8 +1,9 @@
 """A real Kafka cluster behind the seam of `tsoffset.cluster`."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Self
+from typing import Self, TypeVar
 
 from kafka.errors import KafkaError
 
@@ -33,6 +34,8 @@ from tsoffset.model import (
 )
 from tsoffset.records import RawStretch, Stretch
 
+T = TypeVar("T")
+
 # How long `describe` waits for an address or a broker that does not answer.
 _PROBE_MS = 3_000
 
@@ -41,7 +44,8 @@ class KafkaCluster:
     """`tsoffset.cluster.Cluster` over kafka-python.
 
     Nothing is opened before the first call, so a cluster may be made before a fork and used
-    after it. One thread may use it at a time. `requests` counts what was sent, by kind.
+    after it. One thread may use it at a time, but for `together`. `requests` counts what was
+    sent, by kind.
 
     Raises ConfigurationError for client settings that cannot be used.
     """
@@ -188,6 +192,16 @@ class KafkaCluster:
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed."""
         return self._committed.commit(commits, self._deadline(), may_send)
+
+    def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """What each of some calls of this cluster returns, their requests under way at once."""
+        *others, last = calls
+        if not others:
+            return [last()]
+        with ThreadPoolExecutor(len(others)) as beside:
+            asked = [beside.submit(call) for call in others]
+            found = last()
+            return [*(one.result() for one in asked), found]
 
     def close(self) -> None:
         """End all connections and the thread that drives them."""

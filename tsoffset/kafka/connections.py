@@ -1,7 +1,7 @@
 """Open connections to the brokers of one cluster, and requests pipelined over them.
 
 Everything below runs in kafka-python's own event loop, which one thread per cluster
-drives: it starts with the first call and ends with `close`. The calling thread only waits,
+drives: it starts with the first call and ends with `close`. Calling threads only wait,
 so that a signal ends the wait at once.
 """
 
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 
 from kafka.cluster import collect_hosts
@@ -27,7 +28,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.names import SCHEME, Loop
-from tsoffset.kafka.pace import Rate, Window
+from tsoffset.kafka.pace import Rate, Rest, Window
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 
@@ -82,6 +83,8 @@ class Connections:
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
         self._windows: dict[tuple[Node, str, int], Window] = {}
+        self._rests: dict[Node, Rest] = {}
+        self._lock = Lock()
         self._loop: Loop | None = None
         self._manager: KafkaConnectionManager | None = None
         try:
@@ -100,18 +103,8 @@ class Connections:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine in the loop and wait for its result."""
-        if self._loop is None:
-            self._loop = Loop(
-                client_id=self.client.library["client_id"],
-                # Batches are decoded inside the loop, and a large one takes its time.
-                slow_task_threshold_secs=0,
-            )
-            self._manager = KafkaConnectionManager(
-                self._loop, proxy_url=f"{SCHEME}:", **self.client.library
-            )
-            self._loop.start()
         try:
-            result: T = self._loop.run(work)
+            result: T = self._running_loop().run(work)
         except ClusterUnreachable:
             raise
         except BaseException:
@@ -119,6 +112,20 @@ class Connections:
             self.close()
             raise
         return result
+
+    def _running_loop(self) -> Loop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = Loop(
+                    client_id=self.client.library["client_id"],
+                    # Batches are decoded inside the loop, and a large one takes its time.
+                    slow_task_threshold_secs=0,
+                )
+                self._manager = KafkaConnectionManager(
+                    self._loop, proxy_url=f"{SCHEME}:", **self.client.library
+                )
+                self._loop.start()
+            return self._loop
 
     async def at_each(
         self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
@@ -144,9 +151,11 @@ class Connections:
 
     def close(self) -> None:
         """End all connections and the thread; a later call makes new ones."""
-        loop, manager = self._loop, self._manager
-        self._loop = self._manager = None
-        self._windows.clear()
+        with self._lock:
+            loop, manager = self._loop, self._manager
+            self._loop = self._manager = None
+            self._windows.clear()
+            self._rests.clear()
         if loop is None or manager is None:
             return
         try:
@@ -381,6 +390,7 @@ class Connections:
             sent,
             window=self._window(node, api, window, rate),
             rate=rate,
+            rest=self._rests.setdefault(node, Rest()),
             deadline=deadline,
             request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
             frame_limit=self.client.library["receive_message_max_bytes"],
@@ -390,6 +400,7 @@ class Connections:
         if stream.outlasted:
             # The next call would be over before it may ask.
             self.drop(node)
+            self._rests.pop(node, None)
 
     def _window(self, node: Node, api: Api, limit: int, rate: Rate) -> Window:
         """As the last requests of this kind to the node have left it."""

@@ -32,6 +32,14 @@ class Rate:
             self.free_at = max(self.free_at, time.monotonic()) + size / self.bytes_per_second
 
 
+@dataclass(slots=True)
+class Rest:
+    """For how long a broker wants to be left alone, by all calls to it, and until when."""
+
+    until: float = 0.0
+    seconds: float = 0.0
+
+
 class Window:
     """How many requests may be under way on one connection.
 

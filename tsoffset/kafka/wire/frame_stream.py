@@ -5,15 +5,18 @@ the answer is there, a turn of its loop to wake who waits for it, and a system c
 bytes of its own. Next to a Fetch of one batch or a time lookup that is most of the time. So
 while requests are under way, a `FrameStream` stands between a connection and its transport, as
 asyncio's `set_protocol` means it: it writes many requests at once, takes the answers to its own
-correlation ids in the order in which they come, and hands everything else on. Connecting,
-encryption, authentication (again, too, when a session ends) and closing stay the library's.
+correlation ids in the order in which they come, and hands everything else on: to the streams
+of other calls over the same connection, on top of which it stands, and to the library.
+Connecting, encryption, authentication (again, too, when a session ends) and closing stay the
+library's.
 """
 
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
 from kafka.errors import (
@@ -31,7 +34,7 @@ from kafka.net.connection import KafkaConnection
 from kafka.net.selector import NetworkSelector
 
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.pace import Rate, Window
+from tsoffset.kafka.pace import Rate, Rest, Window
 
 
 class Answer(Protocol):
@@ -49,8 +52,12 @@ class Answer(Protocol):
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
 
-# The library counts its requests from 1 on; ours lie above what it ever reaches.
+# The library counts its requests from 1 on; ours lie above what it ever reaches, and those of each
+# stream apart from those of others that are under way.
 _FIRST_ID = 1 << 30
+_IDS = 1 << 20
+_STREAMS = 1_000
+_numbers = count()
 
 _SIZE = struct.Struct(">i")
 _PAUSE_SECONDS = 0.02
@@ -91,6 +98,7 @@ class FrameStream(Generic[Q, A]):
         *,
         window: Window,
         rate: Rate,
+        rest: Rest,
         deadline: Deadline,
         request_timeout_ms: int,
         frame_limit: int,
@@ -104,17 +112,20 @@ class FrameStream(Generic[Q, A]):
         self._sent = sent
         self._window = window
         self._rate = rate
+        self._rest = rest
         self._deadline = deadline
         self._timeout = request_timeout_ms / 1000
         self._frame_limit = frame_limit
         self._may_send = may_send
-        # Questions with the times of their requests, and the id of the first of them.
+        # Questions with the times of their requests, and how many came before the first of them.
         self._under_way: deque[tuple[Q, float]] = deque()
-        self._id = _FIRST_ID
+        self._answered = 0
+        self._first_id = _FIRST_ID + next(_numbers) % _STREAMS * _IDS
+        # What the transport has called before: another stream, or the connection.
+        self._below: Any = connection
         self._chunks: list[bytes] = []
         self._have = 0
         self._need = _SIZE.size
-        self._rests_until = 0.0
         # Whether the broker wants to be left alone for longer than any call may rest.
         self.outlasted = False
         self._lost: BaseException | None = None
@@ -129,7 +140,7 @@ class FrameStream(Generic[Q, A]):
         if transport is None or not self._connection.connected:
             self._lost = KafkaConnectionError("the connection has ended")
         else:
-            transport.set_protocol(self)
+            self._step_in_front(transport)
         try:
             while True:
                 self._ask()
@@ -143,18 +154,41 @@ class FrameStream(Generic[Q, A]):
                 self._loop.cancel(timer)
                 self._end_what_is_late()
         finally:
-            if transport is not None and transport.get_protocol() is self:
-                transport.set_protocol(self._connection)
+            if transport is not None and self._lost is None:
+                self._step_aside(transport)
                 if self._under_way:
                     # Nobody would take the answers.
                     self._connection.close(KafkaConnectionError("the call was given up"))
+
+    def _step_in_front(self, transport: Any) -> None:
+        """Have the transport call this stream, and this one what it has called before."""
+        self._below = below = transport.get_protocol()
+        if isinstance(below, FrameStream):
+            # With the begin of an answer that is still to come.
+            self._chunks, self._have, self._need = below._chunks, below._have, below._need
+            below._chunks, below._have, below._need = [], 0, _SIZE.size
+        transport.set_protocol(self)
+
+    def _step_aside(self, transport: Any) -> None:
+        """Have the transport call what it would without this stream."""
+        above = transport.get_protocol()
+        if above is self:
+            transport.set_protocol(self._below)
+            if self._chunks:  # the begin of an answer to somebody else
+                self._below.data_received(b"".join(self._chunks))
+            return
+        while isinstance(above, FrameStream):
+            if above._below is self:
+                above._below = self._below
+                return
+            above = above._below
 
     def _ask(self) -> None:
         """Send what may be sent now."""
         if self._lost is not None:
             self._give_up(self._lost)
         elif self._deadline.over:
-            throttled = self._rests_until > 0
+            throttled = self._rest.until > self._deadline.started
             late = ThrottlingQuotaExceededError if throttled else KafkaTimeoutError
             left, self._left = self._left, deque()
             for question in left:
@@ -176,7 +210,8 @@ class FrameStream(Generic[Q, A]):
             if self._may_send is not None and not self._may_send(question):
                 self._take(question, KafkaTimeoutError("not sent, since it is too late"))
                 continue
-            frames.append(self._encode(question, self._id + len(self._under_way)))
+            number = self._answered + len(self._under_way)
+            frames.append(self._encode(question, self._first_id + number % _IDS))
             self._under_way.append((question, now))
         if frames:
             self._sent(len(frames))
@@ -188,11 +223,11 @@ class FrameStream(Generic[Q, A]):
         if self._rate.free_at > now:
             self._deadline.rest_until(self._rate.free_at)
             return True
-        return (
-            self._rests_until > now
-            or bool(self._connection.paused)
-            or self._connection._reauth.is_reauthenticating
-        )
+        if self._rests_until > now:
+            if self._deadline.may_rest(self._rest.seconds):
+                self._deadline.rest_until(self._rest.until)
+            return True
+        return bool(self._connection.paused) or self._connection._reauth.is_reauthenticating
 
     def _next_look(self) -> float:
         """When there is something to do, whatever comes."""
@@ -240,13 +275,23 @@ class FrameStream(Generic[Q, A]):
         self._have += len(data)
         if self._have < self._need:
             return
-        try:
-            self._read_frames()
-            self._ask()
-        except KafkaProtocolError:
-            raise
-        except Exception as error:  # the transport would swallow it, and nobody would wake
-            self._broke = error
+        self._read_frames()
+        for stream in self._all():
+            stream._go_on()
+
+    def _all(self) -> "Iterator[FrameStream[Any, Any]]":
+        """This stream and those that it stands on."""
+        stream: Any = self
+        while isinstance(stream, FrameStream):
+            yield stream
+            stream = stream._below
+
+    def _go_on(self) -> None:
+        if self._broke is None:
+            try:
+                self._ask()
+            except Exception as error:  # the transport would swallow it, and nobody would wake
+                self._broke = error
         if self._broke is not None or not self._under_way:
             self._wake()  # to end, or to look when it may go on
 
@@ -263,25 +308,35 @@ class FrameStream(Generic[Q, A]):
             if end - begin < size:
                 self._need = _SIZE.size + size
                 break
-            self._frame(view[begin : begin + size])
+            self._hand_out(view[begin : begin + size])
             position = begin + size
         self._chunks = [data[position:]] if position < end else []
         self._have = end - position
 
-    def _frame(self, frame: memoryview) -> None:
+    def _hand_out(self, frame: memoryview) -> None:
         (correlation_id,) = _SIZE.unpack_from(frame)
-        if correlation_id < _FIRST_ID:
-            self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
-            return
-        if correlation_id != self._id or not self._under_way:
-            raise CorrelationIdError(f"asked {self._id}, answered {correlation_id}")
+        for stream in self._all():
+            if 0 <= correlation_id - stream._first_id < _IDS:
+                try:
+                    stream._frame(frame, correlation_id)
+                except KafkaProtocolError:
+                    raise
+                except Exception as error:
+                    stream._broke = error
+                return
+        self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
+
+    def _frame(self, frame: memoryview, correlation_id: int) -> None:
+        asked = self._first_id + self._answered % _IDS
+        if correlation_id != asked or not self._under_way:
+            raise CorrelationIdError(f"asked {asked}, answered {correlation_id}")
         question, _ = self._under_way.popleft()
-        self._id += 1
+        self._answered += 1
         self._window.answered(len(frame))
         self._rate.spend(len(frame))
         answer = self._decoded(frame)
         if not isinstance(answer, KafkaError) and answer.throttle_time_ms > 0:
-            self._rest(answer.throttle_time_ms / 1000)
+            self._leave_alone(answer.throttle_time_ms / 1000)
             if answer.held_back:
                 self._left.append(question)
                 return
@@ -295,26 +350,32 @@ class FrameStream(Generic[Q, A]):
         except struct.error:
             return KafkaProtocolError("an answer that is cut off")
 
-    def _rest(self, seconds: float) -> None:
+    def _leave_alone(self, seconds: float) -> None:
         """A broker has said for how long it is to be left alone (KIP-219), by everybody who
         uses this connection. If that is too long for the call, the call ends in it."""
         connection = self._connection
-        may_rest = self._deadline.may_rest(seconds)
-        until = time.monotonic() + seconds if may_rest else self._deadline.ends
-        self._rests_until = max(self._rests_until, until)
+        until = time.monotonic() + seconds
+        if until > self._rest.until:
+            self._rest.until, self._rest.seconds = until, seconds
         self._window.throttled()
-        if may_rest:
-            self._deadline.rest_until(self._rests_until)
+        if self._deadline.may_rest(seconds):
+            self._deadline.rest_until(self._rest.until)
         else:
             self.outlasted = True
-        reason = f"{_THROTTLED} {self._rests_until}"
+        reason = f"{_THROTTLED} {until}"
         connection.pause(reason)
         self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))
+
+    @property
+    def _rests_until(self) -> float:
+        """Until when nothing is asked: when the broker allows it, or when the call ends."""
+        may_rest = self._deadline.may_rest(self._rest.seconds)
+        return self._rest.until if may_rest else min(self._rest.until, self._deadline.ends)
 
     def connection_lost(self, error: BaseException | None) -> None:
         """The connection has ended, and nothing more comes."""
         self._lost = error or KafkaConnectionError("the connection has ended")
-        self._connection.connection_lost(error)
+        self._below.connection_lost(error)
         self._wake()
 
     def eof_received(self) -> bool:
