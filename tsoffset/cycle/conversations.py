@@ -7,10 +7,12 @@ partition, no more conversations are needed: the others' records are read and an
 with those of other partitions (`tsoffset.rule.ordinary`).
 """
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cached_property, partial
 from traceback import extract_tb
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -19,6 +21,7 @@ import numpy as np
 import structlog
 
 from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
+from tsoffset.cycle.foresight import Foresight
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.work import AnsweredPartition, PartitionWork
 from tsoffset.flow.settings import FlowSettings
@@ -56,6 +59,13 @@ _MANY_OUTSIDE, _PROBES = 16, 3
 
 # Those of a position and their neighbours, on both sides.
 _BATCHES_A_POSITION = 4
+
+
+class _Nothing(Enum):
+    AT_HAND = auto()
+
+
+_NOTHING = _Nothing.AT_HAND
 
 Observe = Callable[[Position, Question, Answer], None]
 """Told each question that a position asks, with its answer, in the order of its conversation."""
@@ -117,10 +127,11 @@ class Partition:
         self._conversations: dict[int, _Conversation] = {}
         self._open: list[_Open] = []
         self._begun = False
-        self._held: Sequence[int] = ()
+        self._held: Sequence[int] = work.offsets[1:-1] if observe is None else ()
         self._in_turn: list[_Conversation] = []
         self._reads = {side: SideReads() for side in Side}
         self._at_once: AtOnce | None = None
+        self._likely: tuple[Mapping[int, int], AtOnce] | None = None
         self._not_at_once: Sequence[int] = ()
         self._answered: list[Answers] = []
         self._verified: dict[int, Translation] = {}
@@ -138,6 +149,10 @@ class Partition:
             predictions=() if usable is None else usable.pairs,
             remembered_frontier=None if usable is None else usable.frontier,
         )
+        # As long as the outermost have their conversations; who listens is told of each question.
+        self._foresight = (
+            Foresight(self._evidence, work.offsets, self._reads) if observe is None else None
+        )
         if usable is not None:
             self._ask(ask_for_ranges(usable, self._evidence), lambda _: None)
 
@@ -148,10 +163,9 @@ class Partition:
         while not self._open and self._at_once is None and self._begin_more():
             self._go_on_where_covered()
         asked: set[Question] = set()
-        wanted: dict[Side, set[int]] = {Side.SOURCE: self._ahead(), Side.TARGET: set()}
-        if self._at_once is not None:
-            records = self._at_once.looked_at
-            wanted = {side: self._unread(side, records[side]) for side in Side}
+        wanted = {side: self._unread(side, self._ahead(side)) for side in Side}
+        if self._foresight is not None:
+            asked.update(self._foresight.questions(self._unread))
         for one in self._open:
             question = one.question
             assert question is not None
@@ -169,6 +183,7 @@ class Partition:
             self._begun = True
             self._converse_about_the_outermost(self.work.offsets)
         elif self._in_turn:
+            self._end_foresight()
             again, self._in_turn = self._in_turn, []
             self._open = [conversation for conversation in again if conversation.begin_again()]
         elif self._held:
@@ -189,19 +204,48 @@ class Partition:
         sizes = [reads.batch_offsets for reads in self._reads.values() if reads.has_read]
         return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
-    def _ahead(self) -> set[int]:
-        """Source offsets of the positions that wait, to be read for them already."""
-        return self._unread(Side.SOURCE, self._next()) if self._evidence.source.range else set()
+    def _ahead(self, side: Side) -> Sequence[int]:
+        """Offsets, ascending, that positions will have read, before it is their turn."""
+        if self._at_once is not None:
+            return self._at_once.looked_at[side]
+        following = self._next()
+        ahead = set() if side is _TARGET else set(following)
+        distances = self._distances(following, self._walks())
+        ahead.update(self._at_distances(distances).looked_at[side])
+        return sorted(ahead)
+
+    def _end_foresight(self) -> None:
+        """From now on all counts that was foreseen."""
+        foresight, self._foresight = self._foresight, None
+        if foresight is not None:
+            for side, reads in self._reads.items():
+                for stretch in foresight.kept(side):
+                    reads.keep(stretch)
+
+    def _holding(self, side: Side, offset: int) -> Stretch | None:
+        held = self._reads[side].holding(offset)
+        if held is None and self._foresight is not None:
+            held = self._foresight.holding(side, offset)
+        return held
+
+    def _at_distances(self, distances: Mapping[int, int]) -> AtOnce:
+        """The positions with their distances; in every round of theirs the same value."""
+        if self._likely is None or self._likely[0] != distances:
+            columns = np.array([[*distances], [*distances.values()]], np.int64)
+            self._likely = distances, AtOnce(*columns)
+        return self._likely[1]
 
     def _unread(self, side: Side, offsets: Iterable[int]) -> set[int]:
-        """Those within the log of which nothing was read, or tried to be. They ascend."""
+        """Those within the log, where its range is known, of which nothing was read, or tried to
+        be. They ascend."""
         view, reads = self._evidence.view(side), self._reads[side]
         unread = set()
-        start, end, known_to = view.start, view.end, -1
+        start, end = (0, sys.maxsize) if view.range is None else (view.start, view.end)
+        known_to = -1
         for offset in offsets:
             if offset < known_to or not start <= offset < end:
                 continue
-            held = reads.holding(offset)
+            held = self._holding(side, offset)
             known_to = view.covered_to(offset) if held is None else held.end
             if known_to == offset and offset not in reads.failed:
                 unread.add(offset)
@@ -216,8 +260,10 @@ class Partition:
         }
         for reads in self._reads.values():
             reads.take(answers)
+        if self._foresight is not None:
+            self._foresight.take(answers)
         if self._open:
-            self._take_in_all()
+            self._take_in(Side.SOURCE)
         self._open = [
             one
             for one in self._open
@@ -225,27 +271,30 @@ class Partition:
         ]
 
     def _go_on_where_covered(self) -> None:
-        """A read that another one has covered is answered by that; it costs nothing."""
+        """What another read has covered, or was asked before its turn, costs nothing."""
         still_open: list[_Open] = []
         for one in self._open:
             is_open = True
-            while is_open and self._covers(one.question):
-                is_open = one.go_on(None)
+            while is_open and (answer := self._at_hand(one.question)) is not _NOTHING:
+                is_open = one.go_on(answer)
             if is_open:
                 still_open.append(one)
         self._open = still_open
 
-    def _covers(self, question: Question | None) -> bool:
+    def _at_hand(self, question: Question | None) -> Answer | _Nothing:
         assert question is not None
         what = question.what
         if not isinstance(what, ReadFrom):
-            return False
-        return self._evidence.view(question.side).covered_to(what.offset) > what.offset
+            found = {} if self._foresight is None else self._foresight.found
+            return found.get(question, _NOTHING)
+        if self._evidence.view(question.side).covered_to(what.offset) > what.offset:
+            return None
+        held = self._holding(question.side, what.offset) if what.max_bytes == 1 else None
+        return _NOTHING if held is None else held
 
     def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
             self._converse_about(sorted({*offsets[:1], *offsets[-1:]}))
-            self._held = offsets[1:-1]
         else:
             self._converse_about(offsets)
 
@@ -289,7 +338,7 @@ class Partition:
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
         if distances:
-            self._at_once = AtOnce(np.array([*distances]), np.array([*distances.values()]))
+            self._at_once = self._at_distances(distances)
             self._not_at_once = outside
         else:
             self._take_in_all()
@@ -306,19 +355,23 @@ class Partition:
         self, offsets: Sequence[int], walks: Sequence[tuple[Pair, Pair]]
     ) -> dict[int, int]:
         """The distance of the walk that each offset lies within; without those within none, or
-        where records may be read again."""
+        where records are seen to be read again."""
         found: dict[int, int] = {}
         for lowest, highest in walks:
-            if self._walks_asked_of[highest.distance].is_read_once:
+            walk = self._walks_asked_of.get(highest.distance)
+            if walk is None or walk.is_read_once:
                 found |= dict.fromkeys(_within(offsets, lowest, highest), highest.distance)
         return found
 
     def _take_in_all(self) -> None:
         """Have all count that was read, for whichever position: a later equal record, for one."""
-        for side, reads in self._reads.items():
-            for stretch in reads.kept:
-                with suppress(UnreadableRecords):  # who asks for it is told
-                    self._evidence.add(side, stretch)
+        for side in Side:
+            self._take_in(side)
+
+    def _take_in(self, side: Side) -> None:
+        for stretch in self._reads[side].kept:
+            with suppress(UnreadableRecords):  # who asks for it is told
+                self._evidence.add(side, stretch)
 
     def _forget(self, above: int) -> None:
         """Let go of what was read above a source offset, and above its copy's place."""

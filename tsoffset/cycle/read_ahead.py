@@ -25,11 +25,14 @@ _USUAL_BATCH = 500
 
 
 class SideReads:
-    """The reads of single batches that one partition wants of one side, round by round."""
+    """The reads of single batches that one partition wants of one side, round by round.
 
-    def __init__(self) -> None:
+    `sizes` are those of the log's batches, as others may know them, too.
+    """
+
+    def __init__(self, sizes: "BatchSizes | None" = None) -> None:
         self.failed: set[int] = set()
-        self._sizes = BatchSizes()
+        self.sizes = BatchSizes() if sizes is None else sizes
         self._asked: dict[int, Question] = {}
         self._starts: list[int] = []
         self._stretches: list[Stretch] = []
@@ -37,20 +40,25 @@ class SideReads:
     @property
     def has_read(self) -> bool:
         """True once a batch was read."""
-        return self._sizes.known
+        return self.sizes.known
 
     @property
     def batch_offsets(self) -> int:
         """Offsets in a batch, on average; as long as none was read, a guess."""
-        return self._sizes.offsets if self._sizes.known else _USUAL_BATCH
+        return self.sizes.offsets if self.sizes.known else _USUAL_BATCH
 
     def choose(
-        self, side: Side, partition: TopicPartition, wanted: Collection[int]
+        self,
+        side: Side,
+        partition: TopicPartition,
+        wanted: Collection[int],
+        *,
+        sparse: int = SPARSE,
     ) -> set[Question]:
         """What is read in this round, of the offsets that nothing covers yet."""
         self._asked = {
             offset: Question(side, ReadFrom(partition, offset, max_bytes))
-            for offset, max_bytes in next_reads(wanted, self._sizes)
+            for offset, max_bytes in next_reads(wanted, self.sizes, sparse)
         }
         return set(self._asked.values())
 
@@ -67,13 +75,13 @@ class SideReads:
             stretch = answers[question]
             if isinstance(stretch, Stretch):
                 assert isinstance(question.what, ReadFrom)
-                if question.what.max_bytes == 1:
-                    self._sizes.note(stretch.end - stretch.start, stretch.bytes_read)
-                self._keep(stretch)
+                if question.what.max_bytes == 1 and stretch.start < stretch.end:
+                    self.sizes.note(stretch.end - stretch.start, stretch.bytes_read)
+                self.keep(stretch)
             if self.holding(offset) is None:
                 self.failed.add(offset)
 
-    def _keep(self, stretch: Stretch) -> None:
+    def keep(self, stretch: Stretch) -> None:
         """Keep it unless another one holds all of it, in place of those that it holds."""
         first = bisect_left(self._starts, stretch.start)
         if first and self._stretches[first - 1].end >= stretch.end:
@@ -136,11 +144,14 @@ class BatchSizes:
         return -(-self._bytes * batches // max(1, self.batches))
 
 
-def next_reads(wanted: Collection[int], sizes: BatchSizes) -> Iterator[tuple[int, int]]:
+def next_reads(
+    wanted: Collection[int], sizes: BatchSizes, sparse: int = SPARSE
+) -> Iterator[tuple[int, int]]:
     """The reads of this round, as (offset, max_bytes), for offsets that nothing covers yet."""
     offsets = sorted(wanted)
     if not sizes.known:
-        yield from ((offset, 1) for offset in offsets[::SPARSE])
+        # From the middle, for of the outermost something may be read otherwise.
+        yield from ((offset, 1) for offset in offsets[min(sparse, len(offsets)) // 2 :: sparse])
         return
     of_batch = sizes.offsets
     chosen: list[int] = []

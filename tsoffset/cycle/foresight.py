@@ -1,0 +1,123 @@
+"""What the outermost positions of a partition are about to ask, asked before it is their turn.
+
+A conversation asks one thing after the other and waits for each, though most of what the first
+ones of a partition ask is known beforehand: the records at their commits, the ends of both logs,
+the time of the lowest one's next record and what lies there, where the mirror begins. That is
+asked as soon as there is enough to ask it by, and kept for whoever asks the same: it counts for
+nobody before, so that a conversation comes to what it would come to without.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from tsoffset.cycle.read_ahead import SideReads
+from tsoffset.model import FirstAtTime, Side, TimedOffset
+from tsoffset.records import Stretch, UnreadableRecords
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.inquiry import Answer, Question
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+
+class Foresight:
+    """What is asked before its turn for the conversations about the lowest and the highest of some
+    offsets, and what came of it."""
+
+    def __init__(
+        self, evidence: Evidence, offsets: Sequence[int], reads: Mapping[Side, SideReads]
+    ) -> None:
+        self._evidence = evidence
+        self._offsets = offsets
+        self._reads = {side: SideReads(reads[side].sizes) for side in Side}
+        # The time lookup, once it is known which, and what came of it.
+        self._lookup: Question | None = None
+        self._found: dict[Question, Answer] = {}
+        settings = evidence.settings
+        # Where the frontier is to be found, in the usual direction; what is remembered may do.
+        self._seeks_frontier = not (
+            evidence.predictions or evidence.failback or settings.proof == "timestamps"
+        )
+
+    def questions(self, unread: Callable[[Side, Iterable[int]], set[int]]) -> Iterator[Question]:
+        """What is to be asked now; `unread` tells which offsets nothing was read of."""
+        reads_to_come = {SOURCE: self._of_source(), TARGET: self._of_target()}
+        for side, offsets in reads_to_come.items():
+            reads = self._reads[side]
+            wanted = {
+                offset
+                for offset in unread(side, sorted(set(offsets)))
+                if offset not in reads.failed and reads.holding(offset) is None
+            }
+            partition = self._evidence.view(side).partition
+            yield from reads.choose(side, partition, wanted, sparse=1)
+        if self._lookup is None:
+            self._lookup = self._lookup_of_lowest()
+        if self._lookup is not None and self._lookup not in self._found:
+            yield self._lookup
+
+    def take(self, answers: Mapping[Question, Answer]) -> None:
+        """Keep what was answered."""
+        for reads in self._reads.values():
+            reads.take(answers)
+        if self._lookup is not None and self._lookup in answers:
+            self._found[self._lookup] = answers[self._lookup]
+
+    def holding(self, side: Side, offset: int) -> Stretch | None:
+        """What was read and holds an offset."""
+        return self._reads[side].holding(offset)
+
+    @property
+    def found(self) -> Mapping[Question, Answer]:
+        """What was looked up."""
+        return self._found
+
+    def kept(self, side: Side) -> Sequence[Stretch]:
+        """All that was read of a side."""
+        return self._reads[side].kept
+
+    # --- what it is -------------------------------------------------------------------------
+
+    def _of_source(self) -> Iterator[int]:
+        # Mostly the highest is the log's end: then that is its last record.
+        yield self._offsets[-1] - 1
+        if len(self._offsets) > 1:
+            yield self._offsets[0]
+        first = self._begins()
+        if first is not None:
+            yield from (first - 1, first)
+
+    def _of_target(self) -> Iterator[int]:
+        target = self._evidence.target
+        if target.range is None or not self._seeks_frontier:
+            return
+        yield target.end - 1
+        for found in self._found.values():
+            if isinstance(found, TimedOffset):
+                yield found.offset
+        if self._begins() is not None:
+            yield target.start
+
+    def _begins(self) -> int | None:
+        """The source offset of the target's first record; None where that is not known, or the
+        mirror has all that the source has."""
+        source, target = self._evidence.source, self._evidence.target
+        if source.range is None or target.range is None or not self._seeks_frontier:
+            return None
+        distance = self._evidence.distance_near(target.start)
+        if distance is None:
+            return None
+        first = target.start - distance
+        return None if target.start == 0 and first <= source.start else first
+
+    def _lookup_of_lowest(self) -> Question | None:
+        """That by which the copy of the lowest one's next record will be sought."""
+        target = self._evidence.target
+        held = self._reads[SOURCE].holding(self._offsets[0])
+        if held is None or target.range is None or self._evidence.predictions:
+            return None
+        try:
+            at = bisect_left(held.offsets, self._offsets[0])
+            stamp = held.timestamps[at] if at < len(held.offsets) else None
+        except UnreadableRecords:
+            return None  # who asks for it is told
+        return None if stamp is None else Question(TARGET, FirstAtTime(target.partition, stamp))
