@@ -21,7 +21,7 @@ from tsoffset.spark.flow import FlowCarryOver
 
 SHIFT = 1_000
 ROUND_TRIPS_MS = (0, 1, 20, 50, 100)
-GROUPS = {"few": 10, "many": 200, "few-warm": 10, "many-warm": 200}
+GROUPS = {"few": 10, "many": 200, "most": 1_600, "few-warm": 10, "many-warm": 200}
 QUICK = {"few": 5, "many": 50, "few-warm": 5, "many-warm": 50}
 
 

@@ -205,15 +205,19 @@ def distance(result: Result) -> str:
     trips = [str(ms) for ms in result["round_trips_ms"]]
     rows = [
         (
-            f"{one['positions']:,}",
+            f"{one['positions']:,}, {_remembering(name)}",
             *(median(one["seconds"][ms]) for ms in trips),
             str(one["rounds"]),
             number(one["waits"]),
         )
-        for one in result["estates"].values()
+        for name, one in result["estates"].items()
     ]
     head = ("positions", *(f"{ms} ms" for ms in trips), "rounds", "waits (slope)")
     return f"{taken(result)}\n\n{table(head, rows)}"
+
+
+def _remembering(estate: str) -> str:
+    return "warm" if estate.endswith("warm") else "cold"
 
 
 def growth(result: Result) -> str:
@@ -351,10 +355,10 @@ def _plot(title: str, x: str, y: str, lines: Mapping[str, Sequence[Point]], *, l
 def distance_plot(result: Result) -> str:
     """Cycle time over round trip."""
     lines = {
-        f"{one['positions']:,} positions": [
+        f"{one['positions']:,} positions, {_remembering(name)}": [
             _point(float(ms), one["seconds"][str(ms)]) for ms in result["round_trips_ms"]
         ]
-        for one in result["estates"].values()
+        for name, one in result["estates"].items()
     }
     return _plot("A cycle at a distance", "round trip, ms", "seconds", lines, log=False)
 
