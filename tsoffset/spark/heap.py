@@ -15,7 +15,7 @@ def give_back_what_is_freed() -> None:
 
     A cycle makes and drops tables of all pairs. Arrow's own allocator keeps their room for later,
     and so does glibc's heap for what is larger than it was used to. Measured at 650,000 pairs:
-    468 MB instead of 536, for half a second more of processor time.
+    468 MB instead of 536, for up to a second more of processor time.
     """
     pa.set_memory_pool(pa.system_memory_pool())
     # Only glibc has it.
