@@ -91,7 +91,8 @@ def test_wide_lines_are_whole_on_a_narrow_terminal(away: Path) -> None:
 
 @pytest.mark.parametrize("command", ["plan", "sync"])
 def test_state_is_a_folder(command: str, away: Path) -> None:
-    """A file given as `--state` is bad usage, before anything is asked or started."""
+    """A file given as `--state` is bad usage, before anything is asked or started; a URI is looked
+    at when it is used."""
     result = invoke(command, "-c", str(away), "--state", str(away))
     assert result.exit_code == 2
     assert "--state" in result.output

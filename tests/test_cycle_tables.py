@@ -260,6 +260,19 @@ def test_a_table_without_rows_keeps_its_columns() -> None:
     assert sent(schema.LOOKED.empty_table()).schema == schema.LOOKED
 
 
+def test_columns_that_are_null_share_their_room() -> None:
+    """What a first look finds is mostly null; all of one type costs what one column does."""
+    rows = 10_000
+    table = columns_table(schema.LOOKED, rows, {"source_offset": range(rows)})
+    there = sent(table)
+    assert there == table
+    assert there.schema == table.schema
+    assert there["source_offset"].null_count == 0
+    for found in (table, there):
+        columns = {c.chunk(0).buffers()[-1].address for c in found.columns if c.type == pa.int64()}
+        assert len(columns) == 2
+
+
 def test_a_slice_travels_alone() -> None:
     """A task is given its own rows, and not all that they are a slice of."""
     rows = [("orders", 0, "A.orders", True, False, n * 7**14 % 10**9) for n in range(1_000)]

@@ -1,10 +1,11 @@
-"""A flow's carry-over in a folder: what comes back of it, and what becomes of other files."""
+"""A flow's carry-over in a folder or a store: what comes back, and what becomes of other files."""
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -21,6 +22,7 @@ from tsoffset.cycle.values import carry_overs_of, partitions_table
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver, binding
+from tsoffset.spark import places
 from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.state import StateFile
@@ -170,7 +172,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "state", "A->B")
     file.path.mkdir(parents=True)
     assert "Is a directory" in str(file.save(carry_over()))
-    assert list(file.folder.iterdir()) == [file.path]
+    assert list((tmp_path / "state").iterdir()) == [file.path]
     assert "Is a directory" in str(file.load()[1])
 
 
@@ -246,6 +248,110 @@ def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
     found, warning = file.load()
     assert warning is None
     assert (found.pairs.schema, found.partitions.schema) == (PAIRS, PARTITIONS)
+
+
+# --- stores -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    """The URI of a file system in this process's memory, in which a file is an object."""
+    uri = "mock://secret@store/state/"
+    places._opened.cache_clear()
+    places._opened(uri)[0].create_dir("state")
+    yield uri
+    places._opened.cache_clear()
+
+
+def test_a_uri_of_this_machine_is_its_folder(tmp_path: Path) -> None:
+    """The same file, written with the same care, whether its folder has a path or a URI."""
+    folder = tmp_path / "one two"
+    assert StateFile(folder.as_uri(), "A->B").save(carry_over()) is None
+    assert contents(StateFile(folder, "A->B").load()[0]) == contents(carry_over())
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_what_a_store_is_given_comes_back(store: str) -> None:
+    """Nothing at first, then what was saved last, a file a flow."""
+    files = [StateFile(store, "A->B"), StateFile(store, "A->C")]
+    assert files[0].load() == (FlowCarryOver(), None)
+    for number in range(2):
+        assert [file.save(carry_over(number)) for file in files] == [None, None]
+        found, warning = files[0].load()
+        assert warning is None
+        assert contents(found) == contents(carry_over(number))
+
+
+def test_a_store_is_given_nothing_that_it_has(store: str) -> None:
+    """A flow in which nothing moves puts no object; half of one is replaced."""
+    file = StateFile(store, "A->B")
+    system, _ = places._opened(store)
+    path = "state/A-%3EB.state"
+    file.save(carry_over())
+    written = system.get_file_info(path).mtime
+    file.save(carry_over())
+    assert system.get_file_info(path).mtime == written
+    with system.open_input_file(path) as whole:
+        half = whole.read()[:-7]
+    with system.open_output_stream(path) as damaged:
+        damaged.write(half)
+    assert "damaged" in str(file.load()[1])
+    file.save(carry_over())
+    assert contents(file.load()[0]) == contents(carry_over())
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process puts a longer one: what is read is one of the two."""
+    file = StateFile(store, "A->B")
+    file.save(carry_over())
+    read = places.Store.read
+    cut = iter([True])
+    monkeypatch.setattr(
+        places.Store, "read", lambda *one: read(*one)[: -1 if next(cut, False) else None]
+    )
+    found, warning = file.load()
+    assert warning is None
+    assert contents(found) == contents(carry_over())
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("foo://key:secret@bucket/state", "Unrecognized filesystem"),
+        ("file://host/state", "Unsupported hostname"),
+        ("mock://key:secret@bucket/nowhere", "does not exist"),
+        (
+            "s3://key:secret@bucket/state?endpoint_override=127.0.0.1:1&scheme=http&region=x",
+            "NETWORK_CONNECTION",
+        ),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_a_warning(uri: str, why: str) -> None:
+    """Unknown, unreachable, or without the folder: named, and without credentials."""
+    file = StateFile(uri, "A->B")
+    warning = file.save(carry_over())
+    assert warning is not None
+    assert why in warning
+    assert str(file.path) in warning
+    found, not_read = file.load()
+    assert found == FlowCarryOver()
+    assert "secret" not in f"{warning} {not_read} {file.path}"
+
+
+def test_no_cycle_waits_long_for_a_store(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not answer is a warning, too."""
+    answering = Event()
+    monkeypatch.setattr(places, "ANSWERS_WITHIN_SECONDS", 0.01)
+    monkeypatch.setattr(places, "_opened", lambda _: answering.wait())
+    file = StateFile(store, "A->B")
+    try:
+        assert "no answer within" in str(file.load()[1])
+        assert "no answer within" in str(file.save(carry_over()))
+    finally:
+        answering.set()
 
 
 # --- version 1 --------------------------------------------------------------------------

@@ -213,7 +213,7 @@ Examples:
         *,
         format: Format,
         wide: bool,
-        state: Path | None,
+        state: str | None,
         **choice: Unpack[Choice],
     ) -> int:
         from tsoffset.commands.plan_sync import run_once

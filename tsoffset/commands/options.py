@@ -70,11 +70,21 @@ WIDE = click.option(
     is_flag=True,
     help="Print every column, and lines whole, whatever the terminal's width.",
 )
+
+
+class _Directory(click.Path):
+    """A folder, there already or not; or a URI, which is looked at when it is used."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if "://" in value else super().convert(value, param, ctx)
+
+
 STATE = click.option(
     "--state",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=_Directory(file_okay=False),
     metavar="FOLDER",
-    help="Where what this cycle learns is kept for the next one.  [default: state.dir, if set]",
+    help="Where what this cycle learns is kept for the next one: a folder, or a URI such as"
+    " s3://bucket/prefix.  [default: state.dir, if set]",
 )
 LOG_FORMAT = word_of(
     "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."

@@ -2,7 +2,6 @@
 
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -28,11 +27,11 @@ def run_once(
     notices: Notices,
     *,
     commit: bool,
-    state: Path | None = None,
+    state: str | None = None,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` is a folder in which what a cycle learns is kept for the next one; None takes
+    `state` is a folder or a URI at which what a cycle learns is kept for the next one; None takes
     `state.dir`, where the configuration has it. A cycle that Spark gives up on costs its own
     flow only. Raises what keeps Spark from starting.
     """
@@ -54,8 +53,8 @@ def run_once(
                 notices.warning("flow_only_planned", only_planned(flow))
             task = FlowTask(selection.configuration, flow.name, selection.narrowing)
             carry_over, file = FlowCarryOver(), None
-            if (folder := state or selection.state_folder) is not None:
-                file = StateFile(folder, flow.name, selection.narrowing)
+            if (directory := state or selection.settings.state_dir) is not None:
+                file = StateFile(directory, flow.name, selection.narrowing)
                 carry_over, warning = file.load()
                 if warning is not None:
                     notices.warning("state_not_read", warning)

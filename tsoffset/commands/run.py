@@ -87,8 +87,8 @@ class SparkBackend:
     def _state_file(self, flow: str) -> "StateFile | None":
         from tsoffset.spark.state import StateFile
 
-        folder = self._selection.state_folder
-        return None if folder is None else StateFile(folder, flow, self._selection.narrowing)
+        directory = self._selection.settings.state_dir
+        return None if directory is None else StateFile(directory, flow, self._selection.narrowing)
 
     def _warn(self, event: str, flow: str, message: str | None) -> None:
         """Say it once, until it has gone away."""

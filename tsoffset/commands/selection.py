@@ -21,12 +21,6 @@ class Selection:
     flows: tuple[FlowSettings, ...]
     narrowing: Narrowing
 
-    @property
-    def state_folder(self) -> Path | None:
-        """`state.dir`: where what a cycle learns is kept for the next process."""
-        folder = self.settings.state_dir
-        return None if folder is None else Path(folder)
-
     @classmethod
     def of(
         cls, config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None

@@ -392,7 +392,7 @@ STATE_DIR = FILE_KEYS.declare(
     None,
     values.text,
     "Directory for what a cycle learns that saves the next one work, a file a flow; may be lost"
-    " at any time.",
+    " at any time. A path, or a URI such as `s3://bucket/prefix` ([State](commands.md#state)).",
 )
 FILE_KEYS.declare(
     "history.dir", None, values.text, "Directory for the results of past cycles.", later=True

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from tsoffset.columns import Flags
 from tsoffset.committed import CommittedColumns
+from tsoffset.cycle.schema import with_shared_nulls
 from tsoffset.records import Numbers
 from tsoffset.rule.carry_over import NOTHING
 
@@ -90,8 +91,11 @@ def _widest(columns: Sequence[Integers]) -> int:
 
 
 def take(rows: pa.Table, at: Numbers) -> pa.Table:
-    """The rows at these numbers; null rows where it is NOTHING."""
-    return rows.take(pa.array(at, mask=at == NOTHING))
+    """The rows at these numbers; null rows where it is NOTHING. Nothing is copied where these are
+    all rows in their order."""
+    if np.array_equal(at, np.arange(len(rows))):
+        return rows
+    return with_shared_nulls(rows.take(pa.array(at, mask=at == NOTHING)))
 
 
 def only(rows: pa.Table, wanted: Flags) -> pa.Table:
@@ -118,8 +122,10 @@ def without_verdict(rows: pa.Table) -> Flags:
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of tables of one schema, behind each other: nothing but text is copied."""
-    return pa.concat_tables(tables).unify_dictionaries()
+    """The rows of tables of one schema, behind each other: nothing but text is copied, and nothing
+    where only one of them has rows."""
+    there = [rows for rows in tables if len(rows)]
+    return pa.concat_tables(there or tables[:1]).unify_dictionaries()
 
 
 def committed_there(rows: pa.Table, current: CommittedColumns, groups: Integers) -> Numbers:

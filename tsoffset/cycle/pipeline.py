@@ -42,6 +42,7 @@ from tsoffset.cycle.schema import (
     ROWS,
     SETTLED,
     SETTLEMENTS,
+    TRANSLATED,
     TRANSLATIONS,
     by_name,
     columns_table,
@@ -107,6 +108,8 @@ def after_look(
     found, alone = only(commits, is_row), only(commits, ~is_row)
 
     of_each = position_of_each(found)
+    distinct = len(np.unique(of_each[found["source_offset"].is_valid().to_numpy()]))
+    recalled = len(np.unique(of_each[found["recalled"].to_numpy()]))
     positions, unknown = unknown_positions(found, of_each)
     translated, learned, cost = TRANSLATIONS.empty_table(), PARTITIONS.empty_table(), Cost()
     if len(positions):
@@ -114,30 +117,37 @@ def after_look(
     topics = _rewritten_topics(positions, translated)
 
     is_open = ~found["settled"].to_numpy() | _in_topics(found, topics)
-    settlements = _settlements(only(found, is_open), translated, unknown[is_open], topics)
-    recalled = only(found, is_open)["recalled"].to_numpy()
-    settlements = _asked_again(steps, settlements, recalled, before)
     settled = SETTLED.empty_table()
-    if len(settlements):
-        settled, settling = steps.settle(settlements, groups_table(enumerate(groups)))
+    if is_open.any():
+        unsettled = only(found, is_open)
+        # Tables of all pairs are named only where they are kept.
+        settled, settling = steps.settle(
+            _asked_again(
+                steps,
+                _settlements(unsettled, translated, unknown[is_open], topics),
+                unsettled["recalled"].to_numpy(),
+                before,
+            ),
+            groups_table(enumerate(groups)),
+        )
         cost += settling
 
     became = _became(found, is_open, settled)
-    recalled_positions = len(np.unique(of_each[found["recalled"].to_numpy()]))
     void = _void(before, looked.logs, positions, learned)
+    known = _known(found, positions, translated, unknown, void, topics)
     return CycleTables(
         _rows(flow, names, found, became),
         CarryOver(
             joined(
                 [
-                    _pairs(names, found, became, _known(found, is_open, settlements, void, topics)),
+                    _pairs(names, found, became, known),
                     _pairs_alone(names, alone, void, topics),
                 ]
             ),
             _partitions(before, looked.logs, positions, learned, commits),
         ),
-        len(np.unique(of_each[found["source_offset"].is_valid().to_numpy()])),
-        replace(cost, positions=len(positions) + recalled_positions, recalled=recalled_positions),
+        distinct,
+        replace(cost, positions=len(positions) + recalled, recalled=recalled),
     )
 
 
@@ -206,7 +216,9 @@ def _settlements(
         "target_start": rows["target_start"],
         "target_end": rows["target_end"],
     }
-    pool = joined([translated, columns_table(TRANSLATIONS, len(rows), known)])
+    pool = joined(
+        [translated.select(TRANSLATED.names), columns_table(TRANSLATED, len(rows), known)]
+    )
     at = unknown.copy()
     at[recalled] = len(translated) + np.arange(len(rows))
     columns = by_name(found.drop_columns(["target_start", "target_end"])) | by_name(take(pool, at))
@@ -277,31 +289,36 @@ def _void(before: pa.Table, logs: KnownLogs, positions: pa.Table, learned: pa.Ta
 
 
 def _known(
-    found: pa.Table, is_open: Flags, settlements: pa.Table, void: pa.Table, rewritten: pa.Array
+    found: pa.Table,
+    positions: pa.Table,
+    translated: pa.Table,
+    unknown: Numbers,
+    void: pa.Table,
+    rewritten: pa.Array,
 ) -> pa.Table:
     """What is to be known of each commit's position: what was translated, as far as it holds; or
-    what was known of it, unless that is void, of another position, or was answered otherwise."""
-    holds = settlements["holds"].fill_null(False).to_numpy() & ~_in_topics(settlements, rewritten)
-    otherwise = settlements["holds"].is_valid().to_numpy()
-    otherwise &= settlements["outcome_failure"].is_null().to_numpy()
-    answer, before = numbers(settlements["target_offset"]), numbers(found["known_target"])
-    otherwise &= answer != before[is_open]
+    what was known of it, unless that is void, of another position, or was answered otherwise.
+    `unknown` are the numbers of the commits' positions among those that were translated."""
+    in_rewritten = _in_topics(found, rewritten)
+    answered = translated["outcome_failure"].is_null().to_numpy()
+    answer = np.append(numbers(translated["target_offset"]), NOTHING)[unknown]
+    otherwise = np.append(answered, False)[unknown] & (answer != numbers(found["known_target"]))
+    holds = np.append(translated["holds"].to_numpy(), False)[unknown] & ~in_rewritten
     offset, known = numbers(found["source_offset"]), numbers(found["known_offset"])
-    kept = ~in_partitions(found, void) & ~_in_topics(found, rewritten)
-    kept &= (offset == known) | (offset == NOTHING)
-    kept[np.flatnonzero(is_open)[otherwise]] = False
+    kept = (offset == known) | (offset == NOTHING)
+    kept &= ~in_partitions(found, void) & ~in_rewritten & ~otherwise
     fresh = {
-        "known_offset": settlements["source_offset"],
-        "known_target": settlements["target_offset"],
-        "known_from": settlements["equivalent_from"],
-        "known_to": settlements["equivalent_to"],
-        "known_timestamp_ms": settlements["source_timestamp_ms"],
-        "known_source_end": settlements["while_source_end"],
-        "known_source_log_end": settlements["while_source_log_end"],
-        "known_target_end": settlements["while_target_end"],
+        "known_offset": positions["source_offset"],
+        "known_target": translated["target_offset"],
+        "known_from": translated["equivalent_from"],
+        "known_to": translated["equivalent_to"],
+        "known_timestamp_ms": translated["source_timestamp_ms"],
+        "known_source_end": translated["while_source_end"],
+        "known_source_log_end": translated["while_source_log_end"],
+        "known_target_end": translated["while_target_end"],
     }
     at = np.where(kept, np.arange(len(found)), NOTHING)
-    at[np.flatnonzero(is_open)[holds]] = len(found) + np.flatnonzero(holds)
+    at[holds] = len(found) + unknown[holds]
     return take(joined([found.select(KNOWN_OF_A_PAIR), pa.table(fresh)]), at)
 
 

@@ -6,6 +6,7 @@ its word. Text is a dictionary: it repeats, and so costs a number a row.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -105,7 +106,7 @@ LOGS = pa.schema(
 )
 """What the logs are now of which something was remembered: those that are the same ones still."""
 
-TRANSLATIONS = pa.schema(
+TRANSLATED = pa.schema(
     [
         ("target_offset", _INT64),
         ("precision", TEXT),
@@ -117,6 +118,13 @@ TRANSLATIONS = pa.schema(
         ("target_start", _INT64),
         ("target_end", _INT64),
         ("rewrites_timestamps", _BOOL),
+    ]
+)
+"""`TranslatedPosition` but for the position itself."""
+
+TRANSLATIONS = pa.schema(
+    [
+        *TRANSLATED,
         # `Holds`: false where the translation is not to be remembered.
         ("holds", _BOOL),
         ("while_source_end", _INT64),
@@ -124,7 +132,7 @@ TRANSLATIONS = pa.schema(
         ("while_target_end", _INT64),
     ]
 )
-"""`TranslatedPosition` but for the position itself."""
+"""The same, and for how long it holds."""
 
 COMMITS = pa.schema(
     [
@@ -172,7 +180,7 @@ POSITIONS = pa.schema(
 )
 """Positions to translate."""
 
-SETTLEMENTS = pa.schema([*COMMITS, *_LAST, *TRANSLATIONS])
+SETTLEMENTS = pa.schema([*COMMITS, *_LAST, *TRANSLATED])
 """`Settlement`: a commit with the translation of its position, where it needs one."""
 
 _SETTLED = [
@@ -212,15 +220,23 @@ ROWS = pa.schema(
 
 def columns_table(schema: pa.Schema, rows: int, columns: Mapping[str, Any]) -> pa.Table:
     """A table of columns given by name; those that are not given are null."""
+    nothing = cache(partial(pa.nulls, rows))
     return pa.table(
         {
-            field.name: pa.nulls(rows, field.type)
-            if (given := columns.get(field.name)) is None
-            else given
+            field.name: nothing(field.type) if (given := columns.get(field.name)) is None else given
             for field in schema
         },
         schema=schema,
     )
+
+
+def with_shared_nulls(rows: pa.Table) -> pa.Table:
+    """The same table in less memory: its columns of one type that are null throughout are one.
+
+    Of what a cycle looks at for the first time these are most columns.
+    """
+    there = {name: c for name, c in by_name(rows).items() if c.null_count < len(rows)}
+    return columns_table(rows.schema, len(rows), there)
 
 
 def by_name(rows: pa.Table) -> dict[str, Any]:

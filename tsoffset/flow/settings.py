@@ -123,7 +123,7 @@ class Settings:
     flows: tuple[FlowSettings, ...]
     clusters: tuple[str, ...]
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
-    state_dir: str | None = None
+    state_dir: str | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
     def flow(self, name: str) -> FlowSettings:

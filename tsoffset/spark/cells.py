@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tsoffset.cycle.schema import with_shared_nulls
+
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True)
 
 
@@ -20,7 +22,7 @@ def to_bytes(table: pa.Table) -> bytes:
 def from_bytes(stream: bytes) -> pa.Table:
     """The table of an Arrow stream."""
     with pa.ipc.open_stream(stream) as reader:
-        return reader.read_all()
+        return with_shared_nulls(reader.read_all())
 
 
 class _Pickler(pickle.Pickler):

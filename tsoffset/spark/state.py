@@ -1,17 +1,13 @@
-"""A flow's carry-over in a folder, so that what one process learned the next one knows.
+"""A flow's carry-over in a file, so that what one process learned the next one knows.
 
 One file a flow: a line with the version and a digest of the rest, then an Arrow stream. A file
 that is not whole, of another version or of something else is as good as none, since the
 clusters alone answer, too. It holds names, offsets and times; nothing of what records hold.
 """
 
-import os
-import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -21,47 +17,59 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.old_state import of_version_1
+from tsoffset.spark.places import Place, place_of
 
 VERSION = 2
 _MAGIC = b"tsoffset state"
 _KEPT = pa.schema([("pairs", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
-# What is written lies under such a name until it is whole. A killed process leaves it.
-_HALF = ".half"
-_LEFT_SECONDS = 3600.0
+_UNREACHABLE = (OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """The file of one flow in a folder, which is made where it is first written to.
+    """The file of one flow in a directory: a path of this machine, or a URI.
 
     A cycle that is narrowed to some groups or topics knows nothing of the others, so it has a
-    file of its own.
+    file of its own. What cannot be read or written costs a cold cycle and is a warning.
     """
 
-    folder: Path
+    directory: str | Path
     flow: str
     narrowing: Narrowing = field(default_factory=Narrowing)
 
     @property
-    def path(self) -> Path:
-        """Named for the flow."""
+    def path(self) -> Path | str:
+        """Named for the flow; without the credentials that a URI may have."""
+        return self._place.path(self._name)
+
+    @property
+    def _place(self) -> Place:
+        return place_of(self.directory)
+
+    @property
+    def _name(self) -> str:
         name = quote(self.flow, safe="")
         if self.narrowing != Narrowing():
             narrowed = f"{self.narrowing.groups!r} {self.narrowing.topics!r}".encode()
             name += f".{blake2b(narrowed, digest_size=6).hexdigest()}"
-        return self.folder / f"{name}.state"
+        return f"{name}.state"
 
     def load(self) -> tuple[FlowCarryOver, str | None]:
         """What the file holds, and a warning where it is there and cannot be used."""
         try:
-            return _carry_over(self.path.read_bytes()), None
+            try:
+                return _carry_over(self._place.read(self._name)), None
+            except _Unusable:
+                # A store is asked for the length of an object before it is asked for the object,
+                # which another process may replace in between.
+                return _carry_over(self._place.read(self._name)), None
         except FileNotFoundError:
             return FlowCarryOver(), None
-        except OSError as error:
-            why = f"{error.strerror}; make it readable to this user"
         except _Unusable as error:
             why = f"{error}; it will be replaced"
+        except _UNREACHABLE as error:
+            why = f"{self._in_words(error)}; make it readable to this user"
         return FlowCarryOver(), (
             f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
             "anew"
@@ -69,48 +77,30 @@ class StateFile:
 
     def save(self, carry_over: FlowCarryOver) -> str | None:
         """Put the carry-over in place of what the file held, in one step; a warning where that
-        could not be done."""
+        could not be done. A flow in which nothing moves writes nothing."""
+        head, stream = _content(carry_over)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._sweep()
-            content = _content(carry_over)
-            # A flow in which nothing moves writes nothing.
-            if self.path.exists() and self.path.read_bytes() == content:
-                return None
-            # A name of its own, since process numbers repeat: each container has a number 1. It
-            # is made for this user alone: who could write to it could say where groups resume.
-            with NamedTemporaryFile(
-                dir=self.folder, prefix=f"{self.path.name}.", suffix=_HALF, delete=False
-            ) as file:
-                try:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                    Path(file.name).replace(self.path)
-                except OSError:
-                    with suppress(OSError):
-                        Path(file.name).unlink()
-                    raise
-        except OSError as error:
+            self._place.write(self._name, head + stream, len(head))
+        except _UNREACHABLE as error:
             return (
-                f"write state, flow {self.flow}: {self.path}: {error.strerror}; the next process "
-                "will look at every position anew: make room, or make the folder writable to "
-                "this user"
+                f"write state, flow {self.flow}: {self.path}: {self._in_words(error)}; the next "
+                "process will look at every position anew: make room, or make the directory "
+                "writable to this user"
             )
         return None
 
-    def _sweep(self) -> None:
-        for half in self.folder.glob(f"{self.path.name}.*{_HALF}"):
-            with suppress(OSError):
-                if time.time() - half.stat().st_mtime > _LEFT_SECONDS:
-                    half.unlink()
+    def _in_words(self, error: Exception) -> str:
+        words = error.strerror if isinstance(error, OSError) else None
+        first = (words or str(error)).partition("\n")[0]
+        return first.replace(str(self.directory), str(self.path))
 
 
 class _Unusable(Exception):
     """What the file holds is no carry-over; the text says why."""
 
 
-def _content(carry_over: FlowCarryOver) -> bytes:
+def _content(carry_over: FlowCarryOver) -> tuple[bytes, bytes]:
+    """The first line of a file, and what follows it."""
     kept = pa.table(
         {
             "pairs": [to_bytes(carry_over.pairs)],
@@ -123,7 +113,7 @@ def _content(carry_over: FlowCarryOver) -> bytes:
         _ROWS: "" if carry_over.rows is None else str(carry_over.rows),
     }
     stream = to_bytes(kept.replace_schema_metadata(facts))
-    return b"%s %d %s\n" % (_MAGIC, VERSION, _digest(stream)) + stream
+    return b"%s %d %s\n" % (_MAGIC, VERSION, _digest(stream)), stream
 
 
 def _carry_over(content: bytes) -> FlowCarryOver:

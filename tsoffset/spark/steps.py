@@ -6,9 +6,10 @@ of at once (`spark.driver.maxResultSize`); what is more is the next job's.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -97,15 +98,15 @@ class SparkSteps:
         for number, task in enumerate(tasks):
             task_of[task] = number
         theirs = _parts(task_of[of_group], len(tasks))
-        cells = [
+        works_of = (
             (groups.take(task), remembered.take(pa.array(rows)), logs)
             for task, rows in zip(tasks, theirs, strict=True)
-        ]
+        )
         sizes = [
             max(len(rows), packing.PAIRS_A_GROUP * len(task))
             for task, rows in zip(tasks, theirs, strict=True)
         ]
-        found = joined(self._run("read commits", self._steps, "look", cells, sizes))
+        found = joined(self._run("read commits", self._steps, "look", works_of, sizes))
         # Tasks have groups by coordinator, and each has them in order.
         group = numbers(found["group"])
         in_order = bool((np.diff(group) >= 0).all())
@@ -124,10 +125,10 @@ class SparkSteps:
         tasks = packing.partition_tasks(distinct, leaders, slots)
         rows = [np.concatenate([rows_of[partition] for partition in task]) for task in tasks]
         steps = replace(self._steps, translating=min(len(tasks), slots), tasks=len(tasks))
-        parts = [positions.take(pa.array(theirs)) for theirs in rows]
-        cells = [(part, only(partitions, in_partitions(partitions, part))) for part in parts]
-        sizes = [len(part) for part in parts]
-        done = self._run("translate", steps, "translate", cells, sizes, at_once=self._most_reads)
+        parts = (positions.take(pa.array(theirs)) for theirs in rows)
+        work = ((part, only(partitions, in_partitions(partitions, part))) for part in parts)
+        sizes = [len(theirs) for theirs in rows]
+        done = self._run("translate", steps, "translate", work, sizes, at_once=self._most_reads)
         found = joined([one for one, _, _ in done])
         learned = joined([one for _, one, _ in done])
         cost = Cost()
@@ -147,15 +148,13 @@ class SparkSteps:
             sizes.__getitem__,
         )
         ends = np.append(begins, len(group))
-        cells = [
-            (
-                settlements.slice(ends[task[0]], ends[task[-1] + 1] - ends[task[0]]),
-                groups.take(pa.array(there[task])),
-            )
-            for task in tasks
-        ]
-        rows = [len(one) for one, _ in cells]
-        done = self._run("settle", self._committing(len(group)), "settle", cells, rows)
+        spans = [(ends[task[0]], ends[task[-1] + 1] - ends[task[0]]) for task in tasks]
+        work = (
+            (settlements.slice(*span), groups.take(pa.array(there[task])))
+            for span, task in zip(spans, tasks, strict=True)
+        )
+        rows = [int(length) for _, length in spans]
+        done = self._run("settle", self._committing(len(group)), "settle", work, rows)
         cost = Cost()
         for _, its_cost in done:
             cost = cost.beside(its_cost)
@@ -170,16 +169,17 @@ class SparkSteps:
         stage: str,
         steps: StepsInTask,
         step: str,
-        work: Sequence[Any],
+        work: Iterable[Any],
         sizes: Sequence[int],
         at_once: int | None = None,
     ) -> list[Any]:
         """A step on each piece of work, in as few jobs as Spark takes the results of, and as the
-        user's limit on tasks and `at_once` allow for."""
+        user's limit on tasks and `at_once` allow for. No two pieces are held beside each other."""
         limits = [limit for limit in (self._most_tasks, at_once) if limit is not None]
         found: list[Any] = []
+        pieces = iter(work)
         for begin, end in waves(sizes, self._most_rows, min([*limits, len(sizes)])):
-            cells = [to_cell(each) for each in work[begin:end]]
+            cells = [to_cell(each) for each in islice(pieces, end - begin)]
             job = self._context.parallelize(cells, len(cells)).map(partial(run_step, steps, step))
             found += self._jobs.collect(stage, job.collect)
         return [from_cell(cell) for cell in found]
