@@ -19,7 +19,7 @@ from tests.test_ordinary import LONG_KINDS
 from tests.test_translation_properties import kinds, seeds
 from tests.translating import Way, outcomes, silence_logs
 from tsoffset.columns import Flags
-from tsoffset.cycle import conversations, rounds, schema
+from tsoffset.cycle import rounds, schema, under_way
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.steps import StepsHere
@@ -89,7 +89,7 @@ def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> N
         had.append(offset)
         return translate(offset, evidence)
 
-    monkeypatch.setattr(conversations, "translate", counted)
+    monkeypatch.setattr(under_way, "translate", counted)
     _, cost = Mirrored.of().translated(flow())
     assert cost.verified == 0
     assert had == [POSITIONS[0], POSITIONS[-1]]
@@ -165,7 +165,7 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
             raise ZeroDivisionError
         return (yield from translate(offset, evidence))
 
-    monkeypatch.setattr(conversations, "translate", broken)
+    monkeypatch.setattr(under_way, "translate", broken)
     found, cost = Mirrored.of().translated(verifying(100))
     assert cost.verified == AT_ONCE - 1
     assert found["outcome_failure"].null_count == len(found)

@@ -13,11 +13,11 @@ from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.carry_over import CarryOver
-from tsoffset.cycle.conversations import Observe
 from tsoffset.cycle.pipeline import cycle_tables
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.steps import StepsHere
+from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy

@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.conversations import Observe
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.settle import settlements
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, read_commits
 from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import partition_work
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
 from tsoffset.rule.decide import SourceCommit

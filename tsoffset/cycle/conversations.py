@@ -11,41 +11,34 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cached_property, partial
-from traceback import extract_tb
-from typing import Any, Generic, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import structlog
 
+from tsoffset.cycle.at_once import AnsweredAtOnce, AtOnce
 from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
 from tsoffset.cycle.foresight import Foresight
 from tsoffset.cycle.read_ahead import SideReads
+from tsoffset.cycle.under_way import Asking, ConversationUnderWay, Observe
 from tsoffset.cycle.work import AnsweredPartition, PartitionWork
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
-    Failed,
-    FailureKind,
-    Position,
-    Precision,
     ReadFrom,
-    Reason,
     Side,
-    Skipped,
     TimestampType,
-    Translated,
 )
-from tsoffset.records import Numbers, Stretch, UnreadableRecords
+from tsoffset.records import Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
-from tsoffset.rule.ordinary import NO_ANSWERS, Answers, differs, next_record
+from tsoffset.rule.ordinary import Answers
 from tsoffset.rule.set_back import first_copied_behind
-from tsoffset.rule.translate import Conversation, Translation, translate
+from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)
 
@@ -67,28 +60,7 @@ class _Nothing(Enum):
 
 _NOTHING = _Nothing.AT_HAND
 
-Observe = Callable[[Position, Question, Answer], None]
-"""Told each question that a position asks, with its answer, in the order of its conversation."""
-
-
-@dataclass(frozen=True)
-class AtOnce:
-    """Positions, ascending, each of which lies between two proven pairs of one distance (target
-    offset less source offset), and these distances."""
-
-    offsets: Numbers
-    distances: Numbers
-
-    @cached_property
-    def looked_at(self) -> Mapping[Side, Sequence[int]]:
-        """The offsets of their records and of those beside these, ascending."""
-        originals, images = self.offsets, self.offsets + self.distances
-        return {Side.SOURCE: _with_neighbours(originals), Side.TARGET: _with_neighbours(images)}
-
-
-def _with_neighbours(offsets: Numbers) -> Sequence[int]:
-    found: list[int] = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1])).tolist()
-    return found
+_Open = ConversationUnderWay | Asking[Any]
 
 
 class _Walk(NamedTuple):
@@ -124,17 +96,15 @@ class Partition:
         self.share = 0
         self._usable = usable
         self._observe = observe
-        self._conversations: dict[int, _Conversation] = {}
+        self._conversations: dict[int, ConversationUnderWay] = {}
         self._open: list[_Open] = []
         self._begun = False
         self._held: Sequence[int] = work.offsets[1:-1] if observe is None else ()
-        self._in_turn: list[_Conversation] = []
+        self._in_turn: list[ConversationUnderWay] = []
         self._reads = {side: SideReads() for side in Side}
         self._at_once: AtOnce | None = None
         self._likely: tuple[Mapping[int, int], AtOnce] | None = None
         self._not_at_once: Sequence[int] = ()
-        self._answered: list[Answers] = []
-        self._verified: dict[int, Translation] = {}
         # Content alone tells: no header, which would have to be believed, and not the other way.
         self._is_plain = flow.translation.offset_header is None and not work.failback
         self._walks_asked_of: dict[int, _Walk] = {}  # by distance
@@ -149,6 +119,7 @@ class Partition:
             predictions=() if usable is None else usable.pairs,
             remembered_frontier=None if usable is None else usable.frontier,
         )
+        self._answered = AnsweredAtOnce(work, self._evidence)
         # As long as the outermost have their conversations; who listens is told of each question.
         self._foresight = (
             Foresight(self._evidence, work.offsets, self._reads) if observe is None else None
@@ -193,7 +164,7 @@ class Partition:
         return True
 
     def _ask(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
-        one = _Asking(asking, then)
+        one = Asking(asking, then)
         if one.go_on(None):
             self._open.append(one)
 
@@ -411,12 +382,7 @@ class Partition:
         """Take what was answered at once; the other positions converse, and so do those of
         `verify`."""
         assert self._at_once is not None
-        verified = np.isin(answers.offset, [*verify])
-        self._verified |= self._as_values(answers.only(verified))
-        answers = answers.only(~verified)
-        self._answered.append(answers)
-        offsets = self._at_once.offsets
-        left: list[int] = offsets[~np.isin(offsets, answers.offset)].tolist()
+        left = self._answered.take(self._at_once.offsets, answers, verify)
         self._at_once = None
         if any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in self.stretches(_TARGET)):
             self._evidence.target.rewrites_timestamps = True
@@ -425,48 +391,17 @@ class Partition:
             self._converse_about(sorted([*left, *self._not_at_once]))
 
     def verify(self) -> int:
-        """Hold what was answered at once against the conversations that were had, too: how many
-        there were, without those that failed. Positions about which both differ fail. Once nobody
-        asks any more."""
-        verified = 0
-        for offset, translation in sorted(self._verified.items()):
-            at_once, conversation = translation.outcome, self._conversations[offset]
-            assert isinstance(at_once, Translated)
-            assert conversation.translation is not None
-            conversed = conversation.translation.outcome
-            if isinstance(conversed, Failed):
-                continue  # it tells nothing
-            verified += 1
-            if differs(at_once, conversed):
-                self._verified[offset] = self._differing(offset, at_once, conversed)
-        return verified
-
-    def _differing(
-        self, offset: int, at_once: Translated, conversed: Translated | Skipped
-    ) -> Translation:
-        where = conversed.target_offset if isinstance(conversed, Translated) else None
-        log.error(
-            "answers_differ",
-            partition=str(self.work.source),
-            offset=offset,
-            at_once=at_once.target_offset,
-            conversation=where,
-        )
-        return Translation(
-            Failed(
-                FailureKind.INTERNAL,
-                f"verify the translation of {self.work.source}@{offset}: answered at once it is "
-                f"{at_once.target_offset}, by a conversation {'none' if where is None else where}; "
-                "nothing was committed; please report it with what `tsoffset explain` says of the "
-                "group",
-            )
-        )
+        """As `AnsweredAtOnce.verify`."""
+        conversed = {
+            offset: conversation.translation for offset, conversation in self._conversations.items()
+        }
+        return self._answered.verify(conversed)
 
     # --- translations -----------------------------------------------------------------------
 
     def _converse_about(self, offsets: Sequence[int]) -> None:
         for offset in offsets:
-            conversation = _Conversation(self.work, offset, self._evidence, self._observe)
+            conversation = ConversationUnderWay(self.work, offset, self._evidence, self._observe)
             self._conversations[offset] = conversation
             self._in_turn.append(conversation)
             if conversation.go_on(None):
@@ -478,7 +413,7 @@ class Partition:
         for offset, conversation in self._conversations.items():
             assert conversation.translation is not None
             found[offset] = conversation.translation
-        return found | self._verified
+        return found | self._answered.verified
 
     def conversed(self) -> Iterator[TranslatedPosition]:
         """Those, in the order of the offsets; once nobody asks any more."""
@@ -486,7 +421,7 @@ class Partition:
 
     def positions(self) -> Iterator[TranslatedPosition]:
         """All translations, in the order of the offsets; once nobody asks any more."""
-        return self._positions(self._conversed() | self._as_values(self._answers))
+        return self._positions(self._conversed() | self._answered.as_values())
 
     def _positions(self, translations: Mapping[int, Translation]) -> Iterator[TranslatedPosition]:
         target = self._evidence.target
@@ -505,100 +440,5 @@ class Partition:
         """What was answered at once, and not verified."""
         target = self._evidence.target
         return AnsweredPartition(
-            self._answers, target.range, target.rewrites_timestamps, left.answers_hold
+            self._answered.answers, target.range, target.rewrites_timestamps, left.answers_hold
         )
-
-    def _as_values(self, answers: Answers) -> dict[int, Translation]:
-        columns = (column.tolist() for column in answers)
-        return {
-            offset: next_record(offset, copy, stamp, self._evidence.reached)
-            for offset, copy, stamp in zip(*columns, strict=True)
-        }
-
-    @property
-    def _answers(self) -> Answers:
-        columns = [np.concatenate(each) for each in zip(NO_ANSWERS, *self._answered, strict=True)]
-        order = np.argsort(columns[0])
-        return Answers(*(column[order] for column in columns))
-
-
-class _Asking(Generic[T]):
-    """Questions of the partition as a whole, under way; `then` is told what they came to."""
-
-    def __init__(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
-        self.question: Question | None = None
-        self._asking = asking
-        self._then = then
-
-    def go_on(self, answer: Answer) -> bool:
-        """Send the answer (None to begin); False once it is over."""
-        try:
-            self.question = self._asking.send(answer)
-        except StopIteration as stop:
-            self._then(stop.value)
-            return False
-        return True
-
-
-class _Conversation:
-    """One position's conversation under way; it may make another attempt once more is known."""
-
-    def __init__(
-        self, work: PartitionWork, offset: int, evidence: Evidence, observe: Observe | None
-    ) -> None:
-        self.work = work
-        self.offset = offset
-        self.evidence = evidence
-        self.question: Question | None = None
-        self.translation: Translation | None = None
-        self._attempt: Conversation = translate(offset, evidence)
-        self._observe = observe
-        self._learned_then = 0
-
-    def go_on(self, answer: Answer) -> bool:
-        """Send the answer (None to begin); True if another question is open."""
-        if self._observe is not None and self.question is not None:
-            place = Position(self.work.source.topic, self.work.source.partition, self.offset)
-            self._observe(place, self.question, answer)
-        try:
-            self.question = self._attempt.send(answer)
-        except StopIteration as stop:
-            self.translation = stop.value
-            self._learned_then = self.evidence.learned
-        except Exception as error:
-            # A mistake of ours costs this position, not its neighbours. Its text stays unsaid:
-            # it may hold digests of content.
-            frame = extract_tb(error.__traceback__)[-1]
-            name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
-            log.error(
-                "translation_broke",
-                partition=str(self.work.source),
-                offset=self.offset,
-                error=name,
-                where=where,
-            )
-            self.translation = Translation(
-                Failed(
-                    FailureKind.INTERNAL,
-                    f"translate {self.work.source}@{self.offset}: {name} in {where}; "
-                    "please report it",
-                )
-            )
-        return self.translation is None
-
-    def begin_again(self) -> bool:
-        """Make another attempt where what has been learned since may improve the answer; True if a
-        question is open."""
-        assert self.translation is not None
-        match self.translation.outcome:
-            case (
-                Translated(precision=Precision.BOUNDED | Precision.FRONTIER)
-                | Skipped(reason=Reason.NO_PROOF)
-            ) if self.evidence.learned > self._learned_then:
-                self.question, self.translation = None, None
-                self._attempt = translate(self.offset, self.evidence)
-                return self.go_on(None)
-        return False
-
-
-_Open = _Conversation | _Asking[Any]

@@ -17,7 +17,8 @@ import structlog
 from tsoffset.cluster import Cluster
 from tsoffset.columns import columns_of
 from tsoffset.cycle.carry_over import Identities, Learned
-from tsoffset.cycle.conversations import Observe, Partition
+from tsoffset.cycle.conversations import Partition
+from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import AnsweredPartition, Cost, PartitionWork, TranslatedWork
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings

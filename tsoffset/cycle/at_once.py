@@ -1,0 +1,110 @@
+"""What is answered at once of a partition: by columns, with positions of other partitions."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import structlog
+
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.model import Failed, FailureKind, Side, Skipped, Translated
+from tsoffset.records import Numbers
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.ordinary import NO_ANSWERS, Answers, differs, next_record
+from tsoffset.rule.translate import Translation
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """Positions, ascending, each of which lies between two proven pairs of one distance (target
+    offset less source offset), and these distances."""
+
+    offsets: Numbers
+    distances: Numbers
+
+    @cached_property
+    def looked_at(self) -> Mapping[Side, Sequence[int]]:
+        """The offsets of their records and of those beside these, ascending."""
+        originals, images = self.offsets, self.offsets + self.distances
+        return {Side.SOURCE: _with_neighbours(originals), Side.TARGET: _with_neighbours(images)}
+
+
+def _with_neighbours(offsets: Numbers) -> Sequence[int]:
+    found: list[int] = np.unique(offsets[:, np.newaxis] + np.array([-1, 0, 1])).tolist()
+    return found
+
+
+class AnsweredAtOnce:
+    """The answers of one partition; those in `verified` are held against conversations."""
+
+    def __init__(self, work: PartitionWork, evidence: Evidence) -> None:
+        self.verified: dict[int, Translation] = {}
+        self._work = work
+        self._evidence = evidence
+        self._parts: list[Answers] = []
+
+    def take(self, offsets: Numbers, answers: Answers, verify: Collection[int]) -> list[int]:
+        """Keep the answers; returns which of the offsets have none, or are to be verified."""
+        verified = np.isin(answers.offset, [*verify])
+        self.verified |= self._as_values(answers.only(verified))
+        answers = answers.only(~verified)
+        self._parts.append(answers)
+        left: list[int] = offsets[~np.isin(offsets, answers.offset)].tolist()
+        return left
+
+    @property
+    def answers(self) -> Answers:
+        """All that are not verified, in the order of the offsets."""
+        columns = [np.concatenate(each) for each in zip(NO_ANSWERS, *self._parts, strict=True)]
+        order = np.argsort(columns[0])
+        return Answers(*(column[order] for column in columns))
+
+    def as_values(self) -> dict[int, Translation]:
+        """The same as translations."""
+        return self._as_values(self.answers)
+
+    def _as_values(self, answers: Answers) -> dict[int, Translation]:
+        columns = (column.tolist() for column in answers)
+        return {
+            offset: next_record(offset, copy, stamp, self._evidence.reached)
+            for offset, copy, stamp in zip(*columns, strict=True)
+        }
+
+    def verify(self, conversed: Mapping[int, Translation | None]) -> int:
+        """Hold what is to be verified against the conversations: how many there were, without those
+        that failed. Positions about which both differ fail."""
+        count = 0
+        for offset, translation in sorted(self.verified.items()):
+            at_once, other = translation.outcome, conversed[offset]
+            assert isinstance(at_once, Translated)
+            assert other is not None
+            if isinstance(other.outcome, Failed):
+                continue  # it tells nothing
+            count += 1
+            if differs(at_once, other.outcome):
+                self.verified[offset] = self._differing(offset, at_once, other.outcome)
+        return count
+
+    def _differing(
+        self, offset: int, at_once: Translated, conversed: Translated | Skipped
+    ) -> Translation:
+        where = conversed.target_offset if isinstance(conversed, Translated) else None
+        log.error(
+            "answers_differ",
+            partition=str(self._work.source),
+            offset=offset,
+            at_once=at_once.target_offset,
+            conversation=where,
+        )
+        return Translation(
+            Failed(
+                FailureKind.INTERNAL,
+                f"verify the translation of {self._work.source}@{offset}: answered at once it is "
+                f"{at_once.target_offset}, by a conversation {'none' if where is None else where}; "
+                "nothing was committed; please report it with what `tsoffset explain` says of the "
+                "group",
+            )
+        )

@@ -1,0 +1,107 @@
+"""Questions under way: the conversation of a position, and what is asked for a partition."""
+
+from collections.abc import Callable, Generator
+from traceback import extract_tb
+from typing import Generic, TypeVar
+
+import structlog
+
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    Position,
+    Precision,
+    Reason,
+    Skipped,
+    Translated,
+)
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.rule.translate import Conversation, Translation, translate
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+Observe = Callable[[Position, Question, Answer], None]
+"""Told each question that a position asks, with its answer, in the order of its conversation."""
+
+
+class Asking(Generic[T]):
+    """Questions of the partition as a whole, under way; `then` is told what they came to."""
+
+    def __init__(self, asking: Generator[Question, Answer, T], then: Callable[[T], None]) -> None:
+        self.question: Question | None = None
+        self._asking = asking
+        self._then = then
+
+    def go_on(self, answer: Answer) -> bool:
+        """Send the answer (None to begin); False once it is over."""
+        try:
+            self.question = self._asking.send(answer)
+        except StopIteration as stop:
+            self._then(stop.value)
+            return False
+        return True
+
+
+class ConversationUnderWay:
+    """One position's conversation under way; it may make another attempt once more is known."""
+
+    def __init__(
+        self, work: PartitionWork, offset: int, evidence: Evidence, observe: Observe | None
+    ) -> None:
+        self.work = work
+        self.offset = offset
+        self.evidence = evidence
+        self.question: Question | None = None
+        self.translation: Translation | None = None
+        self._attempt: Conversation = translate(offset, evidence)
+        self._observe = observe
+        self._learned_then = 0
+
+    def go_on(self, answer: Answer) -> bool:
+        """Send the answer (None to begin); True if another question is open."""
+        if self._observe is not None and self.question is not None:
+            place = Position(self.work.source.topic, self.work.source.partition, self.offset)
+            self._observe(place, self.question, answer)
+        try:
+            self.question = self._attempt.send(answer)
+        except StopIteration as stop:
+            self.translation = stop.value
+            self._learned_then = self.evidence.learned
+        except Exception as error:
+            # A mistake of ours costs this position, not its neighbours. Its text stays unsaid:
+            # it may hold digests of content.
+            frame = extract_tb(error.__traceback__)[-1]
+            name, where = type(error).__name__, f"{frame.name} line {frame.lineno}"
+            log.error(
+                "translation_broke",
+                partition=str(self.work.source),
+                offset=self.offset,
+                error=name,
+                where=where,
+            )
+            self.translation = Translation(
+                Failed(
+                    FailureKind.INTERNAL,
+                    f"translate {self.work.source}@{self.offset}: {name} in {where}; "
+                    "please report it",
+                )
+            )
+        return self.translation is None
+
+    def begin_again(self) -> bool:
+        """Make another attempt where what has been learned since may improve the answer; True if a
+        question is open."""
+        assert self.translation is not None
+        match self.translation.outcome:
+            case (
+                Translated(precision=Precision.BOUNDED | Precision.FRONTIER)
+                | Skipped(reason=Reason.NO_PROOF)
+            ) if self.evidence.learned > self._learned_then:
+                self.question, self.translation = None, None
+                self._attempt = translate(self.offset, self.evidence)
+                return self.go_on(None)
+        return False
