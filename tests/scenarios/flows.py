@@ -14,7 +14,7 @@ from tests.producing import Contents, Stored
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.rounds import translate_with_carry_over
+from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultGroupFilter, target_topic
@@ -154,9 +154,9 @@ class Flows:
             failback=renaming.failback,
         )
         with KafkaCluster(settings.source) as source, KafkaCluster(settings.target) as target:
-            done = translate_with_carry_over(settings, source, target, [work])
+            positions = tuple(translate_partitions(settings, source, target, [work]))
             return Translations(
-                done.positions,
+                positions,
                 source.requests.get("fetch", 0),
                 target.requests.get("fetch", 0),
                 source.bytes_read + target.bytes_read,
