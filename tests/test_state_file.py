@@ -1,7 +1,10 @@
 """A flow's carry-over in a folder or a store: what comes back, and what becomes of other files."""
 
 import os
+import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -327,6 +330,9 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
             "s3://key:secret@bucket/state?endpoint_override=127.0.0.1:1&scheme=http&region=x",
             "NETWORK_CONNECTION",
         ),
+        ("s3://key:a/secret@bucket/state", "Cannot parse URI"),
+        ("s3://key:se?cret/secret@bucket/state", "Cannot parse URI"),
+        ("s3://key:[secret@bucket/state", "Cannot parse URI"),
     ],
 )
 def test_a_store_that_cannot_be_used_is_a_warning(uri: str, why: str) -> None:
@@ -352,6 +358,22 @@ def test_no_cycle_waits_long_for_a_store(store: str, monkeypatch: pytest.MonkeyP
         assert "no answer within" in str(file.save(carry_over()))
     finally:
         answering.set()
+
+
+def test_a_store_that_hangs_does_not_keep_a_process_from_its_end() -> None:
+    """pyarrow waits then for what is under way, so that has to have an end."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
+        program = f"""
+from tsoffset.spark import places, state
+places.ANSWERS_WITHIN_SECONDS = places.S3_ANSWERS_WITHIN_SECONDS = 0.5
+uri = "s3://key:secret@bucket/state?endpoint_override={endpoint}&scheme=http&region=x"
+print(state.StateFile(uri, "A->B").load()[1])
+"""
+        run = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
+        )
+    assert "no answer within" in run.stdout
 
 
 # --- version 1 --------------------------------------------------------------------------

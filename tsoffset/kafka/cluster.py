@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 from kafka.errors import KafkaError
 
 from tsoffset.committed import CommittedColumns
+from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.connections import Connections, Node
 from tsoffset.kafka.deadline import Deadline
@@ -200,8 +201,15 @@ class KafkaCluster:
             return [last()]
         with ThreadPoolExecutor(len(others)) as beside:
             asked = [beside.submit(call) for call in others]
-            found = last()
-            return [*(one.result() for one in asked), found]
+            try:
+                found = last()
+                return [*(one.result() for one in asked), found]
+            except ClusterUnreachable:
+                raise
+            except BaseException:
+                # Nobody waits for the others any more: that ends them.
+                self._connections.close()
+                raise
 
     def close(self) -> None:
         """End all connections and the thread that drives them."""

@@ -210,6 +210,7 @@ class CommittedOffsets:
             _COMMIT,
             deadline,
             at_once=may_send is not None,
+            forget=lambda numbers: self._groups.forget({parts[each][0] for each in numbers}),
         )
         answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
         for number, answer in done.items():

@@ -71,6 +71,8 @@ class Topology:
         self._cluster_id: str | None = None
         self._brokers: Sequence[int] = ()
         self._brokers_since = float("-inf")
+        # How many calls are under way that may use the bootstrap addresses.
+        self._asking = 0
 
     # --- metadata --------------------------------------------------------------------------
 
@@ -82,12 +84,13 @@ class Topology:
         bootstrap addresses.
 
         `topics` None asks for all. Connections to bootstrap addresses are ended, with
-        `drop_addresses`. Raises ClusterUnreachable if none answers, or only brokers of another
-        cluster than before do.
+        `drop_addresses`, once nobody asks any more. Raises ClusterUnreachable if none answers, or
+        only brokers of another cluster than before do.
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
         causes: dict[Node, KafkaError] = {}
+        self._asking += 1
         try:
             for node, wait_ms in self._attempts(list(addresses), causes):
                 pace = Deadline.after(deadline.milliseconds(wait_ms))
@@ -106,7 +109,8 @@ class Topology:
                 self._brokers_since = time.monotonic()
                 return response
         finally:
-            for node in addresses if drop_addresses else ():
+            self._asking -= 1
+            for node in addresses if drop_addresses and not self._asking else ():
                 connections.drop(node)
         raise self._unreachable(causes, addresses, deadline)
 
@@ -206,27 +210,31 @@ class Topology:
         """The leader of each partition; looked up where it is not known or known too long."""
         oldest = time.monotonic() - self._connections.client.metadata_max_age_ms / 1000
         unknown = set()
+        # While some are looked up, another call may forget others.
+        topics: dict[str, TopicAnswer | Again] = {}
         for partition in partitions:
             known = self._topics.get(partition.topic)
             there = None if known is None else known.topic.partitions.get(partition.partition)
             if known is None or known.since < oldest or there is None or there.leader is None:
                 unknown.add(partition.topic)
-        fresh = await self.describe(unknown, deadline) if unknown else {}
+            else:
+                topics[partition.topic] = known.topic
+        if unknown:
+            topics |= await self.describe(unknown, deadline)
         return {
-            partition: self._leader(partition, fresh.get(partition.topic), operation)
+            partition: self._leader(partition, topics.get(partition.topic), operation)
             for partition in partitions
         }
 
     def _leader(
-        self, partition: TopicPartition, fresh: TopicAnswer | Again | None, operation: str
+        self, partition: TopicPartition, topic: TopicAnswer | Again | None, operation: str
     ) -> Leader | Failed | Again:
-        if isinstance(fresh, Failed | Again):
-            return fresh
-        known = self._topics.get(partition.topic)
-        there = None if known is None else known.topic.partitions.get(partition.partition)
+        if isinstance(topic, Failed | Again):
+            return topic
+        there = None if topic is None else topic.partitions.get(partition.partition)
         what = f"{operation} {partition}"
-        if known is None or there is None:
-            count = "" if known is None else f"the topic has {len(known.topic.partitions)}"
+        if topic is None or there is None:
+            count = "" if topic is None else f"the topic has {len(topic.partitions)}"
             return failure(UnknownTopicOrPartitionError, what, self._alias, count)
         if there.leader is None:
             failed = failure(LeaderNotAvailableError, what, self._alias)

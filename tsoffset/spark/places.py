@@ -1,10 +1,12 @@
 """Where state lies: a folder of this machine, or a place that others can reach, too.
 
-Both keep small files by name, and replace one in one step: who reads has the old one or the new.
+Both keep small files by name. A folder and object stores replace one in one step: who reads has the
+old one or the new.
 What cannot be done raises OSError, or pyarrow's ArrowInvalid for a URI that is none.
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -15,10 +17,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Protocol, TypeVar
-from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pyarrow.fs import FileSystem
+from pyarrow import fs
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ _HALF = ".half"
 _LEFT_SECONDS = 3600.0
 # Libraries of object stores ask again for up to a quarter of an hour. No cycle waits so long.
 ANSWERS_WITHIN_SECONDS = 30.0
+S3_ANSWERS_WITHIN_SECONDS = 5.0
 
 
 class Place(Protocol):
@@ -34,6 +36,9 @@ class Place(Protocol):
 
     def path(self, name: str) -> Path | str:
         """The file as a person is told of it: without credentials."""
+
+    def without_credentials(self, words: str) -> str:
+        """The words of an error."""
 
     def read(self, name: str) -> bytes:
         """What the file holds. Raises FileNotFoundError where there is none."""
@@ -48,9 +53,9 @@ def place_of(directory: str | Path) -> Place:
     text = str(directory)
     if "://" not in text:
         return Folder(Path(text))
-    parts = urlsplit(text)
-    is_here = parts.scheme == "file" and not parts.netloc
-    return Folder(Path(url2pathname(parts.path))) if is_here else Store(text)
+    here = text.removeprefix("file://")
+    is_here = here != text and here.startswith("/")
+    return Folder(Path(url2pathname(here))) if is_here else Store(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,10 @@ class Folder:
     def path(self, name: str) -> Path:
         """As `Place.path`."""
         return self.folder / name
+
+    def without_credentials(self, words: str) -> str:
+        """As `Place.without_credentials`: there are none."""
+        return words
 
     def read(self, name: str) -> bytes:
         """As `Place.read`."""
@@ -105,8 +114,15 @@ class Store:
 
     def path(self, name: str) -> str:
         """As `Place.path`."""
-        parts = urlsplit(self.uri)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}/{name}"
+        scheme, _, rest = self.uri.partition("://")
+        # A secret that was not quoted may hold anything, but for the last of these.
+        place = re.split("[?#]", rest.rpartition("@")[2])[0]
+        return f"{scheme}://{place.rstrip('/')}/{name}"
+
+    def without_credentials(self, words: str) -> str:
+        """As `Place.without_credentials`."""
+        credentials = self.uri.partition("://")[2].rpartition("@")[0]
+        return words.replace(credentials, "...") if credentials else words
 
     def read(self, name: str) -> bytes:
         """As `Place.read`."""
@@ -134,8 +150,15 @@ class Store:
 
 
 @cache
-def _opened(uri: str) -> tuple[FileSystem, str]:
-    store, folder = FileSystem.from_uri(uri)
+def _opened(uri: str) -> tuple[fs.FileSystem, str]:
+    store, folder = fs.FileSystem.from_uri(uri)
+    if store.type_name == "s3":
+        # A URI cannot say how long it may take, and a process waits at its end for what is under
+        # way.
+        make, (options,) = store.__reduce__()
+        limits = dict.fromkeys(("connect_timeout", "request_timeout"), S3_ANSWERS_WITHIN_SECONDS)
+        retry = fs.AwsStandardS3RetryStrategy(max_attempts=2)
+        store = make({**options, **limits, "retry_strategy": retry})
     return store, folder.rstrip("/")
 
 

@@ -69,7 +69,7 @@ class StateFile:
         except _Unusable as error:
             why = f"{error}; it will be replaced"
         except _UNREACHABLE as error:
-            why = f"{self._in_words(error)}; make it readable to this user"
+            why = f"{self._in_words(error)}; see that this user can reach and read it"
         return FlowCarryOver(), (
             f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
             "anew"
@@ -84,15 +84,15 @@ class StateFile:
         except _UNREACHABLE as error:
             return (
                 f"write state, flow {self.flow}: {self.path}: {self._in_words(error)}; the next "
-                "process will look at every position anew: make room, or make the directory "
-                "writable to this user"
+                "process will look at every position anew: make room, or see that this user can "
+                "reach and write it"
             )
         return None
 
     def _in_words(self, error: Exception) -> str:
         words = error.strerror if isinstance(error, OSError) else None
         first = (words or str(error)).partition("\n")[0]
-        return first.replace(str(self.directory), str(self.path))
+        return self._place.without_credentials(first.replace(str(self.directory), str(self.path)))
 
 
 class _Unusable(Exception):

@@ -324,7 +324,12 @@ class FrameStream(Generic[Q, A]):
                 except Exception as error:
                     stream._broke = error
                 return
-        self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
+        try:
+            self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
+        except KafkaProtocolError:
+            raise
+        except Exception as error:  # ends the connection, which tells all streams
+            raise KafkaProtocolError(f"the library could not take an answer: {error}") from error
 
     def _frame(self, frame: memoryview, correlation_id: int) -> None:
         asked = self._first_id + self._answered % _IDS
