@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 # A worker holds about so many records at once, a few hundred bytes each, and looks at so many
 # partitions at once: at few as long as it has not seen how large batches are.
-RECORDS_HELD = 1_000_000
+RECORDS_HELD = 500_000
 PARTITIONS_AT_ONCE = 250
 _AT_FIRST = 32
 
