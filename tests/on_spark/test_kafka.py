@@ -28,6 +28,16 @@ def configuration(folder: Path, source: str, target: str, groups: str, *more: st
     return Configuration.read(properties_file(folder, source, target, *lines))
 
 
+def mirrored(source: Contents, target: Contents, topic: str, *, batch: int, copied_in: int) -> None:
+    """A topic and its copy, which lacks the first records."""
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(f"A.{topic}", PARTITIONS)
+    records = numbered(RECORDS)
+    for partition in range(PARTITIONS):
+        source.produce(topic, records, partition=partition, batch=batch)
+        target.produce(f"A.{topic}", records[NOT_COPIED:], partition=partition, batch=copied_in)
+
+
 def test_groups_resume_on_the_target_where_they_were(
     shape: str,
     session: SparkSession,
@@ -39,12 +49,7 @@ def test_groups_resume_on_the_target_where_they_were(
     """Every group stands on the copy of its next record afterwards, or at the end of the copy
     where it had read all; the next cycle leaves them there."""
     topic, prefix = unique("orders"), unique("billing")
-    source.create_topic(topic, PARTITIONS)
-    target.create_topic(f"A.{topic}", PARTITIONS)
-    records = numbered(RECORDS)
-    for partition in range(PARTITIONS):
-        source.produce(topic, records, partition=partition, batch=7)
-        target.produce(f"A.{topic}", records[NOT_COPIED:], partition=partition, batch=11)
+    mirrored(source, target, topic, batch=7, copied_in=11)
     commits = {
         f"{prefix}-{number}": {
             (topic, partition): (RECORDS - 9 * number - partition, f"note {number}")
@@ -81,12 +86,7 @@ def test_tasks_together_ask_for_no_more_at_once_than_the_user_allows(
     """`source.fetch.max.requests.in.flight` holds for all tasks, as the source's line sees it."""
     spread(monkeypatch)
     topic, prefix = unique("orders"), unique("polite")
-    source.create_topic(topic, PARTITIONS)
-    target.create_topic(f"A.{topic}", PARTITIONS)
-    records = numbered(RECORDS)
-    for partition in range(PARTITIONS):
-        source.produce(topic, records, partition=partition, batch=1)
-        target.produce(f"A.{topic}", records[NOT_COPIED:], partition=partition, batch=1)
+    mirrored(source, target, topic, batch=1, copied_in=1)
     for number in range(GROUPS):
         place = {(topic, p): (RECORDS - 9 * number - p, "") for p in range(PARTITIONS)}
         source.commit_offsets(f"{prefix}-{number}", place)

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import structlog
 
 from tsoffset.cycle.at_once import AnsweredAtOnce, AtOnce
 from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
@@ -39,8 +38,6 @@ from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.ordinary import Answers
 from tsoffset.rule.set_back import first_copied_behind
 from tsoffset.rule.translate import Translation
-
-log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -134,7 +131,7 @@ class Partition:
         while not self._open and self._at_once is None and self._begin_more():
             self._go_on_where_covered()
         asked: set[Question] = set()
-        wanted = {side: self._unread(side, self._ahead(side)) for side in Side}
+        wanted = {side: self._unread(side, ahead) for side, ahead in self._ahead().items()}
         if self._foresight is not None:
             asked.update(self._foresight.questions(self._unread))
         for one in self._open:
@@ -175,15 +172,13 @@ class Partition:
         sizes = [reads.batch_offsets for reads in self._reads.values() if reads.has_read]
         return _BATCHES_A_POSITION * max(sizes) if sizes else None
 
-    def _ahead(self, side: Side) -> Sequence[int]:
+    def _ahead(self) -> Mapping[Side, Sequence[int]]:
         """Offsets, ascending, that positions will have read, before it is their turn."""
         if self._at_once is not None:
-            return self._at_once.looked_at[side]
+            return self._at_once.looked_at
         following = self._next()
-        ahead = set() if side is _TARGET else set(following)
-        distances = self._distances(following, self._walks())
-        ahead.update(self._at_distances(distances).looked_at[side])
-        return sorted(ahead)
+        likely = self._at_distances(self._distances(following, self._walks())).looked_at
+        return {**likely, Side.SOURCE: sorted({*following, *likely[Side.SOURCE]})}
 
     def _end_foresight(self) -> None:
         """From now on all counts that was foreseen."""
@@ -234,6 +229,7 @@ class Partition:
         if self._foresight is not None:
             self._foresight.take(answers)
         if self._open:
+            # Of the target more is read than was asked for: that counts once it is its turn.
             self._take_in(Side.SOURCE)
         self._open = [
             one
@@ -391,11 +387,10 @@ class Partition:
             self._converse_about(sorted([*left, *self._not_at_once]))
 
     def verify(self) -> int:
-        """As `AnsweredAtOnce.verify`."""
-        conversed = {
-            offset: conversation.translation for offset, conversation in self._conversations.items()
-        }
-        return self._answered.verify(conversed)
+        """As `AnsweredAtOnce.verify`, once nobody asks any more."""
+        return self._answered.verify(
+            {offset: self._conversations[offset].translation for offset in self._answered.verified}
+        )
 
     # --- translations -----------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Where state lies: a folder of this machine, or a place that others can reach, too.
 
 Both keep small files by name. A folder and object stores replace one in one step: who reads has the
-old one or the new.
-What cannot be done raises OSError, or pyarrow's ArrowInvalid for a URI that is none.
+old one or the new. What cannot be done raises OSError, or pyarrow's
+ArrowInvalid for a URI that is none.
 """
 
 import os
@@ -38,7 +38,7 @@ class Place(Protocol):
         """The file as a person is told of it: without credentials."""
 
     def without_credentials(self, words: str) -> str:
-        """The words of an error."""
+        """The words of an error, which may quote the URI."""
 
     def read(self, name: str) -> bytes:
         """What the file holds. Raises FileNotFoundError where there is none."""

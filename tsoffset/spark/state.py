@@ -92,7 +92,7 @@ class StateFile:
     def _in_words(self, error: Exception) -> str:
         words = error.strerror if isinstance(error, OSError) else None
         first = (words or str(error)).partition("\n")[0]
-        return self._place.without_credentials(first.replace(str(self.directory), str(self.path)))
+        return self._place.without_credentials(first)
 
 
 class _Unusable(Exception):

@@ -49,6 +49,8 @@ from tsoffset.spark.packing import PAIRS_IN_ONE_TASK
 
 log = structlog.get_logger(__name__)
 
+_OBJECTS_BETWEEN_LOOKS = 50_000
+
 
 @dataclass(frozen=True, slots=True)
 class StepsInTask:
@@ -183,9 +185,6 @@ def run_step(steps: StepsInTask, step: str, cell: bytes) -> bytes:
     """A step on what lies in a cell."""
     _keep_what_is_imported()
     return to_cell(getattr(steps, step)(*from_cell(cell)))
-
-
-_OBJECTS_BETWEEN_LOOKS = 50_000
 
 
 @cache
