@@ -47,6 +47,11 @@ _TARGET = Side.TARGET
 # their conversations first, so often: the others may lie between pairs then.
 _MANY_OUTSIDE, _PROBES = 16, 3
 
+# What is answered at once has its batches decoded whole. Many of up to so many records are decoded
+# side by side, for a third of the price; in larger ones a conversation, which decodes what it
+# needs, costs less unless it shares them with others: one of so many records.
+_SIDE_BY_SIDE, _RECORDS_A_POSITION = 1_500, 100
+
 # Those of a position and their neighbours, on both sides.
 _BATCHES_A_POSITION = 4
 
@@ -304,12 +309,20 @@ class Partition:
             return
         self._held = self._held[: len(self._held) - len(following)]
         self._forget(following[-1])
-        if distances:
+        if self._pays_at_once([*distances]):
             self._at_once = self._at_distances(distances)
             self._not_at_once = outside
         else:
             self._take_in_all()
             self._converse_about(following)
+
+    def _pays_at_once(self, offsets: Sequence[int]) -> bool:
+        """Whether these, ascending, cost less to answer at once than by conversations."""
+        if not offsets:
+            return False
+        batch = max(reads.batch_offsets for reads in self._reads.values())
+        span = offsets[-1] - offsets[0] + batch
+        return batch <= _SIDE_BY_SIDE or span <= len(offsets) * _RECORDS_A_POSITION
 
     def _walks(self) -> list[tuple[Pair, Pair]]:
         """The lowest and the highest pairs of walks between which positions wait."""
