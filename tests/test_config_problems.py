@@ -70,7 +70,6 @@ from tsoffset.kafka.client_settings import client_settings
         ("A.admin.bootstrap.servers", ":9092", "host:port"),
         ("A.admin.bootstrap.servers", "::1:9092", "host:port"),
         ("A.admin.bootstrap.servers", ", ,", "at least one"),
-        ("A.admin.bootstrap.servers", "SSL://a1:9092", "not supported yet"),
         ("groups", "*", ".*"),
         ("groups.exclude", r"\\p{L}", "Java's alone"),
         ("topics", "a{1,2}", "comma"),
@@ -101,13 +100,13 @@ def test_all_that_is_wrong_is_told_at_once_in_the_order_of_lines():
         "B->A.enabled = true",
         "groups = *",
         "tasks.max = 0",
-        "A.sasl.jaas.config = x",
+        "A.sasl.jass.config = x",
         "admin.timeout.ms = ${env:TSOFFSET_TEST_NOT_SET}",
     )
     assert [(problem.line, problem.key) for problem in found] == [
         (6, "groups"),
         (7, "tasks.max"),
-        (8, "A.sasl.jaas.config"),
+        (8, "A.sasl.jass.config"),
         (9, "admin.timeout.ms"),
     ]
 
@@ -271,46 +270,6 @@ def test_members_beside_config_have_no_effect():
 
 
 # --- security ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "ssl.truststore.location",
-        "sasl.mechanism",
-        "security.providers",
-        "A.ssl.truststore.password",
-        "A.sasl.jaas.config",
-        "A.security.protocol",
-        "security.protocol",
-        "A->B.source.cluster.security.protocol",
-        "A->B.source.consumer.ssl.key.password",
-        "A->B.target.producer.sasl.mechanism",
-        "source.cluster.sasl.jaas.config",
-        "consumer.ssl.protocol",
-        "admin.security.protocol",
-        "B.admin.sasl.mechanism",
-        "C.ssl.keystore.location",
-        "listeners.https.ssl.keystore.password",
-    ],
-)
-def test_a_security_setting_is_an_error_and_its_value_is_not_shown(key):
-    """Until security is supported no such setting is ignored, wherever it stands."""
-    problem = the_problem(f"{key} = c4n4ry")
-    assert (problem.key, problem.value, problem.line) == (key, None, 5)
-    assert "not supported yet" in problem.allowed
-
-
-@pytest.mark.parametrize("key", ["security.protocol", "A.security.protocol"])
-@pytest.mark.parametrize("value", ["PLAINTEXT", "plaintext"])
-def test_plaintext_is_what_we_do(key, value):
-    """The one value of `security.protocol` that changes nothing."""
-    assert two_clusters(f"{key} = {value}").warnings == ()
-
-
-def test_a_security_protocol_out_of_a_reference_is_seen():
-    """`${...}` does not hide it."""
-    assert the_problem("security.protocol = ${env:PATH}").value is None
 
 
 def test_sparks_own_security_is_sparks():

@@ -93,24 +93,3 @@ def test_several_wrong_values_are_told_together() -> None:
     lines = str(caught.value).splitlines()
     assert len(lines) == 3
     assert lines[0] == "A.request.timeout.ms = soon: must be a whole number of milliseconds"
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("security.protocol", "SASL_SSL"),
-        ("sasl.jaas.config", "password=canary"),
-        ("ssl.truststore.password", "canary"),
-    ],
-)
-def test_a_security_setting_is_refused_and_not_repeated(key: str, text: str) -> None:
-    """Plain connections in spite of it would be worse than none; secrets are never shown."""
-    with pytest.raises(ConfigurationError) as caught:
-        client_settings(ClusterSettings("A", ("localhost:9092",), {key: text}))
-    assert f"A.{key}" in str(caught.value)
-    assert text not in str(caught.value)
-
-
-def test_plain_text_may_be_said() -> None:
-    """It is what there is."""
-    assert made(security_protocol="PLAINTEXT") == made()

@@ -11,10 +11,12 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from tsoffset.committed import CommittedColumns
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.model import (
     ClusterDescription,
     CommittedOffset,
     Failed,
+    FailureKind,
     FirstAtTime,
     GroupListings,
     Isolation,
@@ -28,6 +30,13 @@ from tsoffset.model import (
 from tsoffset.records import RawStretch, Stretch
 
 T = TypeVar("T")
+
+
+def all_failed(error: ClusterUnreachable) -> Failed:
+    """What it means for each thing that was asked of the cluster."""
+    refused = isinstance(error, ClusterRefused)
+    kind = FailureKind.AUTHENTICATION if refused else FailureKind.UNREACHABLE
+    return Failed(kind, str(error))
 
 
 class Cluster(Protocol):

@@ -6,6 +6,7 @@
     |- ConfigurationError         2   several Problems at once, each with key, value, file and line
     |- UsageError                 2   the command's words are off (unknown flow, none enabled)
     |- ClusterUnreachable         3   a cluster could not be reached at all
+    |  `- ClusterRefused              it does not accept who we are, or we not who it is
     |- EmbeddedError              1   Kafka on this machine
     |  |- JavaMissing
     |  |- JavaTooOld
@@ -78,6 +79,10 @@ class ClusterUnreachable(TsoffsetError):
     """No address of a cluster answered."""
 
     exit_status = 3
+
+
+class ClusterRefused(ClusterUnreachable):
+    """Addresses of a cluster answer, and authentication fails on all of these."""
 
 
 class EmbeddedError(TsoffsetError):

@@ -1,4 +1,4 @@
-"""The Java that runs Kafka on this machine."""
+"""The Java of this machine."""
 
 import os
 import re
@@ -34,6 +34,11 @@ def find_java() -> Path:
             "install a newer Java runtime, or point JAVA_HOME to one"
         )
     return java
+
+
+def keytool() -> Path:
+    """Return Java's tool for stores of keys, which lies beside `java`. Raises as `find_java`."""
+    return find_java().resolve().with_name("keytool")
 
 
 def _candidate() -> Path | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from tsoffset.errors import Problem
 
 _SECRET_KEY = re.compile(
-    r"passw|secret|token|credential|jaas|api[._-]?key|private|user\.?info", re.IGNORECASE
+    r"passw|secret|token|credential|jaas|api[._-]?key|private|user\.?info|keystore\.key$",
+    re.IGNORECASE,
 )
 _URL_PASSWORD = re.compile(r"://[^/@\s]*@")
 _LONGEST_SHOWN = 200

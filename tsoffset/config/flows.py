@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings, without
-from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, FLOW_KEYS, Key
-from tsoffset.config.places import Setting, client_names, first_of
+from tsoffset.config.key_table import Key
+from tsoffset.config.keys import BOOTSTRAP, CLIENT_KEYS, FLOW_KEYS
+from tsoffset.config.places import Setting, client_names, consumer_names, first_of
 from tsoffset.config.plugins import (
     GROUP_FILTER_PLUGIN,
     POLICY_PLUGIN,
@@ -23,6 +24,8 @@ from tsoffset.config.review import (
     TOPIC_FILTER_FAMILY,
     may_be_of_a_class,
 )
+from tsoffset.config.security import security_of
+from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.flow.narrowing import AssignedGroups
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
@@ -121,8 +124,8 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
 def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) -> ClusterSettings:
     alias = origin.source if side is Side.SOURCE else origin.target
     addresses = first_of(origin.settings, *client_names(side, BOOTSTRAP.name))
+    prefix = alias if origin.dedicated else f"{side}.cluster"
     if addresses is None and enabled:
-        prefix = alias if origin.dedicated else f"{side}.cluster"
         on = origin.settings.get(keys.ENABLED.name)
         of_side = [name for name in origin.settings if name.startswith(f"{side}.")]
         slips = difflib.get_close_matches(f"{side}.cluster.{BOOTSTRAP.name}", of_side, n=1)
@@ -138,12 +141,43 @@ def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) 
         text = read(key, first_of(origin.settings, *client_names(side, key.name)))
         if text is not None:
             client[key.name] = text
+    bootstrap_servers = read(BOOTSTRAP, addresses)
+
+    def missing(name: str, allowed: str) -> None:
+        findings.missing(f"{prefix}.{name}", allowed, origin.file)
+
     return ClusterSettings(
         alias=alias,
-        bootstrap_servers=read(BOOTSTRAP, addresses),
+        bootstrap_servers=bootstrap_servers,
         client=client,
+        security=security_of(
+            _security_settings(origin, side, findings), bootstrap_servers, missing, findings
+        ),
         **origin.fields(ClusterSettings, side),
     )
+
+
+def _security_settings(origin: FlowSource, side: Side, findings: Findings) -> dict[str, Setting]:
+    """A cluster's settings of security by their bare names.
+
+    MirrorMaker 2 has an admin client and a consumer, which may differ; tsoffset asks and reads
+    over one connection, so what they differ in is a problem.
+    """
+    chosen: dict[str, Setting] = {}
+    for name in SECURITY_KEYS:
+        of_admin = first_of(origin.settings, *client_names(side, name))
+        of_consumer = first_of(origin.settings, *consumer_names(side, name))
+        if of_admin and of_consumer and of_admin.value != of_consumer.value:
+            findings.problem(
+                of_consumer.entry,
+                f"must be as {of_admin.entry.key} ({of_admin.entry.place}): tsoffset reads records"
+                " and asks for offsets over the same connections",
+                with_value=False,
+            )
+        setting = of_admin or of_consumer
+        if setting is not None:
+            chosen[name] = setting
+    return chosen
 
 
 def _isolation(origin: FlowSource) -> Isolation:

@@ -1,85 +1,19 @@
 """Every key that tsoffset reads, declared once: its name, default, reader and meaning.
 
 A key whose value becomes one field of the resolved settings names that field and has its default;
-`tsoffset.config.flows` fills the fields from here. `tsoffset.config.accepted` has what belongs to
-MirrorMaker 2 and Connect alone. The table in docs/configuration.md is made of both.
+`tsoffset.config.flows` fills the fields from here. `tsoffset.config.security_keys` has those of
+`ssl.*` and `sasl.*`, `tsoffset.config.accepted` what belongs to MirrorMaker 2 and Connect alone.
+The table in docs/configuration.md is made of all three.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Generic, NamedTuple, TypeVar
-
 from tsoffset.config import values
+from tsoffset.config.key_table import Field, Keys
+from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.flow import policy
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
 
-T = TypeVar("T")
-
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."
 _NO_NAMES: tuple[str, ...] = ()
-
-
-class Field(NamedTuple):
-    """A field of the resolved settings, which a key fills."""
-
-    of: type
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Key(Generic[T]):
-    """A key with the reader of its value.
-
-    `read` raises ValueError with a sentence of what is allowed. `default` is the value where
-    the key is absent, `shown_default` the same as a user would write it. `fills` is None where
-    more than one field is made of the value; `later` is true where nothing is made of it yet.
-    """
-
-    name: str
-    default: T
-    read: Callable[[str], T]
-    shown_default: str
-    meaning: str
-    fills: Field | None
-    later: bool
-
-
-class Keys(dict[str, Key[Any]]):
-    """The keys of one level by their names, in the order in which they are documented."""
-
-    def declare(
-        self,
-        name: str,
-        default: T | Field,
-        read: Callable[[str], T],
-        meaning: str,
-        shown_default: str | None = None,
-        *,
-        later: bool = False,
-    ) -> Key[T]:
-        """Add a key, and return it. A field in the default's place is filled, and gives its own."""
-        assert name not in self, name
-        fills = default if isinstance(default, Field) else None
-        value: Any = default
-        if fills is not None:
-            value = next(field.default for field in fields(fills.of) if field.name == fills.name)
-        shown = _shown(value) if shown_default is None else shown_default
-        key = Key(name, value, read, shown, meaning, fills, later)
-        self[name] = key
-        return key
-
-
-def _shown(default: object) -> str:
-    match default:
-        case None | ():
-            return "none"
-        case bool():
-            return str(default).lower()
-        case tuple():
-            return ", ".join(default)
-        case _:
-            return str(default)
-
 
 # --- a flow's: at the top level or after `A->B.` -------------------------------------------
 
@@ -308,13 +242,6 @@ BOOTSTRAP = CLUSTER_KEYS.declare(
     "Addresses of a few brokers, `host:port` with commas between.",
     "required",
 )
-CLUSTER_KEYS.declare(
-    "security.protocol",
-    None,
-    values.as_text(values.one_of("plaintext")),
-    "Nothing else is supported yet: it and every `sasl.*` and `ssl.*` key are errors.",
-    "PLAINTEXT",
-)
 # What is handed to Kafka's client as text.
 CLIENT_KEYS = tuple(
     CLUSTER_KEYS.declare(name, None, read, meaning, default)
@@ -354,6 +281,8 @@ CLIENT_KEYS = tuple(
         ),
     )
 )
+
+CLUSTER_KEYS.update(SECURITY_KEYS)
 
 # --- the file's: at the top level alone ----------------------------------------------------
 
@@ -404,6 +333,7 @@ FILE_KEYS.declare(
     "Addresses at which `run` serves metrics, API and status page.",
     later=True,
 )
+FILE_KEYS.declare("listeners.https.*", None, values.text, "TLS of these addresses.", later=True)
 FILE_KEYS.declare(
     "status.remote.urls",
     _NO_NAMES,

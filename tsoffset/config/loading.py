@@ -11,7 +11,7 @@ from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.flows import FlowSource, flow_settings, read, review_of_classes
 from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
 from tsoffset.config.providers import Resolver, Unresolved
-from tsoffset.config.review import TOP_NAMES, is_security, refuse_security, review
+from tsoffset.config.review import TOP_NAMES, review
 from tsoffset.config.source import Format, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
@@ -66,7 +66,8 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
             usable=setting.usable
             and review(place, setting, dedicated=dedicated, findings=findings),
         )
-        for place, setting in _resolved(places, resolver, findings).items()
+        for place, entry in places.items()
+        for setting in (_resolve(entry, resolver, findings),)
     }
     top = {place.name: setting for place, setting in settings.items() if place.top}
     sources: list[FlowSource] = []
@@ -135,23 +136,6 @@ def _placed(
             findings.problem(entry, f"contradicts {earlier.key} ({earlier.place}); keep one")
         placed[place] = entry
     return placed
-
-
-def _resolved(
-    places: Mapping[Place, Entry], resolver: Resolver, findings: Findings
-) -> dict[Place, Setting]:
-    """The settings without those of security, which are refused unread."""
-    settings: dict[Place, Setting] = {}
-    for place, entry in places.items():
-        if is_security(place.name, value=None):
-            refuse_security(entry, findings)
-            continue
-        setting = _resolve(entry, resolver, findings)
-        if setting.usable and is_security(place.name, setting.value):
-            refuse_security(entry, findings)
-        else:
-            settings[place] = setting
-    return settings
 
 
 def _pairs(

@@ -120,3 +120,8 @@ def client_names(side: str, name: str) -> tuple[str, str, str]:
     What MirrorMaker 2 gives its admin client on that side holds for us too.
     """
     return f"{side}.admin.{name}", f"admin.{name}", f"{side}.cluster.{name}"
+
+
+def consumer_names(side: str, name: str) -> tuple[str, str]:
+    """Where a setting of the consumers on that side may stand, the narrowest first."""
+    return f"{side}.consumer.{name}", f"consumer.{name}"

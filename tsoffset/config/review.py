@@ -2,19 +2,18 @@
 
 import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES
-from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION, Key
+from tsoffset.config.findings import Findings
+from tsoffset.config.key_table import Key
+from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION
 from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
+from tsoffset.config.security_keys import SECURITY_KEYS
 
+# Who misses one of these connects otherwise than meant: what is no key here is an error.
 _SECURITY = re.compile(r"(?:^|\.)(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)")
-_SECURITY_REFUSED = (
-    "security settings are not supported yet; until they are, connections are PLAINTEXT and a"
-    " setting that asks for more is never ignored"
-)
 _PROVIDER_PARAMETER = re.compile(r"config\.providers\..+\.param\.")
 _TRANSFORMATION = re.compile(r"(?:transforms|predicates)(?:\.|$)")
 _UNTRANSFORMED = (
@@ -46,23 +45,6 @@ _Known = Key[Any] | str | None
 TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
-def is_security(name: str, value: str | None) -> bool:
-    """True for a setting, without its alias, that asks for anything but PLAINTEXT.
-
-    With `value` None, true where that is so whatever the value.
-    """
-    if name.startswith("spark.") or not _SECURITY.search(name):
-        return False
-    if name.endswith("security.protocol"):
-        return value is not None and value.strip().upper() != "PLAINTEXT"
-    return True
-
-
-def refuse_security(entry: Entry, findings: Findings) -> None:
-    """Say that security settings are not supported yet; no value is shown."""
-    findings.problem(entry, _SECURITY_REFUSED, with_value=False)
-
-
 def review(place: Place, setting: Setting, *, dedicated: bool, findings: Findings) -> bool:
     """Report what is wrong with one setting, or odd about it; False where it is wrong.
 
@@ -77,6 +59,9 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
     if not isinstance(key, Key):
         if setting.value and _TRANSFORMATION.match(place.name):
             key = _UNTRANSFORMED
+        if key is not None and _SECURITY.search(place.name):
+            findings.problem(setting.entry, key, with_value=False)
+            return False
         if key is not None:
             findings.warning(setting.entry, key)
         return True
@@ -85,7 +70,7 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
     try:
         key.read(setting.value)
     except ValueError as error:
-        findings.problem(setting.entry, str(error))
+        findings.problem(setting.entry, str(error), with_value=not _SECURITY.search(place.name))
         return False
     return True
 
@@ -176,9 +161,13 @@ def _cluster_setting(rest: str, prefix: str) -> _Known:
 
 
 def _client_setting(rest: str, prefix: re.Match[str]) -> _Known:
-    """Settings of one kind of client: we read the admin's and the source consumer's isolation."""
-    if prefix["client"] == "admin" and rest in CLUSTER_KEYS:
-        return CLUSTER_KEYS[rest]
+    """Settings of one kind of client: we read the admin's, and of the consumer's its security and
+    on the source its isolation."""
+    of_ours: Mapping[str, Key[Any]] = {"admin": CLUSTER_KEYS, "consumer": SECURITY_KEYS}.get(
+        prefix["client"], {}
+    )
+    if rest in of_ours:
+        return of_ours[rest]
     if prefix["client"] == "consumer" and prefix["side"] != "target" and rest == _BARE_ISOLATION:
         return ISOLATION
     if rest in _CLIENT:

@@ -14,11 +14,13 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _ALIAS = re.compile(r"(?!.*->)[^\s,]+")
 _NAME_PART = re.compile(r"[0-9A-Za-z._-]+")
 _ADDRESS = re.compile(
-    r"(?:(?P<protocol>[A-Za-z_]+)://)?"
+    r"(?:[A-Za-z_]+://)?"
     r"(?P<host>[0-9A-Za-z_](?:[0-9A-Za-z._-]*[0-9A-Za-z_])?|\[[0-9A-Fa-f:.]+(?:%[0-9A-Za-z]+)?\])"
     r":(?P<port>[0-9]{1,5})"
 )
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 INT32_MAX = 2**31 - 1
+TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 
 def text(value: str) -> str:
@@ -98,6 +100,57 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return read
 
 
+def word_of(*allowed: str) -> Callable[[str], str]:
+    """A reader of one of a few words, in any case, which gives the word as it is listed."""
+
+    def read(value: str) -> str:
+        for word in allowed:
+            if word.lower() == value.strip().lower():
+                return word
+        raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]}")
+
+    return read
+
+
+def word_or_nothing(word: str) -> Callable[[str], str]:
+    """A reader of one word, in any case, or of empty text."""
+
+    def read(value: str) -> str:
+        if (found := value.strip().lower()) in (word, ""):
+            return found
+        raise ValueError(f"must be {word}, or empty")
+
+    return read
+
+
+def number(least: float, most: float) -> Callable[[str], float]:
+    """A reader of decimal numbers from `least` to `most`."""
+
+    def read(value: str) -> float:
+        stripped = value.strip()
+        if _NUMBER.fullmatch(stripped) and least <= float(stripped) <= most:
+            return float(stripped)
+        raise ValueError(f"must be a number from {least:g} to {most:g}")
+
+    return read
+
+
+def tls_versions(value: str) -> str:
+    """Versions of TLS, of which those before 1.2 are left out as by Java 17."""
+    listed = split_list(value)
+    if not {*listed} <= {"TLSv1", "TLSv1.1", *TLS_VERSIONS} or not {*listed} & {*TLS_VERSIONS}:
+        raise ValueError(f"must be {' or '.join(TLS_VERSIONS)}, or both")
+    return ",".join(version for version in TLS_VERSIONS if version in listed)
+
+
+def token_address(value: str) -> str:
+    """An http or https address, or a file's."""
+    address = value.strip()
+    if re.fullmatch(r"(?:https?://[^\s/]+(?:/\S*)?|file:/\S.*)", address):
+        return address
+    raise ValueError("must be an https address, or file: and a path from the root on")
+
+
 def match(value: str) -> frozenset[str]:
     """What must be equal for two records to be copies of each other.
 
@@ -138,15 +191,14 @@ def isolation(value: str) -> Isolation:
 def addresses(value: str) -> tuple[str, ...]:
     """A list of `host:port` (IPv6 in brackets), as `bootstrap.servers` holds them.
 
-    A leading `PLAINTEXT://` is dropped; empty items are passed over, as Kafka does.
+    A leading `SSL://` or the like is dropped (`security.protocol` decides), and empty items are
+    passed over, as Kafka does.
     """
     found = []
     for item in filter(None, split_list(value)):
         address = _ADDRESS.fullmatch(item)
         if address is None or not 1 <= int(address["port"]) <= 65535:
             raise ValueError("must be a list of host:port with ports from 1 to 65535")
-        if (address["protocol"] or "PLAINTEXT").upper() != "PLAINTEXT":
-            raise ValueError("must be a list of host:port; security settings are not supported yet")
         found.append(f"{address['host']}:{address['port']}")
     if not found:
         raise ValueError("must name at least one host:port")

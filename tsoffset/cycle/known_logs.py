@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.carry_over import identities
 from tsoffset.cycle.matching import PLACES
 from tsoffset.cycle.schema import LOGS, PARTITIONS, table, tuples
 from tsoffset.cycle.source_commits import renamings_of
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, FailureKind, Isolation, LogRange, TopicPartition
+from tsoffset.model import Failed, Isolation, LogRange, TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity
 
 Ranges = Mapping[TopicPartition, LogRange | Failed]
@@ -131,4 +131,4 @@ def _ranges(cluster: Cluster, partitions: Sequence[TopicPartition], isolation: I
     try:
         return cluster.log_ranges(partitions, isolation)
     except ClusterUnreachable as error:
-        return dict.fromkeys(partitions, Failed(FailureKind.UNREACHABLE, str(error)))
+        return dict.fromkeys(partitions, all_failed(error))

@@ -14,7 +14,7 @@ from random import random
 import numpy as np
 import structlog
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
 from tsoffset.cycle.carry_over import Identities, Learned
 from tsoffset.cycle.conversations import Partition
@@ -24,7 +24,6 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Failed,
-    FailureKind,
     FirstAtTime,
     Isolation,
     LogRange,
@@ -273,7 +272,7 @@ def _ask_cluster(
     try:
         return _answers(cluster, isolation, batch)
     except ClusterUnreachable as error:
-        return dict.fromkeys(batch, Failed(FailureKind.UNREACHABLE, str(error)))
+        return dict.fromkeys(batch, all_failed(error))
 
 
 def _answers(

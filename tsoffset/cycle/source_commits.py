@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.policy import (
@@ -343,5 +343,5 @@ def committed_columns(
             groups, require_stable=require_stable, within_seconds=within_seconds
         )
     except ClusterUnreachable as error:
-        failed = Failed(FailureKind.UNREACHABLE, str(error))
+        failed = all_failed(error)
         return CommittedColumns.of(dict.fromkeys(groups, failed))

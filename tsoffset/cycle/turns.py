@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.source_commits import committed_offsets
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
@@ -353,5 +353,5 @@ def try_commit(
     try:
         return target.commit(commits, may_send=may_send)
     except ClusterUnreachable as error:
-        failed = Failed(FailureKind.UNREACHABLE, str(error))
+        failed = all_failed(error)
         return {group: dict.fromkeys(offsets, failed) for group, offsets in commits.items()}

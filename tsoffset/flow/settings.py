@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import GroupFilter, ReplicationPolicy, TopicFilter
+from tsoffset.flow.security import Security
 from tsoffset.model import Isolation
 from tsoffset.records import ALL, OffsetHeader
 
@@ -18,10 +19,10 @@ class ClusterSettings:
     """How to reach one cluster.
 
     `bootstrap_servers` are `host:port`; `client` holds further client settings of Kafka
-    (`client.id`, `request.timeout.ms`, ...) as text, resolved. `admin_timeout_ms` is the
-    total deadline of one call with its retries; `poll_timeout_ms` how long one fetch may
-    wait for a log that has more than it answered. `offset_header` is the header in which this
-    cluster's records carry the offsets of their originals, if any.
+    (`client.id`, `request.timeout.ms`, ...) as text, resolved, but for those of `security`.
+    `admin_timeout_ms` is the total deadline of one call with its retries; `poll_timeout_ms` how
+    long one fetch may wait for a log that has more than it answered. `offset_header` is the
+    header in which this cluster's records carry the offsets of their originals, if any.
     `fetch_max_bytes_per_second` limits what fetches bring (None: no limit), and
     `fetch_max_in_flight` how many of them are under way at once at each broker (None: as many
     as pay for each client); both hold for one client, or for all those of `shared_by`.
@@ -30,6 +31,7 @@ class ClusterSettings:
     alias: str
     bootstrap_servers: tuple[str, ...] = field(repr=False)
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    security: Security = field(default_factory=Security, repr=False)
     admin_timeout_ms: int = 60_000
     poll_timeout_ms: int = 1_000
     offset_header: OffsetHeader | None = None

@@ -18,8 +18,6 @@ WINDOW = 512
 # The library knows no -1; this is what a time in Kafka's settings can be at most.
 _FOR_EVER = 2**63 - 1
 
-_SECURITY_PREFIXES = ("sasl.", "ssl.")
-
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
@@ -111,16 +109,13 @@ _DEFAULTS: Mapping[str, Any] = {
 def client_settings(settings: ClusterSettings) -> ClientSettings:
     """What `settings.client` comes to; settings that kafka-python does not know are left out.
 
-    Raises `ConfigurationError` for a value that cannot be used, and for a security setting:
-    connections are plain text for now, and a setting that asks for more is never ignored.
+    Raises `ConfigurationError` for a value that cannot be used.
     """
     problems = []
     values = dict(_DEFAULTS)
     for key, text in settings.client.items():
         name = f"{settings.alias}.{key}"
-        if _is_security(key, text):
-            problems.append(Problem(name, None, "security settings are not supported yet"))
-        elif key in _KEYS:
+        if key in _KEYS:
             read, allowed = _KEYS[key]
             try:
                 values[key] = read(text.strip())
@@ -146,9 +141,3 @@ def client_settings(settings: ClusterSettings) -> ClientSettings:
         backoff_ms=max(retry_ms, library["reconnect_backoff_ms"]),
         backoff_max_ms=max(retry_max_ms, library["reconnect_backoff_max_ms"]),
     )
-
-
-def _is_security(key: str, text: str) -> bool:
-    if key == "security.protocol":
-        return text.strip().upper() != "PLAINTEXT"
-    return key.startswith(_SECURITY_PREFIXES)

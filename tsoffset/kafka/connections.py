@@ -21,14 +21,15 @@ from kafka.errors import (
     KafkaTimeoutError,
 )
 from kafka.net.connection import KafkaConnection
-from kafka.net.manager import KafkaConnectionManager
 
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.names import SCHEME, Loop
+from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.pace import Rate, Rest, Window
+from tsoffset.kafka.security.failures import LoginFailed
+from tsoffset.kafka.security.manager import Manager
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 
@@ -86,7 +87,8 @@ class Connections:
         self._rests: dict[Node, Rest] = {}
         self._lock = Lock()
         self._loop: Loop | None = None
-        self._manager: KafkaConnectionManager | None = None
+        self._security = settings.security
+        self._manager: Manager | None = None
         try:
             self.addresses = tuple(
                 (address, host, port)
@@ -121,9 +123,7 @@ class Connections:
                     # Batches are decoded inside the loop, and a large one takes its time.
                     slow_task_threshold_secs=0,
                 )
-                self._manager = KafkaConnectionManager(
-                    self._loop, proxy_url=f"{SCHEME}:", **self.client.library
-                )
+                self._manager = Manager(self._loop, self._security, **self.client.library)
                 self._loop.start()
             return self._loop
 
@@ -144,7 +144,7 @@ class Connections:
         return result
 
     @property
-    def manager(self) -> KafkaConnectionManager:
+    def manager(self) -> Manager:
         """The library's connections; there is one while a call runs."""
         assert self._manager is not None
         return self._manager
@@ -206,6 +206,8 @@ class Connections:
         # Attempts are paced by the rounds of a call; to wait here as well, for one broker
         # after the other, would hold up those that answer.
         manager.reset_backoff(node)
+        # Nor are credentials wrong for ever: brokers learn new ones, files are replaced.
+        manager.forget_refusal(node)
         # Each connection asks its own broker: during an upgrade they differ in versions.
         manager.broker_version_data = None
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
@@ -217,7 +219,7 @@ class Connections:
             except KafkaTimeoutError as error:
                 broker = manager.cluster.broker_metadata(node)
                 assert self._loop is not None
-                if self._loop.is_looking_up(broker.host, broker.port):
+                if self._loop.is_under_way((broker.host, broker.port)):
                     words = f"the name {broker.host} is still looked up"
                     raise KafkaTimeoutError(words) from error
                 raise
@@ -225,6 +227,11 @@ class Connections:
                 raise KafkaConnectionError(
                     f"it does not speak Kafka's protocol: {error}"
                 ) from error
+            except KafkaError:
+                raise
+            except Exception as error:
+                # A broker's part of a login is read by the library, which expects it to be right.
+                raise LoginFailed(f"the broker's answer: {type(error).__name__}") from error
         return connection
 
     def drop(self, node: Node) -> None:

@@ -10,6 +10,7 @@ from enum import Enum
 import kafka.errors as kafka_errors
 
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable, TlsFailed
 from tsoffset.model import Failed, FailureKind
 
 
@@ -104,7 +105,8 @@ _VERSION = Rule(
 _AUTHENTICATION = Rule(
     FailureKind.AUTHENTICATION,
     "the broker does not accept the credentials",
-    "check the security settings of {alias}",
+    "check sasl.jaas.config of {alias}, and that the brokers know this user",
+    detail=True,
 )
 _INTERNAL = Rule(
     FailureKind.INTERNAL,
@@ -151,8 +153,31 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnrecognizedBrokerVersion: _VERSION,
     # Connections.
     kafka_errors.SaslAuthenticationFailedError: _AUTHENTICATION,
-    kafka_errors.UnsupportedSaslMechanismError: _AUTHENTICATION,
-    kafka_errors.IllegalSaslStateError: _AUTHENTICATION,
+    kafka_errors.UnsupportedSaslMechanismError: replace(
+        _AUTHENTICATION,
+        cause="the broker does not offer this sasl.mechanism",
+        next_step="check sasl.mechanism of {alias}, and the listener's at that address",
+    ),
+    kafka_errors.IllegalSaslStateError: replace(
+        _AUTHENTICATION,
+        cause="the broker expects another security.protocol",
+        next_step="check security.protocol of {alias}, and the listener's at that address",
+    ),
+    LoginFailed: replace(
+        _AUTHENTICATION,
+        cause="logging in failed",
+        next_step="check the sasl.* settings of {alias}",
+    ),
+    TlsFailed: replace(
+        _AUTHENTICATION,
+        cause="TLS failed",
+        next_step="check the ssl.* settings of {alias}, and the certificates' names and dates",
+    ),
+    StoreUnusable: replace(
+        _AUTHENTICATION,
+        cause="a store of keys cannot be used",
+        next_step="check ssl.truststore.* and ssl.keystore.* of {alias}",
+    ),
     kafka_errors.UnsupportedVersionError: _VERSION,
     kafka_errors.RequestTimedOutError: _TIMEOUT,
     kafka_errors.BrokerNotAvailableError: replace(_CONNECTION, detail=False),

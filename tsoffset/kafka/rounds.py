@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka.errors import KafkaTimeoutError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result
+from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result
 from tenacity.stop import stop_base
 from tenacity.wait import wait_exponential, wait_random
 
-from tsoffset.errors import ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.connections import Connections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
@@ -152,6 +152,11 @@ def as_a_whole(
     return answer
 
 
+def _may_come_right(error: BaseException) -> bool:
+    """Credentials that are wrong once may lock an account the fifth time."""
+    return isinstance(error, ClusterUnreachable) and not isinstance(error, ClusterRefused)
+
+
 def _retrying(connections: Connections, deadline: Deadline) -> Retrying:
     """Repeats a function that returns whether something is open still, or that meets an
     unreachable cluster; in the end returns the exception, if that was the last."""
@@ -161,6 +166,6 @@ def _retrying(connections: Connections, deadline: Deadline) -> Retrying:
         stop=_Stop(deadline),
         wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),
         retry=retry_if_result(lambda open_still: open_still is True)
-        | retry_if_exception_type(ClusterUnreachable),
+        | retry_if_exception(_may_come_right),
         retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
     )

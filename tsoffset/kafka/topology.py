@@ -18,13 +18,14 @@ from kafka.errors import (
 )
 from kafka.protocol.metadata import MetadataRequest
 
-from tsoffset.errors import ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
 from tsoffset.model import (
     Failed,
+    FailureKind,
     PartitionDescription,
     TopicDescription,
     TopicPartition,
@@ -162,10 +163,15 @@ class Topology:
             if isinstance(cause, InconsistentClusterIdError) and node not in addresses
         }
         next_step = f"check {self._alias}.bootstrap.servers and that the brokers run"
+        refused = False
         for cause in causes.values():
-            if isinstance(cause, InconsistentClusterIdError):
-                next_step = rule(cause).next_step.format(alias=self._alias)
-        return ClusterUnreachable(
+            what = rule(cause)
+            refused = refused or what.kind is FailureKind.AUTHENTICATION
+            if isinstance(cause, InconsistentClusterIdError) or (
+                what.kind is FailureKind.AUTHENTICATION
+            ):
+                next_step = what.next_step.format(alias=self._alias)
+        return (ClusterRefused if refused else ClusterUnreachable)(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
             + "; ".join(
                 f"{name}: {rule(causes[node]).cause} ({_words(causes[node])})"

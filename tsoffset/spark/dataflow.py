@@ -14,7 +14,7 @@ from dataclasses import replace
 import structlog
 from pyspark.sql import SparkSession
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.known_logs import KnownLogs
 from tsoffset.cycle.matching import joined
@@ -25,7 +25,7 @@ from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, FailureKind, GroupListings, TopicDescription, TopicPartition
+from tsoffset.model import GroupListings, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, Rows
@@ -134,7 +134,7 @@ def _since(start: float) -> float:
 
 
 def _unreachable(flow: FlowSettings, error: ClusterUnreachable, seconds: float) -> CycleResult:
-    row = failed_row(flow.name, Failed(FailureKind.UNREACHABLE, str(error)))
+    row = failed_row(flow.name, all_failed(error))
     return CycleResult(flow.name, Rows(rows_table([row])), (), True, seconds, 0, 0)
 
 

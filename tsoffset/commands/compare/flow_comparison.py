@@ -8,7 +8,7 @@ younger than the commit that we translate.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, all_failed
 from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.checkpoints import Checkpoints, read_checkpoints
 from tsoffset.commands.compare.judgement import (
@@ -28,7 +28,6 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
-    FailureKind,
     GroupOffsets,
     OutcomeKind,
     Row,
@@ -76,7 +75,7 @@ def compare(
             try:
                 pairs = comparison.pairs()
             except ClusterUnreachable as error:
-                failed = Failed(FailureKind.UNREACHABLE, str(error))
+                failed = all_failed(error)
                 lost = compared(failed_row(flow.name, failed), None, None)
                 yield Compared(flow.name, (lost,), tuple(comparison.warnings), unreachable=True)
                 continue

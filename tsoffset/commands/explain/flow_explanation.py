@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from tsoffset.cluster import all_failed
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
@@ -15,7 +16,6 @@ from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     Failed,
-    FailureKind,
     GroupListing,
     GroupListings,
     GroupType,
@@ -97,7 +97,7 @@ def explain(
                 explanations += explaining.explanations()
             except ClusterUnreachable as error:
                 unreachable = True
-                failed = Failed(FailureKind.UNREACHABLE, str(error))
+                failed = all_failed(error)
                 explanations.append(Explanation(failed_row(flow.name, failed), flow.commits))
             except _NothingOfIt as nothing:
                 left_out.append(str(nothing))

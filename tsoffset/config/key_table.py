@@ -1,0 +1,69 @@
+"""What a key is, and the table that one level of keys is declared in."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Field(NamedTuple):
+    """A field of the resolved settings, which a key fills."""
+
+    of: type
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Generic[T]):
+    """A key with the reader of its value.
+
+    `read` raises ValueError with a sentence of what is allowed. `default` is the value where
+    the key is absent, `shown_default` the same as a user would write it. `fills` is None where
+    more than one field is made of the value; `later` is true where nothing is made of it yet.
+    """
+
+    name: str
+    default: T
+    read: Callable[[str], T]
+    shown_default: str
+    meaning: str
+    fills: Field | None
+    later: bool
+
+
+class Keys(dict[str, Key[Any]]):
+    """The keys of one level by their names, in the order in which they are documented."""
+
+    def declare(
+        self,
+        name: str,
+        default: T | Field,
+        read: Callable[[str], T],
+        meaning: str,
+        shown_default: str | None = None,
+        *,
+        later: bool = False,
+    ) -> Key[T]:
+        """Add a key, and return it. A field in the default's place is filled, and gives its own."""
+        assert name not in self, name
+        fills = default if isinstance(default, Field) else None
+        value: Any = default
+        if fills is not None:
+            value = next(field.default for field in fields(fills.of) if field.name == fills.name)
+        shown = _shown(value) if shown_default is None else shown_default
+        key = Key(name, value, read, shown, meaning, fills, later)
+        self[name] = key
+        return key
+
+
+def _shown(default: object) -> str:
+    match default:
+        case None | ():
+            return "none"
+        case bool():
+            return str(default).lower()
+        case tuple():
+            return ", ".join(default)
+        case _:
+            return str(default)

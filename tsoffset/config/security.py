@@ -1,0 +1,362 @@
+"""From settings of security to how connections are secured.
+
+What a setting means is said in Kafka's SslConfigs and SaslConfigs. What cannot be honoured is a
+problem; a value is never shown.
+"""
+
+from collections.abc import Callable, Mapping
+from urllib.parse import unquote, urlsplit
+
+from tsoffset.config import security_keys as keys
+from tsoffset.config.findings import Findings
+from tsoffset.config.jaas import LoginModule, login_module
+from tsoffset.config.key_table import Key
+from tsoffset.config.places import Setting
+from tsoffset.config.security_keys import SECURITY_KEYS
+from tsoffset.config.values import TLS_VERSIONS
+from tsoffset.flow.patterns import split_list
+from tsoffset.flow.security import (
+    KerberosLogin,
+    Login,
+    MskToken,
+    PasswordLogin,
+    Security,
+    Store,
+    Tls,
+    TokenEndpoint,
+    TokenFile,
+    TokenLogin,
+)
+
+Refuse = Callable[[str, str], None]
+"""Is told the name of a setting that cannot be used, and what would be right."""
+
+_PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
+_TOKEN_MODULE = "OAuthBearerLoginModule"
+_KERBEROS_MODULE = "Krb5LoginModule"
+_MSK_MODULE = "IAMLoginModule"
+_MODULES = {
+    "PLAIN": _PASSWORD_MODULES,
+    "SCRAM-SHA-256": _PASSWORD_MODULES,
+    "SCRAM-SHA-512": _PASSWORD_MODULES,
+    "OAUTHBEARER": (_TOKEN_MODULE, _MSK_MODULE),
+    "GSSAPI": (_KERBEROS_MODULE,),
+    keys.MSK_MECHANISM: (_MSK_MODULE,),
+}
+_EXTENSION = "extension_"
+_UNSECURED = "unsecuredLogin"
+_SSL = "ssl."
+# Of Java's Kerberos login: what a client in Python does by itself, or has no twin of.
+_KERBEROS_OPTIONS = frozenset(
+    [
+        "useKeyTab",
+        "keyTab",
+        "principal",
+        "storeKey",
+        "useTicketCache",
+        "doNotPrompt",
+        "refreshKrb5Config",
+        "renewTGT",
+        "isInitiator",
+        "debug",
+        "serviceName",
+    ]
+)
+
+
+def security_of(
+    settings: Mapping[str, Setting],
+    brokers: tuple[str, ...],
+    missing: Refuse,
+    findings: Findings,
+) -> Security:
+    """How a cluster's connections are secured by these settings, named without a prefix.
+
+    `brokers` are its bootstrap addresses. What is wrong goes to `findings`, and to `missing`
+    where a setting is not there; what is returned then is not meant to be used.
+    """
+    if not all(setting.usable for setting in settings.values()):
+        return Security()  # that has been said
+
+    def refuse(name: str, allowed: str) -> None:
+        if name in settings:
+            findings.problem(settings[name].entry, allowed, with_value=False)
+        else:
+            missing(name, allowed)
+
+    texts = {name: SECURITY_KEYS[name].read(setting.value) for name, setting in settings.items()}
+    protocol = _of(texts, keys.PROTOCOL) or "PLAINTEXT"
+    for name, setting in settings.items():
+        family = name[:4].upper().rstrip("._")
+        if family in ("SSL", "SASL") and family not in protocol and name != setting.entry.key:
+            findings.warning(setting.entry, f"has no effect with security.protocol = {protocol}")
+    return Security(
+        tls=_tls(texts, refuse) if "SSL" in protocol else None,
+        login=_login(texts, brokers, refuse) if "SASL" in protocol else None,
+    )
+
+
+def _of(texts: Mapping[str, str], key: Key[str | None]) -> str | None:
+    """The text; None where it is absent or empty."""
+    return texts.get(key.name) or None
+
+
+def _or_default(texts: Mapping[str, str], key: Key[str | None]) -> str:
+    return texts.get(key.name) or key.shown_default
+
+
+# --- TLS -----------------------------------------------------------------------------------
+
+
+def _tls(texts: Mapping[str, str], refuse: Refuse) -> Tls:
+    return Tls(
+        trust=_trust(texts, refuse),
+        own=_own(texts, refuse),
+        verify_host_name=_or_nothing(texts) != "",
+        protocols=tuple(split_list(_or_default(texts, keys.PROTOCOLS))) or TLS_VERSIONS,
+        cipher_suites=tuple(split_list(texts.get(keys.CIPHER_SUITES.name, ""))),
+    )
+
+
+def _or_nothing(texts: Mapping[str, str]) -> str:
+    """What checks host names: empty text turns it off, and absence does not."""
+    return texts.get(keys.HOST_NAME_CHECK.name, keys.HOST_NAME_CHECK.shown_default)
+
+
+def _trust(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
+    location = _of(texts, keys.TRUST_LOCATION)
+    certificates = _of(texts, keys.TRUST_CERTIFICATES)
+    password = _of(texts, keys.TRUST_PASSWORD)
+    is_pem = _is_pem(texts, keys.TRUST_TYPE, (keys.TRUST_CERTIFICATES,), refuse)
+    _one_place(location, certificates, keys.TRUST_LOCATION, keys.TRUST_CERTIFICATES, refuse)
+    if is_pem and password:
+        refuse(keys.TRUST_PASSWORD.name, "must be left out: PEM has no password of a trust store")
+    if location is None and certificates is None:
+        if password:
+            refuse(keys.TRUST_LOCATION.name, "must name the trust store, whose password is there")
+        return None
+    return Store(is_pem, location, password, certificates)
+
+
+def _own(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
+    location = _of(texts, keys.OWN_LOCATION)
+    chain, key = _of(texts, keys.OWN_CHAIN), _of(texts, keys.OWN_KEY)
+    password, key_password = _of(texts, keys.OWN_PASSWORD), _of(texts, keys.OWN_KEY_PASSWORD)
+    is_pem = _is_pem(texts, keys.OWN_TYPE, (keys.OWN_CHAIN, keys.OWN_KEY), refuse)
+    _one_place(location, chain or key, keys.OWN_LOCATION, keys.OWN_KEY, refuse)
+    if is_pem and password:
+        refuse(keys.OWN_PASSWORD.name, "must be left out: with PEM the key has ssl.key.password")
+    if (chain is None) != (key is None):
+        absent = keys.OWN_CHAIN if chain is None else keys.OWN_KEY
+        refuse(absent.name, "must be there: a certificate and its key belong together")
+    if location is None and key is None:
+        if password:
+            refuse(keys.OWN_LOCATION.name, "must name the key store, whose password is there")
+        return None
+    if not is_pem and password is None:
+        refuse(keys.OWN_PASSWORD.name, "must be there: a key store has a password")
+    return Store(is_pem, location, password, chain, key, key_password)
+
+
+def _is_pem(
+    texts: Mapping[str, str],
+    kind: Key[str | None],
+    of_pem: tuple[Key[str | None], ...],
+    refuse: Refuse,
+) -> bool:
+    is_pem = _of(texts, kind) == "PEM"
+    for key in of_pem:
+        if not is_pem and _of(texts, key):
+            refuse(key.name, f"is PEM text, so {kind.name} must be PEM")
+    return is_pem
+
+
+def _one_place(
+    location: str | None,
+    text: str | None,
+    place: Key[str | None],
+    in_text: Key[str | None],
+    refuse: Refuse,
+) -> None:
+    if location and text:
+        refuse(place.name, f"must be left out where {in_text.name} is there")
+
+
+# --- SASL ----------------------------------------------------------------------------------
+
+
+def _login(texts: Mapping[str, str], brokers: tuple[str, ...], refuse: Refuse) -> Login | None:
+    mechanism = _or_default(texts, keys.MECHANISM)
+    allowed = _MODULES[mechanism]
+    try:
+        module = login_module(texts.get(keys.JAAS.name, ""))
+    except ValueError as error:
+        sentence = str(error) if keys.JAAS.name in texts else f"must name {' or '.join(allowed)}"
+        refuse(keys.JAAS.name, f"{sentence}, for sasl.mechanism = {mechanism}")
+        return None
+    kind = module.name.rpartition(".")[2]
+    if kind not in allowed:
+        refuse(
+            keys.JAAS.name,
+            f"must name {' or '.join(allowed)}, for sasl.mechanism = {mechanism}",
+        )
+        return None
+    if kind in _PASSWORD_MODULES:
+        return _password_login(mechanism, module, refuse)
+    if kind == _KERBEROS_MODULE:
+        return _kerberos_login(texts, module, refuse)
+    if kind == _MSK_MODULE or _of(texts, keys.LOGIN_HANDLER) == keys.MSK_LOGIN_HANDLER:
+        return _msk_login(texts, module, brokers, refuse)
+    return _token_login(texts, module, refuse)
+
+
+def _only(module: LoginModule, options: frozenset[str], refuse: Refuse) -> None:
+    """Refuse what the module has beside these options. Which is not said: where quotation marks
+    are misplaced, a part of a secret looks like an option."""
+    if not module.options.keys() <= options:
+        name = module.name.rpartition(".")[2]
+        refuse(
+            keys.JAAS.name,
+            f"has an option that cannot be honoured; of {name} are taken:"
+            f" {', '.join(sorted(options))}",
+        )
+
+
+def _password_login(mechanism: str, module: LoginModule, refuse: Refuse) -> Login:
+    _only(module, frozenset({"username", "password"}), refuse)
+    for name in ("username", "password"):
+        if not module.options.get(name):
+            refuse(keys.JAAS.name, f"must have the option {name}")
+    return PasswordLogin(
+        mechanism, module.options.get("username", ""), module.options.get("password", "")
+    )
+
+
+def _kerberos_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) -> Login:
+    _only(module, _KERBEROS_OPTIONS, refuse)
+    options = module.options
+    service = _of(texts, keys.KERBEROS_SERVICE) or options.get("serviceName")
+    if not service:
+        refuse(keys.KERBEROS_SERVICE.name, "must be there for GSSAPI: mostly it is kafka")
+    keytab = options.get("keyTab") if options.get("useKeyTab", "").lower() == "true" else None
+    if keytab and not options.get("principal"):
+        refuse(keys.JAAS.name, "must have the option principal, whose key the keytab holds")
+    return KerberosLogin(
+        service or "", options.get("principal"), keytab and keytab.removeprefix("file:")
+    )
+
+
+def _msk_login(
+    texts: Mapping[str, str], module: LoginModule, brokers: tuple[str, ...], refuse: Refuse
+) -> Login:
+    taken = frozenset({"awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsStsRegion"})
+    _only(module, taken, refuse)
+    options = module.options
+    region = options.get("awsStsRegion") or _msk_region(brokers)
+    if region is None:
+        refuse(
+            keys.JAAS.name,
+            "must have the option awsStsRegion, since bootstrap.servers names no region of AWS",
+        )
+    if "SSL" not in (_of(texts, keys.PROTOCOL) or ""):
+        refuse(keys.PROTOCOL.name, "must be SASL_SSL for AWS: its tokens are worth a password")
+    return TokenLogin(
+        MskToken(
+            region or "",
+            options.get("awsProfileName"),
+            options.get("awsRoleArn"),
+            options.get("awsRoleSessionName"),
+        )
+    )
+
+
+def _msk_region(brokers: tuple[str, ...]) -> str | None:
+    """The region in `b-1.name.abc.c2.kafka.eu-west-1.amazonaws.com:9098`."""
+    for broker in brokers:
+        labels = broker.rpartition(":")[0].split(".")
+        if "amazonaws" in labels[2:]:
+            return labels[labels.index("amazonaws") - 1]
+    return None
+
+
+def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) -> Login:
+    options = module.options
+    of_tls = {name: text for name, text in options.items() if name.startswith(_SSL)}
+    extensions = {
+        name.removeprefix(_EXTENSION): text
+        for name, text in options.items()
+        if name.startswith(_EXTENSION)
+    }
+    if any(name.startswith(_UNSECURED) for name in options):
+        refuse(
+            keys.JAAS.name,
+            "has options of unsecured tokens, which tsoffset does not make: set"
+            f" {keys.TOKEN_ADDRESS.name}",
+        )
+    else:
+        taken = {"clientId", "clientSecret", "scope", *(_EXTENSION + name for name in extensions)}
+        known = {name for name in of_tls if name in SECURITY_KEYS}
+        _only(module, frozenset(taken | known), refuse)
+    address = _of(texts, keys.TOKEN_ADDRESS)
+    if address is None:
+        refuse(keys.TOKEN_ADDRESS.name, "must tell where tokens come from, for OAUTHBEARER")
+        return TokenLogin(TokenFile(""))
+    is_file = address.startswith("file:")
+    wanted = {keys.CLIENT_CREDENTIALS: False, keys.TOKEN_FILE: True}
+    if wanted.get(_of(texts, keys.RETRIEVER) or "", is_file) is not is_file:
+        refuse(keys.RETRIEVER.name, f"does not fit {keys.TOKEN_ADDRESS.name}")
+    origin: TokenEndpoint | TokenFile
+    if is_file:
+        origin = TokenFile(unquote(urlsplit(address).path))
+    else:
+        origin = _endpoint(texts, address, options, of_tls, refuse)
+    return TokenLogin(
+        origin,
+        extensions,
+        refresh_factor=float(_or_default(texts, keys.REFRESH_FACTOR)),
+        refresh_least_seconds=int(_or_default(texts, keys.REFRESH_LEAST)),
+        refresh_buffer_seconds=int(_or_default(texts, keys.REFRESH_BUFFER)),
+    )
+
+
+def _endpoint(
+    texts: Mapping[str, str],
+    address: str,
+    options: Mapping[str, str],
+    of_tls: Mapping[str, str],
+    refuse: Refuse,
+) -> TokenEndpoint:
+    client = _of(texts, keys.TOKEN_CLIENT) or options.get("clientId")
+    secret = _of(texts, keys.TOKEN_SECRET) or options.get("clientSecret")
+    for key, option, text in (
+        (keys.TOKEN_CLIENT, "clientId", client),
+        (keys.TOKEN_SECRET, "clientSecret", secret),
+    ):
+        if not text:
+            refuse(key.name, f"must be there, or {option} in {keys.JAAS.name}")
+
+    def refuse_option(name: str, allowed: str) -> None:
+        refuse(keys.JAAS.name, f"option {name}: {allowed}")
+
+    return TokenEndpoint(
+        address,
+        client or "",
+        secret or "",
+        _of(texts, keys.TOKEN_SCOPE) or options.get("scope"),
+        url_encoded_header=_or_default(texts, keys.TOKEN_HEADER_ENCODED).lower() == "true",
+        tls=_tls(_read(of_tls, refuse_option), refuse_option),
+        connect_timeout_ms=int(_or_default(texts, keys.TOKEN_CONNECT_MS)),
+        read_timeout_ms=int(_or_default(texts, keys.TOKEN_READ_MS)),
+    )
+
+
+def _read(texts: Mapping[str, str], refuse: Refuse) -> Mapping[str, str]:
+    """Settings that stand in another one's value."""
+    read: dict[str, str] = {}
+    for name, text in texts.items():
+        if name in SECURITY_KEYS:
+            try:
+                read[name] = SECURITY_KEYS[name].read(text)
+            except ValueError as error:
+                refuse(name, str(error))
+    return read

@@ -1,0 +1,125 @@
+"""How connections to a cluster are secured: what `security.protocol`, `ssl.*` and `sasl.*` come to.
+
+Nothing here is read from disk or asked for yet: files are opened, and tokens fetched, by each
+process for each connection. No text of a secret is in a repr.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A key store or a trust store.
+
+    `location` is a file of PEM text, PKCS12 or Java's own form, told apart by `is_pem` and by
+    what the file holds; None where the PEM text itself stands in `certificates` (and, for a
+    key store, `key`). `key_password` opens the private key.
+    """
+
+    is_pem: bool
+    location: str | None = None
+    password: str | None = field(default=None, repr=False)
+    certificates: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How TLS is spoken. Without `trust` the system's authorities are trusted; `own` is what we
+    show of ourselves. `protocols` are of `TLSv1.2` and `TLSv1.3`, `cipher_suites` Java's names
+    (empty: the system's choice)."""
+
+    trust: Store | None = None
+    own: Store | None = None
+    verify_host_name: bool = True
+    protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    cipher_suites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordLogin:
+    """PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEndpoint:
+    """Where OAUTHBEARER's tokens come from by the grant of client credentials (RFC 6749, 4.4).
+
+    `tls` is for that address alone. With `url_encoded_header` client and secret are URL-encoded
+    in the header that carries them.
+    """
+
+    url: str = field(repr=False)
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None
+    url_encoded_header: bool
+    tls: Tls
+    connect_timeout_ms: int
+    read_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """A file that somebody else keeps a valid token in."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MskToken:
+    """Tokens of AWS IAM, made by the vendor's signer from the credentials it finds."""
+
+    region: str
+    profile: str | None = None
+    role_arn: str | None = None
+    role_session_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """OAUTHBEARER. `extensions` go to the broker with the token.
+
+    A token is exchanged after `refresh_factor` of its life, but not before it is
+    `refresh_least_seconds` old, nor later than `refresh_buffer_seconds` before its end (Kafka's
+    `sasl.login.refresh.*`).
+    """
+
+    origin: TokenEndpoint | TokenFile | MskToken
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    refresh_factor: float = 0.8
+    refresh_least_seconds: int = 60
+    refresh_buffer_seconds: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosLogin:
+    """GSSAPI. Without `keytab` the tickets are those of the process."""
+
+    service_name: str
+    principal: str | None = None
+    keytab: str | None = None
+
+
+Login = PasswordLogin | TokenLogin | KerberosLogin
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What connections are secured by; by default not at all."""
+
+    tls: Tls | None = None
+    login: Login | None = None
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name of it."""
+        if self.login is None:
+            return "PLAINTEXT" if self.tls is None else "SSL"
+        return "SASL_PLAINTEXT" if self.tls is None else "SASL_SSL"

@@ -1,0 +1,156 @@
+"""Trust stores and key stores: PEM text, PKCS12, and Java's own form."""
+
+import os
+import re
+import secrets
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+from tsoffset.flow.security import Store
+from tsoffset.java import keytool
+from tsoffset.kafka.security.failures import StoreUnusable
+
+# Java's own form begins so: JKS and JCEKS.
+_JAVAS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+_KEY = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.+?-----END \1-----", re.DOTALL)
+_ENTRY = re.compile(r"^Alias name: (?P<alias>.+)\n(?:.+\n)*?Entry type: PrivateKeyEntry", re.M)
+_KEYTOOL_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What we show of ourselves, as PEM text: our certificate and those above it, and its key,
+    encrypted with `password`, which is made up for this and kept nowhere else."""
+
+    chain: str
+    key: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+def certificates(store: Store) -> str:
+    """The certificates of a trust store, as PEM text. Raises StoreUnusable."""
+    if store.is_pem:
+        found = _CERTIFICATE.findall(store.certificates or _text(store))
+        if not found:
+            raise _unusable(store, "it holds no certificate in PEM form")
+        return "\n".join(found)
+    contents = _pkcs12(store, store.password)
+    # Java trusts the certificate of a key's entry, too, and not those above it.
+    own = [contents.cert] if contents.cert else []
+    trusted = [*own, *contents.additional_certs]
+    if not trusted:
+        raise _unusable(store, "it holds no certificate")
+    pem = [one.certificate.public_bytes(Encoding.PEM).decode() for one in trusted]
+    return "".join(pem)
+
+
+def own(store: Store) -> Own:
+    """The key of a key store with its certificates. Raises StoreUnusable."""
+    if store.is_pem:
+        text = store.key or _text(store)
+        chain = _CERTIFICATE.findall(store.certificates or text)
+        found = _KEY.search(text)
+        if not chain or not found:
+            raise _unusable(store, f"it holds no {'private key' if chain else 'certificate'}")
+        try:
+            given = store.key_password.encode() if store.key_password else None
+            key = load_pem_private_key(found.group().encode(), given)
+        except TypeError:
+            asked = "needs" if store.key_password is None else "has no"
+            raise _unusable(store, f"its key {asked} ssl.key.password") from None
+        except (ValueError, UnsupportedAlgorithm):
+            what = "its key is of no known form, or ssl.key.password is wrong"
+            raise _unusable(store, what) from None
+        pem = "\n".join(chain)
+    else:
+        contents = _pkcs12(store, store.key_password or store.password)
+        if contents.key is None or contents.cert is None:
+            raise _unusable(store, "it holds no private key with a certificate")
+        key = contents.key
+        above = [contents.cert, *contents.additional_certs]
+        pem = "".join(one.certificate.public_bytes(Encoding.PEM).decode() for one in above)
+    password = secrets.token_urlsafe(32)
+    encrypted = key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
+    )
+    return Own(pem, encrypted.decode(), password)
+
+
+def _pkcs12(store: Store, password: str | None) -> PKCS12KeyAndCertificates:
+    content = _content(store)
+    if content.startswith(_JAVAS):
+        content, password = _from_java(store, password)
+    try:
+        return pkcs12.load_pkcs12(content, password.encode() if password else None)
+    except (ValueError, UnsupportedAlgorithm):
+        what = "it is neither PKCS12 nor JKS, or its password is wrong"
+        raise _unusable(store, what) from None
+
+
+def _from_java(store: Store, key_password: str | None) -> tuple[bytes, str]:
+    """A store of Java's own form as PKCS12, and its new password. Java's tool reads it: passwords
+    go by its environment, which no list of processes shows to others."""
+    new = secrets.token_urlsafe(32)
+    with tempfile.TemporaryDirectory(prefix="tsoffset-") as folder:
+        target = Path(folder) / "store.p12"
+        words = ["-srckeystore", str(store.location), "-srcstorepass:env", "STORE"]
+        words += ["-destkeystore", str(target), "-deststoretype", "PKCS12"]
+        words += ["-deststorepass:env", "NEW", "-noprompt", "-importkeystore"]
+        passwords = {"STORE": store.password or "", "NEW": new, "KEY": key_password or ""}
+        if key_password != store.password:
+            listed = ["-list", "-v", "-keystore", str(store.location), "-storepass:env", "STORE"]
+            alias = _ENTRY.search(_keytool(store, listed, passwords))
+            if alias is None:
+                raise _unusable(store, "it holds no private key")
+            words += ["-srcalias", alias["alias"], "-srckeypass:env", "KEY"]
+            words += ["-destkeypass:env", "NEW"]
+        _keytool(store, words, passwords)
+        return target.read_bytes(), new
+
+
+def _keytool(store: Store, words: list[str], passwords: dict[str, str]) -> str:
+    command = [str(keytool()), "-J-Duser.language=en", *words]
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **passwords},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_KEYTOOL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unusable(store, f"keytool of Java cannot be run: {type(error).__name__}") from None
+    if done.returncode != 0:
+        raise _unusable(store, "it is damaged, or its password or the key's is wrong")
+    return done.stdout
+
+
+def _text(store: Store) -> str:
+    return _content(store).decode("utf-8", "replace")
+
+
+def _content(store: Store) -> bytes:
+    assert store.location is not None
+    try:
+        return Path(store.location).read_bytes()
+    except OSError as error:
+        raise _unusable(store, f"{error.strerror}") from None
+
+
+def _unusable(store: Store, why: str) -> StoreUnusable:
+    return StoreUnusable(f"{store.location or 'the PEM text'}: {why}")

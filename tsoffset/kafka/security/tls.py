@@ -1,0 +1,164 @@
+"""TLS contexts, and transports whose handshake ends in time.
+
+The library's own transport waits for a broker's part of the handshake without end, and leaves its
+socket open where that fails.
+"""
+
+import ssl
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from kafka.errors import KafkaConnectionError
+from kafka.net.transport import KafkaSSLTransport
+
+from tsoffset.flow.security import Store, Tls
+from tsoffset.kafka.security.failures import StoreUnusable, TlsFailed
+from tsoffset.kafka.security.stores import certificates, own
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_NEWEST = "TLSv1.3"
+_RECEIVED_BYTES = 65_536
+_NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+# What a broker says to close a handshake, as OpenSSL names it.
+_OF_OURS = ("CERTIFICATE", "UNKNOWN_CA", "BAD_CERT", "ACCESS_DENIED")
+
+
+def context(tls: Tls) -> ssl.SSLContext:
+    """The context for these settings, with files as they are now. It reads from disk.
+
+    Raises StoreUnusable or TlsFailed.
+    """
+    return _context(tls, _mark(tls.trust), _mark(tls.own))
+
+
+def _mark(store: Store | None) -> tuple[int, ...] | None:
+    """Changes with a store's file; where that cannot be looked at, reading it will tell."""
+    if store is None or store.location is None:
+        return None
+    try:
+        found = Path(store.location).stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@lru_cache(maxsize=16)
+def _context(tls: Tls, *_marks: tuple[int, ...] | None) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = tls.verify_host_name
+    # As Java: whoever is in the trust store is trusted, whoever issued it.
+    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _choose_versions(made, tls)
+    if tls.trust is None:
+        made.load_default_certs()
+    else:
+        try:
+            made.load_verify_locations(cadata=certificates(tls.trust))
+        except ssl.SSLError as error:
+            raise StoreUnusable(f"trust store: {error.reason}") from None
+    if tls.own is not None:
+        _show(made, tls.own)
+    return made
+
+
+def _show(made: ssl.SSLContext, store: Store) -> None:
+    """Have the context show our certificate. OpenSSL takes it from a file alone, which is there for
+    a moment, its key encrypted."""
+    ours = own(store)
+    with tempfile.NamedTemporaryFile("w", prefix="tsoffset-", suffix=".pem") as file:
+        file.write(f"{ours.key}\n{ours.chain}\n")
+        file.flush()
+        try:
+            made.load_cert_chain(file.name, password=ours.password)
+        except ssl.SSLError as error:
+            place = store.location or "the PEM text"
+            raise StoreUnusable(f"{place}: {error.reason or 'of no use'}") from None
+
+
+def _choose_versions(made: ssl.SSLContext, tls: Tls) -> None:
+    newer = [name for name in tls.cipher_suites if "_WITH_" not in name]
+    older = [name for name in tls.cipher_suites if "_WITH_" in name]
+    protocols = tls.protocols
+    if tls.cipher_suites:
+        ours = {one["name"] for one in made.get_ciphers() if one["protocol"] == _NEWEST}
+        if newer and _NEWEST in protocols and not ours <= {*newer}:
+            raise TlsFailed(
+                f"ssl.cipher.suites: of {_NEWEST} all of {', '.join(sorted(ours))} or none can be"
+                " offered"
+            )
+        protocols = tuple(one for one in protocols if (newer if one == _NEWEST else older))
+    if not protocols:
+        raise TlsFailed("ssl.cipher.suites: none of them is for a version in ssl.enabled.protocols")
+    made.minimum_version, made.maximum_version = _VERSIONS[protocols[0]], _VERSIONS[protocols[-1]]
+    if older:
+        try:
+            made.set_ciphers(":".join(map(_openssl_name, older)))
+        except ssl.SSLError:
+            raise TlsFailed("ssl.cipher.suites: OpenSSL knows none of them") from None
+
+
+def _openssl_name(suite: str) -> str:
+    """OpenSSL's name of a cipher suite: of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 it is
+    ECDHE-RSA-AES128-GCM-SHA256."""
+    exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC_", "_")
+    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    parts = [cipher] if exchange == "RSA" else [exchange, cipher]
+    return "-".join(parts).replace("_", "-")
+
+
+class TlsTransport(KafkaSSLTransport):  # type: ignore[misc]  # no types in the library
+    """The library's, with a handshake that ends, and larger pieces received at once."""
+
+    async def handshake_until(self, moment: float) -> None:
+        """Agree on TLS. Raises TlsFailed, or KafkaTimeoutError at that moment."""
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at=moment)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at=moment)
+            except OSError as error:
+                raise TlsFailed(why(error)) from None
+            else:
+                return
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        received: list[bytes] = []
+        error: Exception | None = None
+        while error is None:
+            try:
+                data = self._sock.recv(_RECEIVED_BYTES)
+            except _NOT_NOW:
+                break
+            except ssl.SSLError as cause:
+                # With TLS 1.3 a broker refuses our certificate after the handshake.
+                error = TlsFailed(why(cause))
+            except OSError as cause:
+                error = KafkaConnectionError(cause)
+            else:
+                if data:
+                    received.append(data)
+                else:
+                    error = KafkaConnectionError("socket disconnected")
+        return b"".join(received), error
+
+
+def why(error: OSError, whose: str = "the broker's") -> str:
+    """What went wrong in a handshake, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{whose} certificate is not accepted: {error.verify_message}"
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if "ALERT" in reason and any(word in reason for word in _OF_OURS):
+        return f"our certificate is not accepted ({_words(reason)})"
+    if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
+        return "what answers does not speak TLS"
+    if isinstance(error, ssl.SSLEOFError | ConnectionError) and not reason.startswith("TLS"):
+        return "the connection was closed in the handshake"
+    return _words(reason) or error.strerror or str(error)
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ").lower()

@@ -1,0 +1,203 @@
+"""OAUTHBEARER's tokens: asked for, kept, and exchanged before they expire."""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import urllib3
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from tsoffset.flow.security import MskToken, TokenEndpoint, TokenFile, TokenLogin
+from tsoffset.kafka.loop import Loop
+from tsoffset.kafka.security.failures import LoginFailed
+from tsoffset.kafka.security.tls import context, why
+
+_LARGEST_ANSWER = 1_000_000
+_MESSAGE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz_")
+_FOR_EVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token with the time of its end, in seconds since 1970; infinite where it tells none."""
+
+    text: str = field(repr=False)
+    ends: float = _FOR_EVER
+
+
+class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the library
+    """The tokens of one cluster's connections.
+
+    `fresh` fetches one where that is due; then the library takes it by `token`, in the loop. While
+    the loop runs it is exchanged in time for connections that prove again who they are.
+    """
+
+    def __init__(self, login: TokenLogin, clock: Callable[[], float] = time.time) -> None:
+        self._login = login
+        self._clock = clock
+        self._token: Token | None = None
+        self._due = 0.0
+
+    def token(self) -> str:
+        """The text of the one that was fetched last."""
+        assert self._token is not None
+        return self._token.text
+
+    def extensions(self) -> Mapping[str, str]:
+        """What goes to the broker with it."""
+        return self._login.extensions
+
+    async def fresh(self, loop: Loop) -> None:
+        """Have a token that need not be exchanged yet. Raises LoginFailed."""
+        if self._clock() < self._due:
+            return
+        token = await loop.beside(self, self._fetched)
+        if token is self._token:
+            return  # another connection has waited for it, too
+        self._token = token
+        self._due = self._due_of(token)
+        if self._due < _FOR_EVER:
+            loop.call_later(max(0.0, self._due - self._clock()), lambda: self._again(loop))
+
+    def _fetched(self) -> Token:
+        return fetch(self._login)
+
+    async def _again(self, loop: Loop) -> None:
+        try:
+            await self.fresh(loop)
+        except Exception:
+            # Who connects next is told; until then the one that is there may do.
+            return
+
+    def _due_of(self, token: Token) -> float:
+        """Kafka's ExpiringCredentialRefreshingLogin, without its jitter."""
+        now, login = self._clock(), self._login
+        if token.ends == _FOR_EVER:
+            # A file may hold another one at any time, and an address tells nothing.
+            return now + login.refresh_least_seconds
+        due = now + (token.ends - now) * login.refresh_factor
+        due = min(due, token.ends - login.refresh_buffer_seconds)
+        due = max(due, now + login.refresh_least_seconds)
+        return due if due < token.ends else now + (token.ends - now) * login.refresh_factor
+
+
+def fetch(login: TokenLogin) -> Token:
+    """A token from where they come; this waits. Raises LoginFailed."""
+    match login.origin:
+        case TokenEndpoint() as endpoint:
+            return _from_endpoint(endpoint)
+        case TokenFile(path):
+            return _from_file(path)
+        case MskToken() as msk:
+            return _from_aws(msk)
+
+
+def _from_file(path: str) -> Token:
+    try:
+        text = Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise LoginFailed(f"no token in {path}: {why}") from None
+    if not text:
+        raise LoginFailed(f"no token in {path}: it is empty")
+    return Token(text, _end_of(text))
+
+
+def _from_endpoint(endpoint: TokenEndpoint) -> Token:
+    parts = [endpoint.client_id, endpoint.client_secret]
+    if endpoint.url_encoded_header:
+        parts = [quote(part, safe="") for part in parts]
+    credentials = base64.b64encode(":".join(parts).encode()).decode()
+    fields = {"grant_type": "client_credentials"}
+    if endpoint.scope:
+        fields["scope"] = endpoint.scope
+    try:
+        with urllib3.PoolManager(
+            ssl_context=context(endpoint.tls), assert_hostname=None, retries=False
+        ) as pool:
+            answer = pool.request(
+                "POST",
+                endpoint.url,
+                fields=fields,
+                encode_multipart=False,
+                headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
+                timeout=urllib3.Timeout(
+                    connect=endpoint.connect_timeout_ms / 1000,
+                    read=endpoint.read_timeout_ms / 1000,
+                ),
+                redirect=False,
+                preload_content=False,
+            )
+            body = answer.read(_LARGEST_ANSWER)
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise LoginFailed(f"no token from {_place(endpoint)}: {_words(error)}") from None
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    fields_found: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    text = fields_found.get("access_token")
+    if answer.status != 200 or not isinstance(text, str) or not text.isprintable():
+        said = fields_found.get("error")
+        named = isinstance(said, str) and 0 < len(said) < 60 and {*said} <= _MESSAGE_CHARACTERS
+        raise LoginFailed(
+            f"no token from {_place(endpoint)}: it answers {answer.status}"
+            + (f" ({said})" if named else "")
+        )
+    return Token(text, min(_end_of(text), _end_told(fields_found.get("expires_in"))))
+
+
+def _place(endpoint: TokenEndpoint) -> str:
+    """Host and port alone: the rest of an address may hold a secret."""
+    parts = urlsplit(endpoint.url)
+    return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+
+def _end_told(seconds: object) -> float:
+    return time.time() + float(seconds) if isinstance(seconds, int | float) else _FOR_EVER
+
+
+def _end_of(text: str) -> float:
+    """The end that a JSON web token tells (RFC 7519, `exp`); infinite where it is none."""
+    try:
+        payload = text.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return float(claims["exp"])
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return _FOR_EVER
+
+
+def _from_aws(msk: MskToken) -> Token:
+    try:
+        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
+    except ImportError:
+        raise LoginFailed("no token of AWS: install tsoffset[msk]") from None
+    try:
+        if msk.role_arn is not None:
+            text, ends_ms = Signer.generate_auth_token_from_role_arn(
+                msk.region, msk.role_arn, msk.role_session_name
+            )
+        elif msk.profile is not None:
+            text, ends_ms = Signer.generate_auth_token_from_profile(msk.region, msk.profile)
+        else:
+            text, ends_ms = Signer.generate_auth_token(msk.region)
+    except Exception as error:  # whatever botocore raises: no credentials, no way to AWS
+        raise LoginFailed(f"no token of AWS: {type(error).__name__}") from None
+    return Token(text, ends_ms / 1000)
+
+
+def _words(error: BaseException) -> str:
+    """What the system said, which holds no part of the request."""
+    found: BaseException | None = error
+    while found is not None:
+        for one in (found, *found.args):
+            if isinstance(one, OSError) and not isinstance(one, urllib3.exceptions.HTTPError):
+                return why(one, "its")
+        found = found.__cause__ or found.__context__
+    timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
+    return "no answer in time" if timed_out else type(error).__name__
