@@ -1,29 +1,23 @@
 """SASL: what the library's connections are given, and what must be ready before they ask for it."""
 
-from typing import Any, Protocol
+from typing import Any
 
 from tsoffset.flow.security import KerberosLogin, Login, PasswordLogin, Security
 from tsoffset.kafka.loop import Loop
+from tsoffset.kafka.security.kerberos import Tickets
 from tsoffset.kafka.security.tokens import Tokens
-
-
-class Ready(Protocol):
-    """What a login fetches before a connection may begin."""
-
-    async def fresh(self, loop: Loop) -> None:
-        """Have it ready. Raises LoginFailed."""
 
 
 class Logins:
     """How connections of one cluster log in.
 
-    `library` are kafka-python's options. What blocks happens in `ready`, for each connection
-    before it is made.
+    `library` are kafka-python's options. What blocks is done by `ready`, before each connection.
     """
 
     def __init__(self, security: Security) -> None:
         self.library: dict[str, Any] = {"security_protocol": security.protocol}
         self._tokens: Tokens | None = None
+        self._tickets: Tickets | None = None
         if security.login is not None:
             self.library |= self._options(security.login)
 
@@ -36,7 +30,8 @@ class Logins:
                     "sasl_plain_password": password,
                 }
             case KerberosLogin():
-                raise NotImplementedError
+                self._tickets = Tickets(login)
+                return {"sasl_mechanism": "GSSAPI", "sasl_kerberos_name": self._tickets}
         self._tokens = Tokens(login)
         return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": self._tokens}
 
@@ -44,3 +39,5 @@ class Logins:
         """Have what a connection to that host will need. Raises LoginFailed."""
         if self._tokens is not None:
             await self._tokens.fresh(loop)
+        if self._tickets is not None:
+            await self._tickets.fresh(loop, host)

@@ -179,8 +179,9 @@ def _from_aws(msk: MskToken) -> Token:
         raise LoginFailed("no token of AWS: install tsoffset[msk]") from None
     try:
         if msk.role_arn is not None:
+            words = [msk.role_session_name] if msk.role_session_name else []
             text, ends_ms = Signer.generate_auth_token_from_role_arn(
-                msk.region, msk.role_arn, msk.role_session_name
+                msk.region, msk.role_arn, *words
             )
         elif msk.profile is not None:
             text, ends_ms = Signer.generate_auth_token_from_profile(msk.region, msk.profile)
