@@ -15,6 +15,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import OffsetAndMetadata
 
 from tests.waiting import wait_until
+from tsoffset.testing.embedded import Access
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 READ_SECONDS = 60
@@ -100,9 +101,10 @@ class Transaction:
 class Contents:
     """The topics and groups of one cluster, to be filled and read by a test."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    def __init__(self, cluster: str | Access) -> None:
+        access = Access.of(cluster)
+        self.bootstrap, self._client = access.bootstrap, access.settings()
+        self.admin = KafkaAdminClient(**self._client)
 
     def close(self) -> None:
         """Close the connections."""
@@ -173,7 +175,7 @@ class Contents:
     def begin_transaction(self, transactional_id: str, *, compression: str = "none") -> Transaction:
         """Open a transaction; take an id of its own for each that is open at once."""
         producer = KafkaProducer(
-            bootstrap_servers=self.bootstrap,
+            **self._client,
             transactional_id=transactional_id,
             compression_type=None if compression == "none" else compression,
             # A batch ends where the test says, at a flush.
@@ -257,7 +259,7 @@ class Contents:
     def _consumer(self, isolation: str) -> Iterator[KafkaConsumer]:
         with closing(
             KafkaConsumer(
-                bootstrap_servers=self.bootstrap,
+                **self._client,
                 isolation_level=isolation,
                 enable_auto_commit=False,
                 max_poll_records=10_000,

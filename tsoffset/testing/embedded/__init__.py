@@ -21,12 +21,17 @@ Python process that started it. What is missing is said by an error of `tsoffset
 from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
 from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
 from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
+from tsoffset.testing.embedded.security import Access, Listener, Security, Tokens
 
 __all__ = [
     "KAFKA_VERSION",
+    "Access",
     "EmbeddedBroker",
     "EmbeddedCluster",
+    "Listener",
     "MirrorMaker",
+    "Security",
+    "Tokens",
     "cache_folder",
     "flow_properties",
     "resolve_jars",

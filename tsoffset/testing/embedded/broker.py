@@ -4,6 +4,7 @@ import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +14,8 @@ from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
 from tsoffset.testing.embedded.ports import HOST, free_port, is_free
 from tsoffset.testing.embedded.process import JavaProcess
 from tsoffset.testing.embedded.readiness import serving
-from tsoffset.testing.embedded.server import Server
+from tsoffset.testing.embedded.security import ADMIN, ADMIN_LISTENER, PLAINTEXT, Access, Security
+from tsoffset.testing.embedded.server import Server, write_private
 
 START_SECONDS = 90.0
 JAVA_OPTIONS = ("-Xms128m", "-Xmx384m")
@@ -46,6 +48,7 @@ DEFAULTS: Mapping[str, str] = {
     "transaction.state.log.replication.factor": "1",
 }
 
+_CONTROLLER = "CONTROLLER"
 _PORT_IN_USE = "Address already in use"
 _ATTEMPTS = 5
 
@@ -63,6 +66,9 @@ class EmbeddedBroker(Server):
     Everything lies in `directory`, and a later program can take up the data there; without
     one a temporary folder is made, which the end of the `with` block removes unless an
     exception ended it: then the log may be wanted.
+
+    With `security` clients enter by its listeners (`bootstrap_at`) and have the rights that
+    ACLs give them; `bootstrap` is where `admin` enters, who may do everything.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class EmbeddedBroker(Server):
         *,
         name: str = "broker",
         port: int | None = None,
+        security: Security | None = None,
         properties: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
@@ -86,14 +93,21 @@ class EmbeddedBroker(Server):
             "kafka.Kafka",
             name,
             directory,
-            java_options=(*JAVA_OPTIONS, *java_options),
+            java_options=(
+                *JAVA_OPTIONS,
+                *(() if security is None else security.java_options()),
+                *java_options,
+            ),
             start_seconds=start_seconds,
         )
         self.node_id = node_id
         self._controller: EmbeddedBroker = self if joins is None else joins._controller
         self._asked_port = port
-        self._port: int | None = None
-        self._controller_port: int | None = None
+        # By the listener's name; none before the first start.
+        self._ports: dict[str, int] = {}
+        self._security = security
+        secured = () if security is None else security.listeners
+        self._listeners = (PLAINTEXT if security is None else ADMIN_LISTENER, *secured)
         self._own_properties = {**DEFAULTS, **(properties or {})}
         self._served = False
         # Where the data folder says whose it is, once it is formatted.
@@ -105,15 +119,31 @@ class EmbeddedBroker(Server):
 
     @property
     def port(self) -> int:
-        """The port that clients use; raises `EmbeddedError` before the first start."""
-        if self._port is None:
-            raise EmbeddedError(f"{self.name} has no port before its first start; call start()")
-        return self._port
+        """The port that clients use, of a secured broker its administrator; raises
+        `EmbeddedError` before the first start."""
+        return self._port_of(self._listeners[0].name)
 
     @property
     def bootstrap(self) -> str:
         """The address for `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
+
+    def bootstrap_at(self, listener: str) -> str:
+        """The address for `bootstrap.servers` at the listener of this name; raises as `port`."""
+        return f"{HOST}:{self._port_of(listener)}"
+
+    @property
+    def admin(self) -> Access:
+        """How to enter with all rights; raises as `port`."""
+        if self._security is None:
+            return Access(self.bootstrap)
+        return Access(
+            self.bootstrap,
+            ADMIN_LISTENER.protocol,
+            mechanism=ADMIN_LISTENER.mechanisms[0],
+            user=ADMIN,
+            password=self._security.admin_password,
+        )
 
     def start(self) -> Self:
         """Start the node; see `Server.start`. Raises `PortTaken`, too."""
@@ -130,23 +160,24 @@ class EmbeddedBroker(Server):
                 # or that clients know already, is not exchanged for another.
                 if self._asked_port is not None or self._served:
                     break
-                self._port = self._controller_port = None
+                self._ports.clear()
             else:
                 self._served = True
                 return self
         raise self._port_taken()
 
     def _settle_ports(self) -> None:
-        if self._port is None:
-            self._port = self._asked_port or free_port()
-            self._controller_port = free_port()
+        if not self._ports:
+            first, *others = (listener.name for listener in self._listeners)
+            self._ports = {name: free_port() for name in (*others, _CONTROLLER)}
+            self._ports[first] = self._asked_port or free_port()
         # One that was just found free may look taken for a moment: a child that another
         # thread forks holds the socket of that look until it executes its program.
-        if (self._asked_port is not None or self._served) and not is_free(self._port):
+        if (self._asked_port is not None or self._served) and not is_free(self.port):
             raise self._port_taken()
 
     def _port_taken(self) -> PortTaken:
-        ports = [port for port in (self._port, self._controller_port) if port is not None]
+        ports = self._ports.values()
         taken = [port for port in ports if not is_free(port)] or ports
         return PortTaken(
             f"start {self.name} on {HOST}: port {' and '.join(map(str, taken))} is in use; "
@@ -154,18 +185,24 @@ class EmbeddedBroker(Server):
         )
 
     def _properties(self) -> Mapping[str, str]:
-        client = f"PLAINTEXT://{self.bootstrap}"
-        controller = f"{HOST}:{self._controller._controller_port}"
+        names = [listener.name for listener in self._listeners]
+        clients = ",".join(f"{name}://{self.bootstrap_at(name)}" for name in names)
+        controller = self._controller.bootstrap_at(_CONTROLLER)
         alone = self._controller is self
+        protocols = [
+            f"{_CONTROLLER}:{self._listeners[0].protocol}",
+            *(f"{listener.name}:{listener.protocol}" for listener in self._listeners),
+        ]
         return {
             "process.roles": "broker,controller" if alone else "broker",
             "node.id": str(self.node_id),
             "controller.quorum.voters": f"{self._controller.node_id}@{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "listeners": f"{client},CONTROLLER://{controller}" if alone else client,
-            "advertised.listeners": client,
+            "controller.listener.names": _CONTROLLER,
+            "listener.security.protocol.map": ",".join(protocols),
+            "listeners": f"{clients},{_CONTROLLER}://{controller}" if alone else clients,
+            "advertised.listeners": clients,
             "log.dirs": str(self.directory / "data"),
+            **({} if self._security is None else self._security.properties()),
             **self._own_properties,
         }
 
@@ -173,15 +210,18 @@ class EmbeddedBroker(Server):
         """Format the data folder, once."""
         if self._identity_path.exists():
             return
+        words = [
+            # As one word: an id may begin with a dash.
+            f"--cluster-id={self.cluster_id}",
+            f"--config={self.properties_path}",
+        ]
+        if self._security is not None:
+            words += [f"--add-scram={user}" for user in self._security.scram_users()]
+        # In a file: passwords on the command line would be seen by all.
+        arguments = write_private(self.directory / f"{self.name}-format.txt", "\n".join(words))
         tool = JavaProcess(
             f"{self.name}-format",
-            [
-                "kafka.tools.StorageTool",
-                "format",
-                # As one word: an id may begin with a dash.
-                f"--cluster-id={self.cluster_id}",
-                f"--config={self.properties_path}",
-            ],
+            ["kafka.tools.StorageTool", "format", f"@{arguments}"],
             directory=self.directory,
         )
         try:
@@ -190,12 +230,19 @@ class EmbeddedBroker(Server):
             raise tool.failed(
                 f"format {self.name}: not done after {self._start_seconds:g} s"
             ) from None
+        finally:
+            arguments.unlink()
         if status != 0:
             raise tool.failed(f"format {self.name}: it ended with status {status}")
 
     def _missing(self) -> str | None:
         groups = int(self._own_properties["offsets.topic.num.partitions"])
-        return serving(self.port, self.cluster_id, self.node_id, groups)
+        return serving(self.admin, self.cluster_id, self.node_id, groups)
+
+    def _port_of(self, listener: str) -> int:
+        if not self._ports:
+            raise EmbeddedError(f"{self.name} has no port before its first start; call start()")
+        return self._ports[listener]
 
 
 class EmbeddedCluster:
@@ -212,6 +259,7 @@ class EmbeddedCluster:
         *,
         nodes: int = 2,
         name: str = "cluster",
+        security: Security | None = None,
         properties: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
@@ -224,6 +272,7 @@ class EmbeddedCluster:
                 EmbeddedBroker(
                     None if directory is None else directory / node_name,
                     name=node_name,
+                    security=security,
                     properties=properties,
                     java_options=java_options,
                     start_seconds=start_seconds,
@@ -236,6 +285,15 @@ class EmbeddedCluster:
     def bootstrap(self) -> str:
         """The addresses of all nodes, for `bootstrap.servers`."""
         return ",".join(node.bootstrap for node in self.nodes)
+
+    def bootstrap_at(self, listener: str) -> str:
+        """The addresses of all nodes at the listener of this name."""
+        return ",".join(node.bootstrap_at(listener) for node in self.nodes)
+
+    @property
+    def admin(self) -> Access:
+        """How to enter with all rights."""
+        return replace(self.nodes[0].admin, bootstrap=self.bootstrap)
 
     def start(self) -> Self:
         """Start all nodes that do not run; see `EmbeddedBroker.start`."""

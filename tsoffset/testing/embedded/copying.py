@@ -6,14 +6,16 @@ from contextlib import closing
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
+from tsoffset.testing.embedded.security import Access
+
 # Long enough that an answer of the broker ends the wait, short enough to look up again.
 _POLL_MS = 100
 _RECORDS_A_POLL = 10_000
 
 
-def partitions_with_leader(bootstrap: str, topic: str) -> set[int]:
+def partitions_with_leader(cluster: Access, topic: str) -> set[int]:
     """Return the partitions of `topic` that can be read; none if there is no such topic."""
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+    with closing(KafkaAdminClient(**cluster.settings())) as admin:
         (found,) = admin.describe_topics([topic])
     return {
         partition["partition_index"]
@@ -22,14 +24,14 @@ def partitions_with_leader(bootstrap: str, topic: str) -> set[int]:
     }
 
 
-def topic_missing(bootstrap: str, topic: str, partitions: int) -> str | None:
+def topic_missing(cluster: Access, topic: str, partitions: int) -> str | None:
     """None if `topic` is there with at least `partitions` partitions, all with a leader."""
     try:
-        found = len(partitions_with_leader(bootstrap, topic))
+        found = len(partitions_with_leader(cluster, topic))
     except KafkaError as error:
-        return f"topic {topic} on {bootstrap}: {error!r}"
+        return f"topic {topic} on {cluster.bootstrap}: {error!r}"
     if found < partitions:
-        return f"topic {topic} on {bootstrap} has {found} of {partitions} partitions"
+        return f"topic {topic} on {cluster.bootstrap} has {found} of {partitions} partitions"
     return None
 
 
@@ -40,18 +42,18 @@ class Log:
     and `ends` are the logs' ends.
     """
 
-    def __init__(self, bootstrap: str, topics: list[str], isolation: str) -> None:
+    def __init__(self, cluster: Access, topics: list[str], isolation: str) -> None:
         """Prepare to read `topics`, which must be there."""
         places = [
             TopicPartition(topic, partition)
             for topic in topics
-            for partition in sorted(partitions_with_leader(bootstrap, topic))
+            for partition in sorted(partitions_with_leader(cluster, topic))
         ]
         self.counts = dict.fromkeys(places, 0)
         self.last: dict[TopicPartition, tuple[bytes | None, bytes | None]] = {}
         self.ends: dict[TopicPartition, int] = {}
         self._consumer = KafkaConsumer(
-            bootstrap_servers=bootstrap,
+            **cluster.settings(),
             isolation_level=isolation,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

@@ -10,6 +10,7 @@ from tsoffset.testing.embedded.copying import (
     partitions_with_leader,
     topic_missing,
 )
+from tsoffset.testing.embedded.security import Access
 from tsoffset.testing.embedded.server import Server
 
 START_SECONDS = 120.0
@@ -117,22 +118,27 @@ class MirrorMaker(Server):
         )
 
     def wait_for_topic(
-        self, bootstrap: str, topic: str, partitions: int = 1, *, seconds: float = COPY_SECONDS
+        self,
+        cluster: str | Access,
+        topic: str,
+        partitions: int = 1,
+        *,
+        seconds: float = COPY_SECONDS,
     ) -> None:
-        """Wait until `topic` is on the cluster at `bootstrap`, each partition with a leader.
+        """Wait until `topic` is on the cluster, each partition with a leader.
 
         Raises `StartFailed` if this takes too long or MirrorMaker ends.
         """
         self.wait_until(
-            lambda: topic_missing(bootstrap, topic, partitions),
+            lambda: topic_missing(Access.of(cluster), topic, partitions),
             seconds=seconds,
             doing=f"{self.name}: wait for topic {topic}",
         )
 
     def wait_until_mirrored(
         self,
-        source_bootstrap: str,
-        target_bootstrap: str,
+        source: str | Access,
+        target: str | Access,
         topics: Mapping[str, str],
         *,
         source_isolation: str = "read_uncommitted",
@@ -144,14 +150,14 @@ class MirrorMaker(Server):
         `StartFailed` if this takes too long or MirrorMaker ends.
         """
         for source_topic, target_topic in topics.items():
-            partitions = len(partitions_with_leader(source_bootstrap, source_topic))
-            self.wait_for_topic(target_bootstrap, target_topic, partitions, seconds=seconds)
+            partitions = len(partitions_with_leader(Access.of(source), source_topic))
+            self.wait_for_topic(target, target_topic, partitions, seconds=seconds)
         with (
-            closing(Log(source_bootstrap, list(topics), source_isolation)) as source,
-            closing(Log(target_bootstrap, list(topics.values()), "read_committed")) as target,
+            closing(Log(Access.of(source), list(topics), source_isolation)) as log,
+            closing(Log(Access.of(target), list(topics.values()), "read_committed")) as copy,
         ):
             self.wait_until(
-                lambda: copies_missing(source, target, topics),
+                lambda: copies_missing(log, copy, topics),
                 seconds=seconds,
                 doing=f"{self.name}: wait until all is copied",
             )

@@ -57,7 +57,7 @@ class Server(JavaProcess, ABC):
             return self
         if self._writes_properties:
             properties = javaproperties.dumps(self._properties(), timestamp=None)
-            self.properties_path.write_text(properties)
+            write_private(self.properties_path, properties)
         try:
             self._prepare()
             super().start()
@@ -92,3 +92,11 @@ class Server(JavaProcess, ABC):
     @abstractmethod
     def _missing(self) -> str | None:
         """Return what it lacks to be ready; None if that is nothing."""
+
+
+def write_private(path: Path, content: str | bytes) -> Path:
+    """Write a file that only its owner can read, since it may hold secrets; return its path."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
