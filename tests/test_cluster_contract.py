@@ -22,6 +22,7 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
+    Operation,
     ReadFrom,
     TimedOffset,
     TimestampType,
@@ -205,6 +206,44 @@ def test_kafkas_own_topics_are_internal(stand: Stand, cluster: Cluster) -> None:
     assert description.internal
 
 
+# --- what `check` asks -------------------------------------------------------------------
+
+
+def test_a_cluster_without_authorizer_allows_everything(stand: Stand, cluster: Cluster) -> None:
+    """Rights are told of topics and groups whether they exist or not, and of the cluster."""
+    topic, absent, group = stand.create_topic(), stand.unique("absent"), stand.unique("group")
+    rights = cluster.rights([topic, absent], [group])
+    assert rights.topics == dict.fromkeys([topic, absent], frozenset(Operation))
+    assert rights.groups == {group: frozenset(Operation)}
+    assert rights.cluster == {Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS}
+    assert rights.principal
+
+
+def test_topic_configs_tell_what_is_compared(stand: Stand, cluster: Cluster) -> None:
+    """Set ones and the brokers' defaults, by Kafka's names; a missing topic fails in its place."""
+    topic = stand.create_topic(timestamp_type=TimestampType.LOG_APPEND_TIME)
+    absent = stand.unique("absent")
+    answers = cluster.topic_configs([topic, absent])
+    assert is_missing(answers[absent])
+    configs = answers[topic]
+    assert not isinstance(configs, Failed)
+    assert configs["message.timestamp.type"] == "LogAppendTime"
+    assert {
+        "cleanup.policy",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "retention.bytes",
+        "retention.ms",
+    } <= configs.keys()
+
+
+def test_a_clock_on_this_machine_is_not_ahead(cluster: Cluster) -> None:
+    """What may be the time that the question took is no difference."""
+    ahead_ms = cluster.clock_ahead_ms()
+    assert ahead_ms is not None
+    assert abs(ahead_ms) < 1_000
+
+
 # --- log ranges ---------------------------------------------------------------------------
 
 
@@ -282,6 +321,9 @@ def test_nothing_asked_is_nothing_answered(cluster: Cluster) -> None:
     assert cluster.youngest([], UNCOMMITTED) == {}
     assert cluster.committed([], require_stable=True).by_group() == {}
     assert cluster.commit({}) == {}
+    assert cluster.topic_configs([]) == {}
+    rights = cluster.rights([], [])
+    assert (rights.topics, rights.groups) == ({}, {})
 
 
 # --- reading ------------------------------------------------------------------------------

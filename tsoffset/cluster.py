@@ -22,6 +22,7 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
+    Rights,
     TimedOffset,
     TopicDescription,
     TopicPartition,
@@ -128,6 +129,24 @@ class Cluster(Protocol):
         `may_send` is asked with the group right before each of its requests goes out, in any
         thread; where it says no, that one is a `Failed(TIMEOUT)` and was not sent. With it
         nothing at all is tried twice.
+        """
+
+    def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
+        """What we may do with these topics and groups, whether they exist or not (KIP-430).
+
+        Without DESCRIBE on one nothing is allowed there, and no broker tells then whether it
+        exists. Raises ClusterUnreachable.
+        """
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
+        """The configuration of each topic, defaults of its brokers included; at least what
+        `check` compares. Needs DESCRIBE_CONFIGS. Raises ClusterUnreachable."""
+
+    def clock_ahead_ms(self) -> int | None:
+        """By how many milliseconds the cluster's clock is surely ahead of ours (behind it: below
+        0); 0 where both may be the same, None where the cluster does not tell.
+
+        Raises ClusterUnreachable.
         """
 
     def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:

@@ -142,12 +142,16 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One node of a cluster; `version` is None where it did not answer at its address."""
+    """One node of a cluster; `version` is None where it did not answer at its address.
+
+    `unspoken` names the requests that it does not know in any version that tsoffset needs.
+    """
 
     node_id: int
     host: str
     port: int
     version: str | None = None
+    unspoken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,40 @@ class TopicDescription:
     topic_id: str | None
     partitions: Mapping[int, PartitionDescription]
     internal: bool = False
+
+
+class Resource(StrEnum):
+    """What rights are given on, as kafka-acls calls it."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    CLUSTER = "cluster"
+
+
+class Operation(StrEnum):
+    """What may be allowed on a resource, as kafka-acls calls it; only what tsoffset may need."""
+
+    READ = "Read"
+    DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+
+
+Allowed = frozenset[Operation] | Failed | None
+"""What is allowed on one resource; None where the brokers do not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a cluster allows us: on itself, and on each topic and group that was asked for.
+
+    `principal` is as whom the brokers know us unless they map names (`User:alice`), None where
+    only they know.
+    """
+
+    principal: str | None
+    cluster: Allowed
+    topics: Mapping[str, Allowed]
+    groups: Mapping[str, Allowed]
 
 
 class GroupType(StrEnum):

@@ -12,12 +12,14 @@ from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.connections import Connections, Node
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.group_offsets import CommittedOffsets
-from tsoffset.kafka.groups import Groups
-from tsoffset.kafka.log_offsets import LogOffsets
-from tsoffset.kafka.reads import Reads
+from tsoffset.kafka.group_offsets import OFFSET_COMMIT, OFFSET_FETCH, CommittedOffsets
+from tsoffset.kafka.groups import FIND_COORDINATOR, LIST_GROUPS, Groups
+from tsoffset.kafka.log_offsets import LIST_OFFSETS, LogOffsets
+from tsoffset.kafka.preflight import Preflight
+from tsoffset.kafka.reads import FETCH, Reads
 from tsoffset.kafka.rounds import Again, as_a_whole, in_rounds
-from tsoffset.kafka.topology import Topology
+from tsoffset.kafka.security.principal import principal
+from tsoffset.kafka.topology import METADATA, Topology
 from tsoffset.model import (
     Broker,
     ClusterDescription,
@@ -28,6 +30,7 @@ from tsoffset.model import (
     Isolation,
     LogRange,
     ReadFrom,
+    Rights,
     TimedOffset,
     TopicDescription,
     TopicPartition,
@@ -39,6 +42,17 @@ T = TypeVar("T")
 
 # How long `describe` waits for an address or a broker that does not answer.
 _PROBE_MS = 3_000
+
+# What a cycle cannot do without.
+_NEEDED = (
+    METADATA,
+    LIST_GROUPS,
+    FIND_COORDINATOR,
+    OFFSET_FETCH,
+    LIST_OFFSETS,
+    FETCH,
+    OFFSET_COMMIT,
+)
 
 
 class KafkaCluster:
@@ -65,6 +79,7 @@ class KafkaCluster:
         )
         self._groups = Groups(self._connections, self._topology)
         self._committed = CommittedOffsets(self._connections, self._groups)
+        self._preflight = Preflight(self._connections, self._topology, self._groups)
 
     @property
     def alias(self) -> str:
@@ -90,6 +105,7 @@ class KafkaCluster:
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
         addresses = self._connections.bootstrap_nodes()
         versions: dict[Node, str | None] = {}
+        unspoken: dict[Node, tuple[str, ...]] = {}
 
         async def probe(node: Node, _: None) -> None:
             pace = Deadline.after(deadline.milliseconds(_PROBE_MS))
@@ -98,6 +114,7 @@ class KafkaCluster:
             except KafkaError:
                 return
             versions[node] = connection.broker_version_data.broker_version_str
+            unspoken[node] = tuple(api.name for api in _NEEDED if not api.spoken_by(connection))
 
         probe_all = partial(self._connections.at_each, dict.fromkeys(addresses), probe)
         probing = self._connections.manager.call_soon(probe_all)
@@ -113,7 +130,13 @@ class KafkaCluster:
         return ClusterDescription(
             cluster_id=metadata.cluster_id or None,
             brokers=tuple(
-                Broker(broker.node_id, broker.host, broker.port, versions.get(broker.node_id))
+                Broker(
+                    broker.node_id,
+                    broker.host,
+                    broker.port,
+                    versions.get(broker.node_id),
+                    unspoken.get(broker.node_id, ()),
+                )
                 for broker in sorted(metadata.brokers, key=lambda each: each.node_id)
             ),
             dead_addresses=tuple(
@@ -193,6 +216,24 @@ class KafkaCluster:
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed."""
         return self._committed.commit(commits, self._deadline(), may_send)
+
+    def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
+        """What we may do with these topics and groups, whether they exist or not."""
+        deadline = self._deadline()
+        return Rights(
+            principal(self._settings.security),
+            self._preflight.cluster_rights(deadline),
+            self._preflight.topic_rights(topics, deadline),
+            self._preflight.group_rights(groups, deadline),
+        )
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
+        """What is compared of each topic's configuration."""
+        return self._preflight.topic_configs(topics, self._deadline())
+
+    def clock_ahead_ms(self) -> int | None:
+        """By how much the active controller's clock is surely ahead of ours."""
+        return self._preflight.clock_ahead_ms(self._deadline())
 
     def together(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """What each of some calls of this cluster returns, their requests under way at once."""

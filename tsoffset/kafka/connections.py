@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from kafka.cluster import collect_hosts
 from kafka.errors import (
+    IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
     KafkaProtocolError,
@@ -68,6 +69,14 @@ class Api:
             self.request, min_version=self.lowest, max_version=self.highest
         )
         return found
+
+    def spoken_by(self, connection: KafkaConnection) -> bool:
+        """Whether the broker knows a version that we know."""
+        try:
+            self.version(connection)
+        except IncompatibleBrokerVersion:
+            return False
+        return True
 
     def room(self, version: int) -> int:
         """How many things a request of that version may ask for."""

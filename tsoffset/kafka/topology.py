@@ -32,6 +32,7 @@ from tsoffset.model import (
 )
 
 METADATA = Api("metadata", MetadataRequest, 4, 12)
+_RIGHTS_SINCE = 8
 
 # An address that does not answer must not hold up the next one for long; it may still
 # answer while that one is asked.
@@ -40,7 +41,7 @@ _PATIENT_WAIT_MS = 30_000
 # That so many brokers hang is less likely than that they need longer for all that is asked.
 _SLOW_BROKERS = 2
 _SILENCE = (KafkaTimeoutError, RequestTimedOutError)
-_TOPICS_PER_REQUEST = 2_000
+TOPICS_PER_REQUEST = 2_000
 # Who asks which brokers there are has mostly just been told.
 _A_MOMENT_SECONDS = 1.0
 _NO_TOPIC_ID = UUID(int=0)
@@ -78,15 +79,21 @@ class Topology:
     # --- metadata --------------------------------------------------------------------------
 
     async def metadata(
-        self, topics: Collection[str] | None, deadline: Deadline, *, drop_addresses: bool = True
+        self,
+        topics: Collection[str] | None,
+        deadline: Deadline,
+        *,
+        drop_addresses: bool = True,
+        with_rights: bool = False,
     ) -> Any:
         """One Metadata response from whichever broker answers: connected ones are asked
         first, the one that was heard last before the others, then those known, then the
         bootstrap addresses.
 
-        `topics` None asks for all. Connections to bootstrap addresses are ended, with
-        `drop_addresses`, once nobody asks any more. Raises ClusterUnreachable if none answers, or
-        only brokers of another cluster than before do.
+        `topics` None asks for all; with `with_rights` also for what we may do with each.
+        Connections to bootstrap addresses are ended, with `drop_addresses`, once nobody asks any
+        more. Raises ClusterUnreachable if none answers, or only brokers of another cluster than
+        before do.
         """
         connections = self._connections
         addresses = connections.bootstrap_nodes()
@@ -97,7 +104,10 @@ class Topology:
                 pace = Deadline.after(deadline.milliseconds(wait_ms))
                 try:
                     response = await connections.ask(
-                        node, METADATA, lambda version: _request(topics, version), pace
+                        node,
+                        METADATA,
+                        lambda version: _request(topics, version, with_rights=with_rights),
+                        pace,
                     )
                     self._verify(response)
                 except KafkaError as error:
@@ -185,7 +195,7 @@ class Topology:
     ) -> dict[str, TopicAnswer | Again]:
         """Fresh descriptions of the topics named, or of all."""
         found: dict[str, TopicAnswer | Again] = {}
-        for some in [None] if names is None else in_parts(sorted(names), _TOPICS_PER_REQUEST):
+        for some in [None] if names is None else in_parts(sorted(names), TOPICS_PER_REQUEST):
             response = await self.metadata(some, deadline)
             for topic in response.topics:
                 found[topic.name] = self._learn(topic)
@@ -286,7 +296,7 @@ def _partition(partition: Any) -> PartitionDescription:
     return PartitionDescription(partition.partition_index, leader, epoch)
 
 
-def _request(topics: Collection[str] | None, version: int) -> Any:
+def _request(topics: Collection[str] | None, version: int, *, with_rights: bool) -> Any:
     return MetadataRequest(
         topics=None
         if topics is None
@@ -296,7 +306,7 @@ def _request(topics: Collection[str] | None, version: int) -> Any:
         ],
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
-        include_topic_authorized_operations=False,
+        include_topic_authorized_operations=with_rights and version >= _RIGHTS_SINCE,
         version=version,
     )
 

@@ -20,8 +20,11 @@ from tsoffset.model import (
     GroupType,
     Isolation,
     LogRange,
+    Operation,
     PartitionDescription,
     ReadFrom,
+    Resource,
+    Rights,
     TimedOffset,
     TimestampType,
     TopicDescription,
@@ -32,7 +35,8 @@ from tsoffset.records import OffsetHeader, RawStretch, Stretch
 from tsoffset.testing.memory_cluster.faults import Fault, Faults, Request, Verb
 from tsoffset.testing.memory_cluster.groups import MemoryGroup, metadata_length, not_sent
 from tsoffset.testing.memory_cluster.log import Clock, PartitionLog
-from tsoffset.testing.memory_cluster.topics import MemoryPartition, MemoryTopic
+from tsoffset.testing.memory_cluster.rights import MemoryRights
+from tsoffset.testing.memory_cluster.topics import DEFAULT_CONFIGS, MemoryPartition, MemoryTopic
 
 _Asked = TypeVar("_Asked", TopicPartition, ReadFrom, FirstAtTime, Youngest)
 _Answer = TypeVar("_Answer")
@@ -45,7 +49,8 @@ class MemoryCluster(Cluster):
 
     It is filled through `create_topic`, `log` and `group`, made to fail by `fail`, and asked
     through the methods of `Cluster`; `requests` says what it was asked and `commits` which
-    commits it accepted, in order. Its time is `clock.now_ms` and moves only by hand.
+    commits it accepted, in order. Its time is `clock.now_ms` and moves only by hand; `ahead_ms`
+    is what it says of its clock. Everything is allowed until `allowed` restricts it.
     """
 
     def __init__(
@@ -67,6 +72,8 @@ class MemoryCluster(Cluster):
         self._faults = Faults()
         self.clock = clock or Clock()
         self.unreachable = False
+        self.ahead_ms: int | None = 0
+        self.allowed = MemoryRights()
         self.requests: list[Request] = []
         self.commits: list[tuple[str, TopicPartition, CommittedOffset]] = []
 
@@ -80,8 +87,10 @@ class MemoryCluster(Cluster):
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
         first_offset: int = 0,
         internal: bool = False,
+        configs: Mapping[str, str] | None = None,
     ) -> None:
-        """A new topic, empty at `first_offset`. Raises ValueError where it exists."""
+        """A new topic, empty at `first_offset`. `configs` are for `topic_configs` to tell, and
+        have no other effect. Raises ValueError where it exists."""
         if topic in self._topics:
             raise ValueError(f"topic {topic} exists on cluster {self.alias}")
         self._topics_made += 1
@@ -101,6 +110,7 @@ class MemoryCluster(Cluster):
                 for number in range(partitions)
             ],
             internal,
+            {**DEFAULT_CONFIGS, "message.timestamp.type": timestamp_type, **(configs or {})},
         )
 
     def delete_topic(self, topic: str) -> None:
@@ -181,7 +191,7 @@ class MemoryCluster(Cluster):
         self, names: Collection[str] | None = None
     ) -> Mapping[str, TopicDescription | Failed]:
         """Descriptions of the topics named, or of all. Raises ClusterUnreachable."""
-        wanted = tuple(self._topics if names is None else names)
+        wanted = tuple(self._visible_topics() if names is None else names)
         self._asked(Verb.TOPICS, wanted)
         return {name: self._described(name) for name in wanted}
 
@@ -192,8 +202,11 @@ class MemoryCluster(Cluster):
         for node in range(self._brokers):
             if fault := self._faults.on(Verb.GROUPS, broker=node):
                 failed[node] = fault.failed
+        everything = bool(self.allowed.on(Resource.CLUSTER))
         listings = (
-            group.listing(self._coordinator(group.group)) for group in self._groups.values()
+            group.listing(self._coordinator(group.group))
+            for group in self._groups.values()
+            if everything or self.allowed.on(Resource.GROUP, group.group)
         )
         return GroupListings(
             {it.group: it for it in listings if it.coordinator not in failed}, failed
@@ -279,6 +292,26 @@ class MemoryCluster(Cluster):
             answers[name][partition] = self._commit(name, partition, offset)
         return answers
 
+    def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
+        """What `allowed` says. Raises ClusterUnreachable."""
+        self._asked(Verb.RIGHTS, (*topics, *groups))
+        return Rights(
+            "User:memory",
+            self.allowed.on(Resource.CLUSTER),
+            {name: self.allowed.on(Resource.TOPIC, name) for name in topics},
+            {name: self.allowed.on(Resource.GROUP, name) for name in groups},
+        )
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
+        """The configurations that topics were made with. Raises ClusterUnreachable."""
+        self._asked(Verb.TOPIC_CONFIGS, tuple(topics))
+        return {name: self._configs(name) for name in topics}
+
+    def clock_ahead_ms(self) -> int | None:
+        """What `ahead_ms` says. Raises ClusterUnreachable."""
+        self._asked(Verb.CLOCK, ())
+        return self.ahead_ms
+
     def close(self) -> None:
         """Nothing to end: a closed cluster can be asked on."""
 
@@ -311,6 +344,8 @@ class MemoryCluster(Cluster):
     def _described(self, name: str) -> TopicDescription | Failed:
         if fault := self._faults.on(Verb.TOPICS, topic=name):
             return fault.failed
+        if refusal := self._refusal(Verb.TOPICS, Resource.TOPIC, name, Operation.DESCRIBE):
+            return refusal
         topic = self._topics.get(name)
         if topic is None:
             return self._missing(Verb.TOPICS, f"topic {name}")
@@ -322,14 +357,38 @@ class MemoryCluster(Cluster):
         }
         return TopicDescription(name, topic.topic_id, partitions, topic.internal)
 
+    def _visible_topics(self) -> list[str]:
+        return [name for name in self._topics if self.allowed.on(Resource.TOPIC, name)]
+
+    def _configs(self, name: str) -> Mapping[str, str] | Failed:
+        needed = Operation.DESCRIBE_CONFIGS
+        if refusal := self._refusal(Verb.TOPIC_CONFIGS, Resource.TOPIC, name, needed):
+            return refusal
+        topic = self._topics.get(name)
+        return (
+            self._missing(Verb.TOPIC_CONFIGS, f"topic {name}") if topic is None else topic.configs
+        )
+
+    def _refusal(
+        self, verb: Verb, resource: Resource, name: str, operation: Operation
+    ) -> Failed | None:
+        what = f"{verb}, {resource} {name}, cluster {self.alias}"
+        return self.allowed.refusal(resource, name, operation, what)
+
     def _offsets(self, name: str, require_stable: bool) -> GroupOffsets | Failed:
         broker = self._coordinator(name)
         if fault := self._faults.on(Verb.COMMITTED, group=name, broker=broker):
             return fault.failed
+        if refusal := self._refusal(Verb.COMMITTED, Resource.GROUP, name, Operation.DESCRIBE):
+            return refusal
         group = self._groups.get(name)
         if group is None:
             return {}
         found = group.committed(self.alias, require_stable=require_stable)
+        if self.allowed.restricted:
+            # Commits on topics that one may not describe are left out without a word.
+            seen = {*self._visible_topics()}
+            found = {place: commit for place, commit in found.items() if place.topic in seen}
         if not self._faults.ordered:
             return found
         offsets = dict(found)
@@ -355,6 +414,11 @@ class MemoryCluster(Cluster):
         return found
 
     def _readable(self, verb: Verb, partition: TopicPartition) -> MemoryPartition | Failed:
+        if self.allowed.restricted:
+            reads = verb in (Verb.READ, Verb.READ_RAW)
+            needed = Operation.READ if reads else Operation.DESCRIBE
+            if refusal := self._refusal(verb, Resource.TOPIC, partition.topic, needed):
+                return refusal
         try:
             state = self._partition(partition)
         except KeyError:
@@ -397,6 +461,9 @@ class MemoryCluster(Cluster):
             return fault.failed
         if refusal := group.refusal(self.alias):
             return refusal
+        for resource, one in ((Resource.GROUP, name), (Resource.TOPIC, partition.topic)):
+            if refused := self._refusal(Verb.COMMIT, resource, one, Operation.READ):
+                return refused
         what = f"commit offset, group {name}, {partition}, cluster {self.alias}"
         try:
             self._partition(partition)

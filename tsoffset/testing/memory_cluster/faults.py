@@ -19,6 +19,9 @@ class Verb(StrEnum):
     FIRST_AT_TIMES = "first_at_times"
     YOUNGEST = "youngest"
     COMMIT = "commit"
+    RIGHTS = "rights"
+    TOPIC_CONFIGS = "topic_configs"
+    CLOCK = "clock_ahead_ms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,262 @@
+"""What only `check` asks: rights, topics' configurations, the clock. Nothing here writes."""
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kafka.errors import KafkaError
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    DescribeQuorumRequest,
+)
+
+from tsoffset.kafka.connections import Api, Connections, Node, in_parts
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import Trouble
+from tsoffset.kafka.groups import Groups
+from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
+from tsoffset.kafka.topology import TOPICS_PER_REQUEST, Topology
+from tsoffset.model import Allowed, Failed, FailureKind, Operation
+
+# Up to version 5 groups that do not exist are answered for, too, with the rights on their names.
+_DESCRIBE_GROUPS = Api("describe_groups", DescribeGroupsRequest, 0, 5, at_most=200)
+_RIGHTS_ON_GROUPS_SINCE = 3
+_DESCRIBE_CLUSTER = Api("describe_cluster", DescribeClusterRequest, 0, 0)
+_DESCRIBE_CONFIGS = Api("describe_configs", DescribeConfigsRequest, 1, 4, at_most=500)
+_DESCRIBE_QUORUM = Api("describe_quorum", DescribeQuorumRequest, 1, 1)
+
+# The codes of org.apache.kafka.common.acl.AclOperation, by which answers number rights.
+_OPERATIONS = {3: Operation.READ, 8: Operation.DESCRIBE, 10: Operation.DESCRIBE_CONFIGS}
+_TOPIC = 2
+_CONFIGS = (
+    "cleanup.policy",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms",
+    "message.timestamp.type",
+    "retention.bytes",
+    "retention.ms",
+)
+_RIGHTS_ON = "ask for the rights on"
+_CONFIGURATION_OF = "read the configuration of topic"
+
+_Configs = Mapping[str, str]
+
+
+class Preflight:
+    """Rights, configurations and the clock of a cluster."""
+
+    def __init__(self, connections: Connections, topology: Topology, groups: Groups) -> None:
+        self._connections = connections
+        self._topology = topology
+        self._groups = groups
+
+    # --- rights ----------------------------------------------------------------------------
+
+    def cluster_rights(self, deadline: Deadline) -> Allowed:
+        """What we may do with the cluster as a whole."""
+        return as_a_whole(self._connections, partial(self._of_cluster, deadline), deadline)
+
+    async def _of_cluster(self, deadline: Deadline) -> Allowed:
+        def build(version: int) -> Any:
+            return DescribeClusterRequest(
+                include_cluster_authorized_operations=True, version=version
+            )
+
+        node = await self._topology.any_broker(deadline)
+        try:
+            answer = await self._connections.ask(node, _DESCRIBE_CLUSTER, build, deadline)
+        except KafkaError as error:
+            return _final(self._unanswered(error, "the cluster"))
+        if answer.error_code:
+            return _final(self._unanswered(answer.error_code, "the cluster"))
+        return _allowed(answer.authorized_operations)
+
+    def topic_rights(self, topics: Collection[str], deadline: Deadline) -> dict[str, Allowed]:
+        """What we may do with each topic."""
+        ask = partial(self._of_topics, sorted(set(topics)), deadline)
+        return as_a_whole(self._connections, ask, deadline) if topics else {}
+
+    async def _of_topics(self, topics: Sequence[str], deadline: Deadline) -> dict[str, Allowed]:
+        found: dict[str, Allowed] = {}
+        for some in in_parts(topics, TOPICS_PER_REQUEST):
+            response = await self._topology.metadata(some, deadline, with_rights=True)
+            for topic in response.topics:
+                allowed: Allowed = _allowed(topic.authorized_operations)
+                if allowed is None and topic.error_code:
+                    answer = _final(self._unanswered(topic.error_code, f"topic {topic.name}"))
+                    # Old brokers do not tell the rights on a topic that does not exist.
+                    missing = isinstance(answer, Failed) and answer.missing
+                    allowed = None if missing else answer
+                found[topic.name] = allowed
+        return found
+
+    def group_rights(self, groups: Collection[str], deadline: Deadline) -> dict[str, Allowed]:
+        """What we may do with each group."""
+        attempt = partial(self._of_groups, deadline=deadline)
+        return in_rounds(
+            self._connections,
+            sorted(set(groups)),
+            attempt,
+            f"{_RIGHTS_ON} group",
+            deadline,
+            forget=self._groups.forget,
+        )
+
+    async def _of_groups(
+        self, groups: Collection[str], deadline: Deadline
+    ) -> dict[str, Allowed | Again]:
+        answers: dict[str, Allowed | Again] = {}
+        by_node: dict[Node, list[str]] = defaultdict(list)
+        operation = f"{_RIGHTS_ON} group"
+        coordinators = await self._groups.coordinators(groups, operation, deadline)
+        for group, node in coordinators.items():
+            if isinstance(node, Failed | Again):
+                answers[group] = _nothing_if_refused(node)
+            else:
+                by_node[node].append(group)
+
+        def build(some: Sequence[str], version: int) -> Any:
+            return DescribeGroupsRequest(
+                groups=some,
+                include_authorized_operations=version >= _RIGHTS_ON_GROUPS_SINCE,
+                version=version,
+            )
+
+        def take(some: Sequence[str], response: Any) -> None:
+            if isinstance(response, KafkaError):
+                for group in some:
+                    answers[group] = self._unanswered(response, f"group {group}")
+                return
+            for group in response.groups:
+                answers[group.group_id] = (
+                    self._unanswered(group.error_code, f"group {group.group_id}")
+                    if group.error_code
+                    else _allowed(group.authorized_operations)
+                )
+
+        async def ask(node: Node, theirs: list[str]) -> None:
+            await self._connections.pipeline_many(
+                node, _DESCRIBE_GROUPS, theirs, build, take, deadline
+            )
+
+        await self._connections.at_each(by_node, ask)
+        return answers
+
+    def _unanswered(self, trouble: Trouble, what: str) -> Allowed | Again:
+        return _nothing_if_refused(
+            answer_to(trouble, f"{_RIGHTS_ON} {what}", self._connections.alias)
+        )
+
+    # --- configurations --------------------------------------------------------------------
+
+    def topic_configs(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> dict[str, _Configs | Failed]:
+        """What is compared of each topic's configuration."""
+        attempt = partial(self._configs_of, deadline=deadline)
+        return in_rounds(
+            self._connections, sorted(set(topics)), attempt, _CONFIGURATION_OF, deadline
+        )
+
+    async def _configs_of(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> dict[str, _Configs | Failed | Again]:
+        answers: dict[str, _Configs | Failed | Again] = {}
+        alias = self._connections.alias
+
+        def build(some: Sequence[str], version: int) -> Any:
+            resources = [
+                DescribeConfigsRequest.DescribeConfigsResource(
+                    resource_type=_TOPIC, resource_name=topic, configuration_keys=_CONFIGS
+                )
+                for topic in some
+            ]
+            return DescribeConfigsRequest(
+                resources=resources, include_synonyms=False, version=version
+            )
+
+        def take(some: Sequence[str], response: Any) -> None:
+            if isinstance(response, KafkaError):
+                for topic in some:
+                    answers[topic] = answer_to(response, f"{_CONFIGURATION_OF} {topic}", alias)
+                return
+            for one in response.results:
+                answers[one.resource_name] = (
+                    answer_to(one.error_code, f"{_CONFIGURATION_OF} {one.resource_name}", alias)
+                    if one.error_code
+                    else {each.name: each.value for each in one.configs if each.value is not None}
+                )
+
+        node = await self._topology.any_broker(deadline)
+        await self._connections.pipeline_many(
+            node, _DESCRIBE_CONFIGS, list(topics), build, take, deadline
+        )
+        return answers
+
+    # --- the clock -------------------------------------------------------------------------
+
+    def clock_ahead_ms(self, deadline: Deadline) -> int | None:
+        """How far the clock of the active controller is surely ahead of ours."""
+        return as_a_whole(self._connections, partial(self._clock_ahead_ms, deadline), deadline)
+
+    async def _clock_ahead_ms(self, deadline: Deadline) -> int | None:
+        """No answer of Kafka is stamped, but the controller of a KRaft cluster (since 3.3) says
+        when each of its voters was last caught up, and of itself it says now (KIP-836). It needs
+        DESCRIBE on the cluster."""
+        partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
+        topic = DescribeQuorumRequest.TopicData(
+            topic_name="__cluster_metadata", partitions=[partition]
+        )
+
+        def build(version: int) -> Any:
+            return DescribeQuorumRequest(topics=[topic], version=version)
+
+        node = await self._topology.any_broker(deadline)
+        try:
+            await self._connections.open(node, deadline)
+            asked_ms = time.time_ns() // 1_000_000
+            answer = await self._connections.ask(node, _DESCRIBE_QUORUM, build, deadline)
+        except KafkaError:
+            return None
+        answered_ms = time.time_ns() // 1_000_000
+        now_ms: int | None = next(
+            (
+                voter.last_caught_up_timestamp
+                for topic in answer.topics
+                for each in topic.partitions
+                for voter in each.current_voters
+                if voter.replica_id == each.leader_id and voter.last_caught_up_timestamp > 0
+            ),
+            None,
+        )
+        if now_ms is None:
+            return None
+        return min(0, now_ms - asked_ms) + max(0, now_ms - answered_ms)
+
+
+def _allowed(operations: Collection[int] | None) -> frozenset[Operation] | None:
+    if operations is None:
+        return None
+    return frozenset(_OPERATIONS[code] for code in operations if code in _OPERATIONS)
+
+
+def _nothing_if_refused(answer: Failed | Again) -> Allowed | Again:
+    """Who may not describe a thing may do nothing else with it: all rights include that one."""
+    if isinstance(answer, Failed) and answer.kind is FailureKind.AUTHORIZATION:
+        return frozenset()
+    if isinstance(answer, Failed) and answer.kind is FailureKind.UNSUPPORTED_VERSION:
+        return None
+    return answer
+
+
+def _final(answer: Allowed | Again) -> Allowed:
+    """What is not asked again."""
+    if isinstance(answer, Again):
+        failed: Failed = answer.otherwise
+        return failed
+    return answer

@@ -1,0 +1,52 @@
+"""As whom brokers know us."""
+
+from cryptography.x509 import Certificate, NameOID, load_pem_x509_certificate
+
+from tsoffset.flow.security import KerberosLogin, PasswordLogin, Security, Store
+from tsoffset.kafka.security.failures import StoreUnusable
+from tsoffset.kafka.security.stores import own
+
+# What Java names by a word (RFC 2253); it writes other attributes in a form of its own.
+_WORDS = {
+    NameOID.COMMON_NAME,
+    NameOID.COUNTRY_NAME,
+    NameOID.DOMAIN_COMPONENT,
+    NameOID.LOCALITY_NAME,
+    NameOID.ORGANIZATION_NAME,
+    NameOID.ORGANIZATIONAL_UNIT_NAME,
+    NameOID.STATE_OR_PROVINCE_NAME,
+    NameOID.STREET_ADDRESS,
+    NameOID.USER_ID,
+}
+
+
+def principal(security: Security) -> str | None:
+    """`User:alice` as ACLs name us, by the brokers' default rules; None where only they know.
+
+    It may read a key store.
+    """
+    login = security.login
+    if isinstance(login, PasswordLogin):
+        return f"User:{login.username}"
+    if isinstance(login, KerberosLogin):
+        return None if login.principal is None else f"User:{_first(login.principal)}"
+    if login is not None:
+        return None
+    if security.tls is None or security.tls.own is None:
+        return "User:ANONYMOUS"
+    return _subject(security.tls.own)
+
+
+def _first(kerberos: str) -> str:
+    """`alice` of `alice/host@REALM`."""
+    return kerberos.partition("@")[0].partition("/")[0]
+
+
+def _subject(store: Store) -> str | None:
+    try:
+        certificate: Certificate = load_pem_x509_certificate(own(store).chain.encode())
+    except (StoreUnusable, ValueError):
+        return None
+    if any(attribute.oid not in _WORDS for attribute in certificate.subject):
+        return None
+    return f"User:{certificate.subject.rfc4514_string()}"

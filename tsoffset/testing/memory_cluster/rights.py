@@ -1,0 +1,44 @@
+"""What a cluster in memory allows, as an authorizer would."""
+
+from dataclasses import dataclass, field
+
+from tsoffset.model import Failed, FailureKind, Operation, Resource
+
+_EVERY_NAME = "*"
+_ALL = frozenset(Operation)
+_KNOWN = {
+    Resource.TOPIC: _ALL,
+    Resource.GROUP: _ALL,
+    Resource.CLUSTER: _ALL - {Operation.READ},
+}
+
+
+@dataclass(slots=True)
+class MemoryRights:
+    """Everything is allowed until it is restricted. READ includes DESCRIBE, as in Kafka."""
+
+    restricted: dict[tuple[Resource, str], frozenset[Operation]] = field(default_factory=dict)
+
+    def restrict(self, resource: Resource, name: str, *operations: Operation) -> None:
+        """Allow these operations and no others; `*` is for names that are not restricted
+        themselves, and the cluster's."""
+        implied = {Operation.DESCRIBE} if Operation.READ in operations else set()
+        self.restricted[resource, name] = frozenset({*operations, *implied})
+
+    def on(self, resource: Resource, name: str = _EVERY_NAME) -> frozenset[Operation]:
+        """What is allowed. Without DESCRIBE that is nothing, as far as brokers tell."""
+        everywhere = self.restricted.get((resource, _EVERY_NAME), _KNOWN[resource])
+        allowed = self.restricted.get((resource, name), everywhere)
+        return allowed if Operation.DESCRIBE in allowed else frozenset()
+
+    def refusal(
+        self, resource: Resource, name: str, operation: Operation, what: str
+    ) -> Failed | None:
+        """Why it is refused; None where it is allowed."""
+        if operation in self.on(resource, name):
+            return None
+        return Failed(
+            FailureKind.AUTHORIZATION,
+            f"{what}: not authorized for the {resource}; grant {operation.upper()} on it to this "
+            "principal",
+        )
