@@ -181,7 +181,7 @@ def test_no_group_passing_is_a_warning() -> None:
     commit(source, "connect-sink", "orders")
     finding = found(checked(flow(), source, target), "groups")
     assert finding.severity is WARNING
-    assert finding.finding == "passing the filters: 0 of 1"
+    assert finding.finding == "passing the filters: 0 of 1; taken by no flow: connect-sink"
 
 
 def test_no_topic_passing_is_a_warning() -> None:

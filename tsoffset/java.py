@@ -36,6 +36,12 @@ def find_java() -> Path:
     return java
 
 
+def java_version() -> int:
+    """Return the major version of that `java`. Raises as `find_java`."""
+    java = find_java()
+    return _version(java, java.stat().st_mtime_ns)
+
+
 def keytool() -> Path:
     """Return Java's tool for stores of keys, which lies beside `java`. Raises as `find_java`."""
     return find_java().resolve().with_name("keytool")

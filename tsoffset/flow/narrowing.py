@@ -1,11 +1,18 @@
 """Filters on top of filters: fewer groups or topics than the configuration lets through."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tsoffset.errors import UsageError
-from tsoffset.flow.patterns import InvalidPattern, compile_list, matches
-from tsoffset.flow.policy import GroupFilter, TopicFilter
+from tsoffset.flow.patterns import InvalidPattern, compile_list, matches, name_written
+from tsoffset.flow.policy import (
+    DefaultGroupFilter,
+    DefaultTopicFilter,
+    GroupFilter,
+    TopicFilter,
+    WrittenNames,
+)
 from tsoffset.flow.settings import FlowSettings
 
 
@@ -82,6 +89,38 @@ class Narrowing:
         if topics is not None:
             flow = replace(flow, topic_filter=MatchingTopics(flow.topic_filter, topics))
         return flow
+
+
+def written_groups(chooser: GroupFilter) -> WrittenNames:
+    """The groups that a filter writes out; none of a user's own class."""
+    if isinstance(chooser, DefaultGroupFilter):
+        return chooser.written_names()
+    if isinstance(chooser, AssignedGroups):
+        passing = filter(chooser.should_replicate_group, sorted(chooser.groups))
+        return WrittenNames(tuple(passing), only=True)
+    if isinstance(chooser, MatchingGroups):
+        inner = written_groups(chooser.inner)
+        return _narrowed(inner, chooser.pattern, chooser.should_replicate_group)
+    return WrittenNames()
+
+
+def written_topics(chooser: TopicFilter) -> WrittenNames:
+    """The same of topics."""
+    if isinstance(chooser, DefaultTopicFilter):
+        return chooser.written_names()
+    if isinstance(chooser, MatchingTopics):
+        inner = written_topics(chooser.inner)
+        return _narrowed(inner, chooser.pattern, chooser.should_replicate_topic)
+    return WrittenNames()
+
+
+def _narrowed(
+    inner: WrittenNames, pattern: re.Pattern[str], passes: Callable[[str], bool]
+) -> WrittenNames:
+    own = name_written(pattern.pattern)
+    names = inner.names if own is None else (*inner.names, own)
+    passing = tuple(filter(passes, dict.fromkeys(names)))
+    return WrittenNames(passing, inner.only or own is not None)
 
 
 def _expression(option: str, text: str | None) -> re.Pattern[str] | None:

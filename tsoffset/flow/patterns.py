@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Sequence
 
 _COMMA = re.compile(r"\s*,\s*")
+# A dot stands for itself, too.
+_NAME = re.compile(r"(?:[\w.-]|\\[.-])+")
 _QUANTIFIER = re.compile(r"\{[0-9]+(,[0-9]*)?\}")
 
 # Escapes that Java knows and Python does not, or that mean something else there.
@@ -66,6 +68,11 @@ def compile_list(patterns: Sequence[str]) -> re.Pattern[str] | None:
 def matches(pattern: re.Pattern[str] | None, name: str) -> bool:
     """True where `pattern` matches the whole `name`; None matches nothing."""
     return pattern is not None and pattern.fullmatch(name) is not None
+
+
+def name_written(pattern: str) -> str | None:
+    """The name that a pattern writes out, its dots escaped or not; None for an expression."""
+    return pattern.replace("\\", "") if _NAME.fullmatch(pattern) else None
 
 
 def _refuse_what_differs(joined: str) -> None:

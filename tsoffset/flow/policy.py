@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from tsoffset.flow.patterns import InvalidPattern, compile_list, matches, split_list
+from tsoffset.flow.patterns import (
+    InvalidPattern,
+    compile_list,
+    matches,
+    name_written,
+    split_list,
+)
 
 DEFAULT_GROUPS: tuple[str, ...] = (".*",)
 DEFAULT_GROUPS_EXCLUDE: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
@@ -280,11 +286,21 @@ def target_topic(
 # --- filters ----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenNames:
+    """The names that a filter writes out, of those that it lets through; `only` where nothing but
+    these can pass."""
+
+    names: tuple[str, ...] = ()
+    only: bool = False
+
+
 class _IncludeExclude:
     """Names that one list matches and another does not: exclude wins."""
 
     def __init__(self, key: str, include: Sequence[str], exclude: Sequence[str]) -> None:
         self._key = key
+        self._written = tuple(map(name_written, include))
         self._include = _compiled(key, include)
         self._exclude = _compiled(f"{key}.exclude", exclude)
 
@@ -292,8 +308,15 @@ class _IncludeExclude:
         """Take the two lists; what is absent stays as it is. Raises InvalidSetting."""
         if (include := settings.get(self._key)) is not None:
             self._include = _compiled(self._key, split_list(include))
+            self._written = tuple(map(name_written, split_list(include)))
         if (exclude := settings.get(f"{self._key}.exclude")) is not None:
             self._exclude = _compiled(f"{self._key}.exclude", split_list(exclude))
+
+    def written_names(self) -> WrittenNames:
+        """What the list writes out."""
+        names = [name for name in self._written if name is not None]
+        passing = tuple(name for name in dict.fromkeys(names) if self._admits(name))
+        return WrittenNames(passing, len(names) == len(self._written))
 
     def _admits(self, name: str) -> bool:
         return matches(self._include, name) and not matches(self._exclude, name)

@@ -10,6 +10,7 @@ from tsoffset.model import ClusterDescription
 from tsoffset.terminal.output import counted
 
 OLDEST_TESTED = (2, 8)
+_CLOCKS_APART_MS = 5_000
 
 
 def unreachable(flow: str, cluster: str, message: str) -> Finding:
@@ -18,12 +19,19 @@ def unreachable(flow: str, cluster: str, message: str) -> Finding:
 
 
 def connection(
-    flow: str, settings: ClusterSettings, description: ClusterDescription
+    flow: str,
+    settings: ClusterSettings,
+    description: ClusterDescription,
+    clock_ahead_ms: int | None = None,
 ) -> Iterator[Finding]:
-    """How a cluster was reached: its addresses, its brokers, their versions."""
+    """How a cluster was reached: its addresses, its brokers, their versions, its clock."""
     at = Scope(flow, settings.alias)
-    brokers = counted(len(description.brokers), "broker")
-    yield at.ok("connection", f"cluster id {description.cluster_id or 'unknown'}, {brokers}")
+    told = f"cluster id {description.cluster_id or 'unknown'}"
+    told += f", {counted(len(description.brokers), 'broker')}"
+    if clock_ahead_ms is not None and abs(clock_ahead_ms) < _CLOCKS_APART_MS:
+        told += ", the clock is as here"
+    yield at.ok("connection", told)
+    yield from _clock(at, clock_ahead_ms)
     for address in settings.bootstrap_servers:
         if address in description.dead_addresses:
             yield at.warning(
@@ -34,6 +42,17 @@ def connection(
         else:
             yield at.ok(f"address {address}", "answers")
     yield from _brokers(at, description)
+
+
+def _clock(at: Scope, ahead_ms: int | None) -> Iterator[Finding]:
+    if ahead_ms is not None and abs(ahead_ms) >= _CLOCKS_APART_MS:
+        way = "ahead of" if ahead_ms > 0 else "behind"
+        yield at.warning(
+            "clock",
+            f"the controller's is {abs(ahead_ms) / 1000:.0f} s {way} this machine's: ages that "
+            "are told (of the last cycle, of checkpoints) are wrong by as much",
+            "let both follow NTP",
+        )
 
 
 def same_cluster(
@@ -88,6 +107,14 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
             )
             continue
         versions[broker.version] += 1
+        if broker.unspoken:
+            yield at.error(
+                subject,
+                f"Kafka {broker.version} at {where} does not know these requests in a version "
+                f"that tsoffset speaks: {', '.join(broker.unspoken)}",
+                f"upgrade it to Kafka {'.'.join(map(str, OLDEST_TESTED))} or later",
+            )
+            continue
         numbers = tuple(int(part) for part in re.findall(r"\d+", broker.version)[:2])
         if numbers and numbers < OLDEST_TESTED:
             yield at.warning(

@@ -3,7 +3,8 @@
 from functools import partial
 
 from tsoffset.commands.check.findings import Finding, Scope
-from tsoffset.commands.check.flow_check import check
+from tsoffset.commands.check.flow_check import Checked, check
+from tsoffset.commands.check.machine import machine
 from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
@@ -22,6 +23,7 @@ def run_check(selection: Selection, output: Output, notices: Notices) -> int:
     warnings = tuple(
         Scope(None).warning("configuration", warning) for warning in selection.settings.warnings
     )
-    findings = warnings + checked.findings
+    here = tuple(machine(selection.settings.spark))
+    findings = warnings + here + checked.findings
     output.show(Finding, findings, partial(finding_lines, findings))
-    return checked.exit_status
+    return Checked(findings, checked.unreachable).exit_status

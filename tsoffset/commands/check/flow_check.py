@@ -1,25 +1,38 @@
 """The check of one flow after the other, in the order in which a person would look."""
 
+import time
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.check import clusters, copies, groups, topics
-from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.samples import sample_topics
+from tsoffset.commands.check import (
+    checkpoints,
+    clusters,
+    configs,
+    copies,
+    groups,
+    skips,
+    topics,
+)
+from tsoffset.commands.check.findings import Finding, Scope, Severity
+from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
+from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
 from tsoffset.commands.check.survey import (
+    RecordTimes,
     SourceSurvey,
     SyncedTopic,
     TargetSurvey,
+    record_times,
     survey_source,
     survey_target,
     synced_topics,
 )
 from tsoffset.commands.open_flow import Connect
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import ClusterDescription, TopicDescription
+from tsoffset.model import ClusterDescription, Resource, Side, TopicDescription
 from tsoffset.terminal.progress import Report
 
 
@@ -66,6 +79,7 @@ class _Clusters:
         self._stack = ExitStack()
         self._open: list[tuple[ClusterSettings, Cluster]] = []
         self._described: dict[int, ClusterDescription | ClusterUnreachable] = {}
+        self._ahead_ms: dict[int, int | None] = {}
 
     def __enter__(self) -> "_Clusters":
         return self
@@ -90,6 +104,16 @@ class _Clusters:
             except ClusterUnreachable as error:
                 self._described[id(cluster)] = error
         return self._described[id(cluster)]
+
+    def clock_ahead_ms(self, settings: ClusterSettings) -> int | None:
+        """How far its clock is ahead of ours, asked once; None where it does not tell."""
+        cluster = self.cluster(settings)
+        if id(cluster) not in self._ahead_ms:
+            try:
+                self._ahead_ms[id(cluster)] = cluster.clock_ahead_ms()
+            except ClusterUnreachable:
+                self._ahead_ms[id(cluster)] = None
+        return self._ahead_ms[id(cluster)]
 
     def topics(self, settings: ClusterSettings) -> Collection[str]:
         """The names of its topics. Raises ClusterUnreachable."""
@@ -132,8 +156,9 @@ class _FlowCheck:
         flow = self.flow
         survey = survey_source(flow, self._reach.cluster(flow.source))
         synced = synced_topics(flow, survey.commits)
-        yield from groups.source_groups(flow, survey)
+        yield from groups.source_groups(flow, survey, self._all_flows)
         yield from topics.source_topics(flow, survey, synced)
+        yield from self._source_rights(survey)
         if target is not None:
             yield from self._part(flow.target, self._target(survey, synced))
             yield from self._competing_flows(target, synced)
@@ -145,15 +170,76 @@ class _FlowCheck:
         if isinstance(answer, ClusterUnreachable):
             yield self._lost(settings.alias, answer)
             return None
-        yield from clusters.connection(self.flow.name, settings, answer)
+        ahead_ms = self._reach.clock_ahead_ms(settings)
+        yield from clusters.connection(self.flow.name, settings, answer, ahead_ms)
         return answer
 
     def _target(self, survey: SourceSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
         flow = self.flow
-        there = survey_target(flow, self._reach.cluster(flow.target), synced)
+        there = survey_target(flow, self._reach.cluster(flow.target), synced, survey.listings)
         yield from topics.target_topics(flow, survey.topics, there, synced)
         yield from self._part(flow.target, self._samples(there, synced))
         yield from groups.target_groups(flow, there, survey.listings)
+        granting = Granting(flow.target, there.rights.principal)
+        at, rights = Scope(flow.name, flow.target.alias), there.rights
+        yield from missing_rights(at, Side.TARGET, granting, rights.topics, rights.groups)
+        yield from skips.skipped_commits(flow, survey, there.topics)
+        yield from self._part(flow.target, self._configs(survey, there, synced))
+        now_ms = time.time_ns() // 1_000_000
+        found = checkpoints.seen(flow, self._reach.cluster(flow.target))
+        yield from checkpoints.other_committer(flow, found, now_ms)
+
+    def _configs(
+        self, survey: SourceSurvey, there: TargetSurvey, synced: Sequence[SyncedTopic]
+    ) -> Iterator[Finding]:
+        flow = self.flow
+        pairs = [
+            topic
+            for topic in synced
+            if isinstance(there.topics.get(topic.target), TopicDescription)
+            and isinstance(survey.topics.get(topic.source), TopicDescription)
+        ]
+        source, target = self._reach.cluster(flow.source), self._reach.cluster(flow.target)
+        originals = source.topic_configs([topic.source for topic in pairs])
+        copied = target.topic_configs([topic.target for topic in pairs])
+        times = record_times(flow, source, survey, pairs[:MOST_TOPICS])
+        compared = [
+            configs.Compared(
+                topic,
+                originals[topic.source],
+                copied[topic.target],
+                times.get(topic.source, RecordTimes()),
+            )
+            for topic in pairs
+        ]
+        now_ms = time.time_ns() // 1_000_000
+        yield from configs.compared_configs(
+            flow,
+            compared,
+            now_ms,
+            Granting(flow.source, survey.rights.told.principal),
+            Granting(flow.target, there.rights.principal),
+        )
+        if self._reach.clock_ahead_ms(flow.source) is None:
+            yield from configs.newest_in_the_future(flow, compared, now_ms)
+
+    def _source_rights(self, survey: SourceSurvey) -> Iterator[Finding]:
+        flow, rights = self.flow, survey.rights
+        at = Scope(flow.name, flow.source.alias)
+        granting = Granting(flow.source, rights.told.principal)
+        yield from missing_rights(at, Side.SOURCE, granting, rights.topics, rights.groups)
+        complete = not survey.listings.failed_brokers
+        for resource, unseen, answers in (
+            (Resource.TOPIC, rights.unseen_topics, rights.told.topics),
+            (Resource.GROUP, rights.unseen_groups, rights.told.groups),
+        ):
+            yield from hidden(at, granting, resource, answers, unseen, complete=complete)
+        written = {
+            Resource.TOPIC: written_topics(flow.topic_filter),
+            Resource.GROUP: written_groups(flow.group_filter),
+        }
+        open_ended = [resource for resource, names in written.items() if not names.only]
+        yield from partial_listings(at, granting, rights.told, rights.probe, open_ended)
 
     def _samples(self, there: TargetSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
         flow = self.flow

@@ -18,13 +18,24 @@ from tsoffset.terminal.output import counted
 _FAILURES_NAMED = 20
 
 
-def source_groups(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]:
-    """Which groups pass the filters, of which types, and what their commits say."""
+def source_groups(
+    flow: FlowSettings, survey: SourceSurvey, all_flows: Iterable[FlowSettings] = ()
+) -> Iterator[Finding]:
+    """Which groups pass the filters, of which types, and what their commits say. `all_flows` are
+    those that may take what this one leaves out."""
     at = Scope(flow.name, flow.source.alias)
     yield from _silent_brokers(at, survey.listings)
     passing = passing_groups(flow, survey.listings)
     supported = [group for group in passing if group.type in SUPPORTED_GROUPS]
     found = f"passing the filters: {len(supported)} of {len(survey.listings.groups)}"
+    takers = [flow, *(one for one in all_flows if one.source.alias == flow.source.alias)]
+    left = [
+        group
+        for group in sorted(survey.listings.groups)
+        if not any(one.enabled and one.group_filter.should_replicate_group(group) for one in takers)
+    ]
+    if left:
+        found += f"; taken by no flow: {names(left)}"
     if supported:
         yield at.ok("groups", found)
     else:
@@ -40,7 +51,12 @@ def source_groups(flow: FlowSettings, survey: SourceSurvey) -> Iterator[Finding]
 def _commits(flow: FlowSettings, at: Scope, survey: SourceSurvey) -> Iterator[Finding]:
     """Groups of which no commit could be read, and commits of the others that could not."""
     commits = sorted(survey.commits.items())
-    failed = [(group, failure) for group, failure in commits if isinstance(failure, Failed)]
+    # Another finding tells of those that one may not describe.
+    failed = [
+        (group, failure)
+        for group, failure in commits
+        if isinstance(failure, Failed) and survey.rights.groups[group] != frozenset()
+    ]
     for group, failure in failed[:_FAILURES_NAMED]:
         yield at.failure(f"group {group}", failure)
     if (more := len(failed) - _FAILURES_NAMED) > 0:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
+from tsoffset.commands.check.rights import lacking, needed
 from tsoffset.commands.check.survey import (
     SourceSurvey,
     Stamp,
@@ -11,7 +12,7 @@ from tsoffset.commands.check.survey import (
     renamed,
 )
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, TimestampType, TopicDescription
+from tsoffset.model import Failed, Resource, Side, TimestampType, TopicDescription
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import counted
 
@@ -54,6 +55,7 @@ def target_topics(
 ) -> Iterator[Finding]:
     """Whether the copies are there, as wide as the originals, and keep the timestamps."""
     at = Scope(flow.name, flow.target.alias)
+    refused = lacking(survey.rights.topics, needed(Side.TARGET, Resource.TOPIC))
     stamps: list[Stamp] = []
     for topic in synced:
         described = survey.topics.get(topic.target)
@@ -65,9 +67,13 @@ def target_topics(
                 "let the replicator mirror it, or exclude it by topics.exclude",
             )
             continue
-        yield from _trouble(at, described, topic.target, topic.partitions)
+        # Another finding tells of what one may not do.
+        may_read = topic.target not in refused
+        if may_read or not isinstance(described, Failed):
+            yield from _trouble(at, described, topic.target, topic.partitions)
         if isinstance(described, TopicDescription):
             yield from _width(flow, source.get(topic.source), described)
+        if isinstance(described, TopicDescription) and may_read:
             stamps.append(survey.stamps.get(topic.target))
             yield from _stamped(at, topic.target, stamps[-1])
     kept, unseen = stamps.count(TimestampType.CREATE_TIME), stamps.count(None)

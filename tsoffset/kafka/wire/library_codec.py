@@ -18,7 +18,8 @@ class LibraryAnswer(NamedTuple):
     @property
     def throttle_time_ms(self) -> int:
         """0 in versions that do not tell it."""
-        time_ms: int = self.response.throttle_time_ms
+        # What goes on to the controller as it is (DescribeQuorum) has none.
+        time_ms: int = getattr(self.response, "throttle_time_ms", 0)
         return time_ms
 
     @property

@@ -1,0 +1,234 @@
+"""Which rights tsoffset needs, which of them are missing, and the command that grants them (pure).
+
+Nothing is tried out: brokers tell what they allow (KIP-430).
+"""
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from tsoffset.commands.check.findings import Finding, Scope, names
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.model import Allowed, Failed, Operation, Resource, Rights, Side
+from tsoffset.terminal.output import counted
+
+_NAMES_IN_A_COMMAND = 5
+_SEPARATED = re.compile(r".*[._-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A right that is needed on one side, and what for; `for_check` where only `check` uses it."""
+
+    side: Side
+    resource: Resource
+    operation: Operation
+    purpose: str
+    for_check: bool = False
+
+
+_SOURCE, _TARGET = Side.SOURCE, Side.TARGET
+_TOPIC, _GROUP, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER
+_READ, _DESCRIBE = Operation.READ, Operation.DESCRIBE
+
+# Nothing is ever written to the source, and to the target only commits, for which Kafka asks READ.
+NEEDS = (
+    Need(_SOURCE, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time; commits on them"),
+    Need(_SOURCE, _TOPIC, _READ, "records, which prove translations"),
+    Need(_SOURCE, _GROUP, _DESCRIBE, "the groups and what they have committed"),
+    Need(_SOURCE, _TOPIC, Operation.DESCRIBE_CONFIGS, "retention, to compare", for_check=True),
+    Need(_SOURCE, _CLUSTER, _DESCRIBE, "the clock; all groups' names", for_check=True),
+    Need(_TARGET, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time"),
+    Need(_TARGET, _TOPIC, _READ, "records, which prove translations; commits on them"),
+    Need(_TARGET, _GROUP, _DESCRIBE, "what groups have committed, and whether they are active"),
+    Need(_TARGET, _GROUP, _READ, "commits"),
+    Need(
+        _TARGET,
+        _TOPIC,
+        Operation.DESCRIBE_CONFIGS,
+        "retention and timestamp limits, to compare",
+        for_check=True,
+    ),
+    Need(_TARGET, _CLUSTER, _DESCRIBE, "the clock", for_check=True),
+)
+
+
+def needed(side: Side, resource: Resource) -> frozenset[Operation]:
+    """What a cycle needs on a resource."""
+    return frozenset(
+        need.operation
+        for need in NEEDS
+        if need.side is side and need.resource is resource and not need.for_check
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Granting:
+    """As whom a cluster is asked, and so whom commands grant rights."""
+
+    cluster: ClusterSettings
+    principal: str | None
+
+    def command(
+        self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
+    ) -> str:
+        """The kafka-acls command that grants these operations: for few names one by one, for
+        many by what they begin with, or for all."""
+        words = ["kafka-acls", "--bootstrap-server", ",".join(self.cluster.bootstrap_servers)]
+        words += ["--add", "--allow-principal", self.principal or "User:<principal>"]
+        for operation in sorted(operations):
+            words += ["--operation", operation]
+        if resource is Resource.CLUSTER:
+            words.append("--cluster")
+        elif len(of) <= _NAMES_IN_A_COMMAND:
+            for name in of:
+                words += [f"--{resource}", name]
+        elif (begin := _SEPARATED.match(_beginning(of))) is not None:
+            words += ["--resource-pattern-type", "prefixed", f"--{resource}", begin.group()]
+        else:
+            words += [f"--{resource}", "*"]
+        return shlex.join(words)
+
+    def remedy(
+        self, resource: Resource, of: Sequence[str], operations: Collection[Operation]
+    ) -> str:
+        """To run that command."""
+        told = f"run {self.command(resource, of, operations)}"
+        if self.principal is None:
+            told += " (<principal>: as whom the brokers know this client; their log tells)"
+        return told
+
+
+def missing_rights(
+    at: Scope,
+    side: Side,
+    granting: Granting,
+    topics: Mapping[str, Allowed],
+    groups: Mapping[str, Allowed],
+) -> Iterator[Finding]:
+    """What a cycle needs and is not allowed; a line that tells what is allowed where nothing is
+    missing."""
+    allowed = {Resource.TOPIC: topics, Resource.GROUP: groups}
+    well = True
+    for resource, answers in allowed.items():
+        for finding in _missing(at, resource, needed(side, resource), granting, answers):
+            well = False
+            yield finding
+    if well:
+        told = "; ".join(
+            f"{_listed(needed(side, resource))} on {counted(len(answers), resource)}"
+            for resource, answers in allowed.items()
+            if answers
+        )
+        if told:
+            yield at.ok("rights", told + _as_whom(granting))
+
+
+def lacking(
+    answers: Mapping[str, Allowed], operations: Collection[Operation]
+) -> dict[str, frozenset[Operation]]:
+    """The names on which some of the operations are not allowed, with these."""
+    return {
+        name: frozenset(operations) - allowed
+        for name, allowed in answers.items()
+        if isinstance(allowed, frozenset) and not allowed.issuperset(operations)
+    }
+
+
+def _missing(
+    at: Scope,
+    resource: Resource,
+    operations: frozenset[Operation],
+    granting: Granting,
+    answers: Mapping[str, Allowed],
+) -> Iterator[Finding]:
+    subject = f"rights on {resource}s"
+    if found := lacking(answers, operations):
+        missing = frozenset[Operation]().union(*found.values())
+        yield at.error(
+            subject,
+            f"{_listed(missing)} missing on {counted(len(found), resource)} "
+            f"({names(list(found))}){_as_whom(granting)}",
+            granting.remedy(resource, list(found), missing),
+        )
+    failures = [answer for answer in answers.values() if isinstance(answer, Failed)]
+    if failures:
+        yield at.failure(subject, failures[0])
+    untold = [name for name, answer in answers.items() if answer is None]
+    if untold:
+        yield at.ok(
+            subject,
+            f"not told for {counted(len(untold), resource)}: Kafka does since 2.3",
+            f"see that this principal has {_listed(operations)} on them",
+        )
+
+
+def hidden(
+    at: Scope,
+    granting: Granting,
+    resource: Resource,
+    answers: Mapping[str, Allowed],
+    unseen: Iterable[str],
+    *,
+    complete: bool,
+) -> Iterator[Finding]:
+    """Names that a filter writes out and no listing shows: hidden by rights, or not there.
+
+    `complete` is whether all brokers gave their listing.
+    """
+    key = f"{resource}s"
+    unseen = sorted(unseen)
+    hidden = [name for name in unseen if answers.get(name) == frozenset()]
+    if hidden:
+        also = ", nor which commits are on it" if resource is Resource.TOPIC else ""
+        yield at.error(
+            f"{key} hidden by rights",
+            f"{key} names {names(hidden)}, which this principal may not describe: Kafka tells "
+            f"not even whether one exists{also}",
+            granting.remedy(resource, hidden, needed(Side.SOURCE, resource)),
+        )
+    absent = [name for name in unseen if name not in hidden]
+    if absent and complete:
+        yield at.warning(
+            f"{key} that do not exist",
+            f"{key} names {names(absent)}",
+            f"correct {key}, unless they are still to come",
+        )
+
+
+def partial_listings(
+    at: Scope, granting: Granting, rights: Rights, probe: str, resources: Collection[Resource]
+) -> Iterator[Finding]:
+    """That listings may be incomplete: of which resources, seen by a name that nothing has.
+
+    Brokers list the topics that one may describe, and the groups; all groups for who may
+    describe the cluster.
+    """
+    of = {Resource.TOPIC: rights.topics, Resource.GROUP: rights.groups}
+    partial = [resource for resource in resources if of[resource].get(probe) == frozenset()]
+    if Resource.GROUP in partial and rights.cluster != frozenset():
+        partial.remove(Resource.GROUP)
+    for resource in partial:
+        yield at.ok(
+            f"{resource}s",
+            f"listed are only those that this principal may describe; Kafka does not tell of "
+            f"other {resource}s",
+            f"if the filter means others, {granting.remedy(resource, ['*'], {_DESCRIBE})}",
+        )
+
+
+def _beginning(of: Sequence[str]) -> str:
+    """What all begin with."""
+    least, most = min(of), max(of)
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(least, most, strict=False))
+    return "".join(character for character, _ in alike)
+
+
+def _listed(operations: Iterable[Operation]) -> str:
+    return " and ".join(operation.name for operation in sorted(operations))
+
+
+def _as_whom(granting: Granting) -> str:
+    return "" if granting.principal is None else f", as {granting.principal}"
