@@ -13,6 +13,7 @@ from tsoffset.terminal.output import counted
 
 # MirrorMaker 2 writes a checkpoint where a group has moved on, once a minute by default.
 _RECENT_MS = 15 * 60_000
+_LAST_RECORDS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,15 @@ class CheckpointsSeen:
 
 
 def seen(flow: FlowSettings, target: Cluster) -> CheckpointsSeen:
-    """Read the checkpoints topic of the flow; no group where there is none, or it cannot be read.
-    Raises ClusterUnreachable."""
+    """Read the end of the flow's checkpoints topic; no group where there is none, or it cannot be
+    read. Raises ClusterUnreachable."""
     topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
     found = read_checkpoints(
         target,
         topic,
         wanted=lambda key: flow.group_filter.should_replicate_group(key.group),
         committed={},
+        last=_LAST_RECORDS,
     )
     groups: dict[str, int] = {}
     for key, checkpoint in found.newest.items():

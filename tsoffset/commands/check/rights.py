@@ -189,7 +189,12 @@ def hidden(
             f"not even whether one exists{also}",
             granting.remedy(resource, hidden, needed(Side.SOURCE, resource)),
         )
-    absent = [name for name in unseen if name not in hidden]
+    failures = [answer for name in unseen if isinstance(answer := answers.get(name), Failed)]
+    if failures:
+        yield at.failure(key, failures[0])
+    absent = [
+        name for name in unseen if name not in hidden and not isinstance(answers.get(name), Failed)
+    ]
     if absent and complete:
         yield at.warning(
             f"{key} that do not exist",
@@ -208,7 +213,8 @@ def partial_listings(
     """
     of = {Resource.TOPIC: rights.topics, Resource.GROUP: rights.groups}
     partial = [resource for resource in resources if of[resource].get(probe) == frozenset()]
-    if Resource.GROUP in partial and rights.cluster != frozenset():
+    sees_all = isinstance(rights.cluster, frozenset) and _DESCRIBE in rights.cluster
+    if Resource.GROUP in partial and sees_all:
         partial.remove(Resource.GROUP)
     for resource in partial:
         yield at.ok(

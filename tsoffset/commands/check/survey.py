@@ -127,7 +127,7 @@ def _source_rights(
         group for group in written_groups(flow.group_filter).names if group not in listings.groups
     )
     synced = [topic.source for topic in synced_topics(flow, commits)]
-    failed = [group for group, found in commits.items() if isinstance(found, Failed)]
+    failed = {group for group, found in commits.items() if isinstance(found, Failed)}
     probe = f"tsoffset-check-{uuid4().hex}"
     told = source.rights([*synced, *unseen_topics, probe], [*failed, *unseen_groups, probe])
     given = frozenset({Operation.DESCRIBE})

@@ -52,10 +52,12 @@ def read_checkpoints(
     *,
     wanted: Callable[[CheckpointKey], bool],
     committed: Mapping[CheckpointKey, int],
+    last: int | None = None,
 ) -> Checkpoints:
     """Read all partitions of the topic to their ends, and keep what is wanted.
 
-    `committed` is what the target groups have. Raises ClusterUnreachable.
+    `committed` is what the target groups have; `last` how many records of each partition are read
+    (None: all). Raises ClusterUnreachable.
     """
     found = Checkpoints(topic)
     described = cluster.topics([topic])[topic]
@@ -65,22 +67,26 @@ def read_checkpoints(
         return found
     failures: list[Failed] = []
     partitions = [TopicPartition(topic, number) for number in described.partitions]
-    for record in _records(cluster, partitions, failures):
+    for record in _records(cluster, partitions, failures, last):
         _take(found, record, wanted, committed)
     found.failures = tuple(failures)
     return found
 
 
 def _records(
-    cluster: Cluster, partitions: Collection[TopicPartition], failures: list[Failed]
+    cluster: Cluster,
+    partitions: Collection[TopicPartition],
+    failures: list[Failed],
+    last: int | None,
 ) -> Iterator[RawRecord]:
-    """All records of the partitions, each in order, up to where its log ends now."""
+    """The records of the partitions, each in order, up to where its log ends now."""
     left: dict[TopicPartition, LogRange] = {}
     for partition, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
         if isinstance(log, Failed):
             failures.append(log)
         elif log.start < log.end:
-            left[partition] = log
+            start = log.start if last is None else max(log.start, log.end - last)
+            left[partition] = LogRange(start, log.end)
     while left:
         requests = [ReadFrom(one, log.start, _BYTES_PER_READ) for one, log in left.items()]
         for request, stretch in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
