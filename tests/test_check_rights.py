@@ -420,6 +420,7 @@ def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path
 
 
 @pytest.mark.integration
+@pytest.mark.spark
 def test_a_sync_needs_no_right_to_write_on_the_source(
     least: dict[Side, Secured], tmp_path: Path
 ) -> None:
