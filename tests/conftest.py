@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
+from kafka import KafkaAdminClient
 
 from tests.producing import Contents
+from tests.secured import Secured, secured_broker
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
@@ -90,6 +92,18 @@ def target(target_broker: EmbeddedBroker) -> Iterator[Contents]:
     """What `target_broker` holds, to be filled and read."""
     with closing(Contents(target_broker.bootstrap)) as contents:
         yield contents
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A secured broker, where alice may see topics that begin with `alices`, by name or
+    certificate."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
+        with closing(KafkaAdminClient(**secured.broker.admin.settings())) as admin:
+            admin.create_topics({"alices-orders": {}, "bobs-orders": {}})
+        for alice in ("alice", "CN=alice"):
+            secured.grant(alice, "topic", "alices*", "describe")
+        yield secured
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import subprocess
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +17,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from tests.secured import MECHANISMS, Secured, secured_broker
+from tests.secured import MECHANISMS, Secured
 from tests.token_endpoint import TokenEndpoint
 from tsoffset.java import find_java
 from tsoffset.testing.embedded import Access, EmbeddedCluster, Listener, Security, resolve_jars
@@ -27,17 +26,6 @@ from tsoffset.testing.embedded.certificates import Authority, write_jks
 pytestmark = pytest.mark.integration
 
 PASSWORD_MECHANISMS = [each for each in MECHANISMS if each != "OAUTHBEARER"]
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One broker, where alice may see topics that begin with `alices`, by name or certificate."""
-    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
-        with closing(KafkaAdminClient(**secured.broker.admin.settings())) as admin:
-            admin.create_topics({"alices-orders": {}, "bobs-orders": {}})
-        for alice in ("alice", "CN=alice"):
-            secured.grant(alice, "topic", "alices*", "describe")
-        yield secured
 
 
 class Given(AbstractTokenProvider):  # type: ignore[misc]  # kafka is untyped
