@@ -189,7 +189,7 @@ def test_another_protocol_is_named(secured: Secured) -> None:
     tls, sasl = secured.by_tls(), secured.by_password("alice", "PLAIN", tls=False)
     for access, why in (
         (replace(tls, bootstrap=sasl.bootstrap), "closed in the handshake of TLS"),
-        (Access(tls.bootstrap), "socket disconnected"),
+        (Access(tls.bootstrap), "it speaks TLS"),
         (Access(sasl.bootstrap), "socket disconnected"),
     ):
         with cluster(access) as entered, pytest.raises(ClusterUnreachable) as caught:

@@ -14,6 +14,8 @@ from tsoffset.kafka.security.failures import TlsFailed
 from tsoffset.kafka.security.tls import why
 
 _RECEIVED_BYTES = 65_536
+# What TLS begins a complaint with. As the length of an answer it would be 350 MB.
+_ALERT = b"\x15\x03"
 _CLOSED = (ssl.SSLEOFError, ConnectionError)
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -42,6 +44,16 @@ class _WithLastAnswer:
 
 class PlainTransport(_WithLastAnswer, KafkaTCPTransport):  # type: ignore[misc]
     """Without TLS."""
+
+    _has_received = False
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        """The same; a broker that expects TLS is named."""
+        data, error = super()._sock_recv()
+        if data.startswith(_ALERT) and not self._has_received:
+            return b"", KafkaConnectionError("it speaks TLS")
+        self._has_received = True
+        return data, error
 
 
 class TlsTransport(_WithLastAnswer, KafkaSSLTransport):  # type: ignore[misc]
