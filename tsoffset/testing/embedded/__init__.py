@@ -21,12 +21,14 @@ Python process that started it. What is missing is said by an error of `tsoffset
 from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
 from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
 from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
+from tsoffset.testing.embedded.zookeeper import ZooKeeperBroker
 
 __all__ = [
     "KAFKA_VERSION",
     "EmbeddedBroker",
     "EmbeddedCluster",
     "MirrorMaker",
+    "ZooKeeperBroker",
     "cache_folder",
     "flow_properties",
     "resolve_jars",
