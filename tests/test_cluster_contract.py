@@ -172,7 +172,8 @@ def test_a_cluster_describes_itself(cluster: Cluster) -> None:
 
 
 def test_topics_named_are_described(stand: Stand, cluster: Cluster) -> None:
-    """A topic has an id that stays, from brokers that give ids, and for each partition a leader with its epoch."""
+    """A topic has an id that stays, where the broker gives any, and for each partition a leader
+    with its epoch."""
     topic = stand.create_topic(partitions=3)
     described = cluster.topics([topic])
     description = described[topic]
@@ -625,7 +626,8 @@ def test_compaction_leaves_holes(stand: Stand, cluster: Cluster) -> None:
 
 def test_a_lookup_gives_up_at_an_emptied_segment(stand: Stand, cluster: Cluster) -> None:
     """Where compaction left a file without records, every time before its last write gets
-    None, although later records exist: None proves nothing. The youngest record is found, by brokers that look for it."""
+    None, although later records exist: None proves nothing. The youngest record is found, by
+    brokers that look for it."""
     large = bytes(700_000)
     batches = [
         [Message(NOW_MS, b"a", large)],
@@ -989,8 +991,9 @@ def test_metadata_has_a_limit_of_4096_characters(stand: Stand, cluster: Cluster)
 def test_a_group_with_members_refuses_commits(
     stand: Stand, cluster: Cluster, kind: GroupType
 ) -> None:
-    """Its listing is active, where it tells states, and its offsets are its members' to move, though they can be
-    read; the other groups of the same call are committed. Once it is empty it accepts."""
+    """Its listing is active, where it tells states, and its offsets are its members' to move,
+    though they can be read; the other groups of the same call are committed. Once it is empty
+    it accepts."""
     partition = stand.partition()
     group, idle = stand.unique("group"), stand.unique("group")
     with stand.members(group, partition.topic, kind):
