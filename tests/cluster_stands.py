@@ -334,9 +334,14 @@ class BrokerStand:
     def _create_topic(self, partitions: int, name: str | None, configs: Mapping[str, str]) -> str:
         return self.contents.create_topic(name or self.unique("topic"), partitions, configs=configs)
 
-    def _state(self, group: str) -> str:
-        described = self.contents.admin.describe_groups([group])[group]
-        return str(described["group_state"])
+    def _state(self, group: str) -> str | None:
+        admin = self.contents.admin
+        if self.version < (2, 6):
+            return str(admin.describe_groups([group])[group]["group_state"])
+        for listed in admin.list_groups():
+            if listed["group_id"] == group:
+                return str(listed["group_state"])
+        return None
 
     @contextmanager
     def _classic_member(self, group: str, topic: str) -> Iterator[None]:

@@ -28,6 +28,7 @@ from tsoffset.testing.embedded import (
     EmbeddedBroker,
     EmbeddedCluster,
     MirrorMaker,
+    ZooKeeperBroker,
     flow_properties,
     jars,
     resolve_jars,
@@ -332,6 +333,24 @@ def test_restarted_broker_keeps_data_and_port(broker: EmbeddedBroker) -> None:
     assert not any(runs(pid) for pid in pids[:2])
     with closing(Contents(broker.bootstrap)) as contents:
         assert len(contents.read("orders")) == 10
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["2.8.2", "2.5.1"])
+def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id(version: str) -> None:
+    """ZooKeeper comes back with it, and holds whose data that is."""
+    with ZooKeeperBroker(kafka_version=version) as broker:
+        with closing(Contents(broker.bootstrap)) as contents:
+            contents.produce(contents.create_topic("orders"), numbered(10))
+        known = broker.bootstrap, broker.cluster_id
+        broker.restart()
+        assert (broker.bootstrap, broker.cluster_id) == known
+        with closing(Contents(broker.bootstrap)) as contents:
+            assert len(contents.read("orders")) == 10
+        pids = [broker.pid, broker._zookeeper.pid]
+    assert not any(runs(pid) for pid in pids)
+    assert not broker.directory.exists()
 
 
 @pytest.mark.integration
