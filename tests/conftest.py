@@ -12,9 +12,16 @@ import pytest
 from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
+from tests.cluster_stands import version_numbers
 from tests.producing import Contents
 from tests.secured import Secured, secured_broker
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import (
+    KAFKA_VERSION,
+    EmbeddedBroker,
+    MirrorMaker,
+    ZooKeeperBroker,
+    flow_properties,
+)
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
@@ -77,6 +84,29 @@ def source_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
 def target_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     """A one-node cluster to copy to; shared, so use names of your own (`unique`)."""
     with EmbeddedBroker(tmp_path_factory.mktemp("target"), name="target") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def broker_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], EmbeddedBroker]]:
+    """A function that gives a one-node cluster of that version of Kafka, the same each time;
+    those before 3 run in ZooKeeper mode. Shared, so use names of your own (`unique`)."""
+    running: dict[str, EmbeddedBroker] = {}
+    with ExitStack() as stack:
+
+        def broker(version: str) -> EmbeddedBroker:
+            if version == KAFKA_VERSION:
+                shared: EmbeddedBroker = request.getfixturevalue("source_broker")
+                return shared
+            if version not in running:
+                kind = EmbeddedBroker if version_numbers(version) >= (3,) else ZooKeeperBroker
+                name = f"kafka-{version}"
+                made = kind(tmp_path_factory.mktemp(name), name=name, kafka_version=version)
+                running[version] = stack.enter_context(made)
+            return running[version]
+
         yield broker
 
 
