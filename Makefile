@@ -80,9 +80,13 @@ lint: $(READY) ## ruff, mypy and the layers of the architecture
 lock: $(READY) ## resolve the packages anew into .ci/requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --extra dev --upgrade --custom-compile-command "make lock" --output-file .ci/requirements.lock pyproject.toml
 
-# By the Ivy inside pyspark, whose checksums are the repository's own.
-lock-jars: $(READY) ## resolve Kafka's jars anew into tsoffset/testing/embedded/jars.sha256
-	@$(CHECK_JAVA); folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; \
-	"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
-		-m2compatible -ivy .ci/kafka-jars.xml -types jar bundle -retrieve "$$folder/jars/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
-	(cd "$$folder/jars" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/jars.sha256
+# By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
+# the product.
+lock-jars: $(READY) ## resolve Kafka's jars anew into tsoffset/testing/embedded/jars-*.sha256
+	@$(CHECK_JAVA); folder=$$(mktemp -d) || exit 1; trap 'rm -rf "$$folder"' EXIT; wanted=.ci/kafka-jars.xml; \
+	for version in $$($(BIN)/python -c 'from tsoffset.testing.embedded.jars import PINNED; print(*PINNED)'); do \
+		"$$java" -Divy.default.ivy.user.dir="$$folder/ivy" -Dkafka.version=$$version -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
+			-m2compatible -ivy $$wanted -types jar bundle -retrieve "$$folder/$$version/[orgPath]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]" && \
+		(cd "$$folder/$$version" && find . -name '*.jar' | cut -c3- | LC_ALL=C sort | xargs sha256sum) >tsoffset/testing/embedded/jars-$$version.sha256 || exit 1; \
+		wanted=.ci/kafka-jars-older.xml; \
+	done

@@ -25,7 +25,7 @@ from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, GroupType, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
-from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.embedded import KAFKA_VERSION, EmbeddedBroker
 from tsoffset.testing.embedded.process import JavaProcess
 from tsoffset.testing.memory_cluster import Clock, MemoryCluster, Message, Transaction
 
@@ -35,11 +35,19 @@ PATIENCE_SECONDS = 60
 ORIGIN = OffsetHeader("origin")
 
 
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The version in a form that can be compared."""
+    return tuple(map(int, version.split(".")))
+
+
 # --- in memory ----------------------------------------------------------------------------
 
 
 class MemoryStand:
-    """Fills a cluster in memory, and says what every stand does before a test asks."""
+    """Fills a cluster in memory, and says what every stand does before a test asks. `version` is
+    that of the Kafka that it stands for."""
+
+    version = version_numbers(KAFKA_VERSION)
 
     def __init__(self, unique: Callable[[str], str]) -> None:
         self.cluster = MemoryCluster("M", clock=Clock(NOW_MS + 60_000), offset_header=ORIGIN)
@@ -182,6 +190,7 @@ class BrokerStand:
     def __init__(
         self, broker: EmbeddedBroker, unique: Callable[[str], str], directory: Path
     ) -> None:
+        self.version = version_numbers(broker.kafka_version)
         self._broker = broker
         self._directory = directory
         self._numbers = itertools.count()
@@ -326,7 +335,10 @@ class BrokerStand:
         return self.contents.create_topic(name or self.unique("topic"), partitions, configs=configs)
 
     def _state(self, group: str) -> str | None:
-        for listed in self.contents.admin.list_groups():
+        admin = self.contents.admin
+        if self.version < (2, 6):
+            return str(admin.describe_groups([group])[group]["group_state"])
+        for listed in admin.list_groups():
             if listed["group_id"] == group:
                 return str(listed["group_state"])
         return None

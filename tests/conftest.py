@@ -10,9 +10,18 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
+from kafka import KafkaAdminClient
 
+from tests.cluster_stands import version_numbers
 from tests.producing import Contents
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tests.secured import Secured, secured_broker
+from tsoffset.testing.embedded import (
+    KAFKA_VERSION,
+    EmbeddedBroker,
+    MirrorMaker,
+    ZooKeeperBroker,
+    flow_properties,
+)
 
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
@@ -79,6 +88,29 @@ def target_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
 
 
 @pytest.fixture(scope="session")
+def broker_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], EmbeddedBroker]]:
+    """A function that gives a one-node cluster of that version of Kafka, the same each time;
+    those before 3 run in ZooKeeper mode. Shared, so use names of your own (`unique`)."""
+    running: dict[str, EmbeddedBroker] = {}
+    with ExitStack() as stack:
+
+        def broker(version: str) -> EmbeddedBroker:
+            if version == KAFKA_VERSION:
+                shared: EmbeddedBroker = request.getfixturevalue("source_broker")
+                return shared
+            if version not in running:
+                kind = EmbeddedBroker if version_numbers(version) >= (3,) else ZooKeeperBroker
+                name = f"kafka-{version}"
+                made = kind(tmp_path_factory.mktemp(name), name=name, kafka_version=version)
+                running[version] = stack.enter_context(made)
+            return running[version]
+
+        yield broker
+
+
+@pytest.fixture(scope="session")
 def source(source_broker: EmbeddedBroker) -> Iterator[Contents]:
     """What `source_broker` holds, to be filled and read."""
     with closing(Contents(source_broker.bootstrap)) as contents:
@@ -90,6 +122,18 @@ def target(target_broker: EmbeddedBroker) -> Iterator[Contents]:
     """What `target_broker` holds, to be filled and read."""
     with closing(Contents(target_broker.bootstrap)) as contents:
         yield contents
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A secured broker, where alice may see topics that begin with `alices`, by name or
+    certificate."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
+        with closing(KafkaAdminClient(**secured.broker.admin.settings())) as admin:
+            admin.create_topics({"alices-orders": {}, "bobs-orders": {}})
+        for alice in ("alice", "CN=alice"):
+            secured.grant(alice, "topic", "alices*", "describe")
+        yield secured
 
 
 @pytest.fixture

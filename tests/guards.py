@@ -84,6 +84,13 @@ GUARDS = (
         ("test_the_youngest_record_tells_that_the_log_ends_inside_a_repeat",),
     ),
     Guard(
+        "frontier: lookups that are blind are no hint",
+        "            and (yield from _lookups_see_the_end(inquiry))\n",
+        "",
+        "ends inside a repeat behind an emptied segment, on a broker that knows no youngest record",
+        ("test_the_same_holds_where_the_broker_knows_no_youngest_record",),
+    ),
+    Guard(
         "frontier: look at the next 8",
         "(_among_next, ",
         "(",

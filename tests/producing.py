@@ -9,7 +9,13 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.consumer.fetcher import IsolationLevel
-from kafka.errors import NoError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import (
+    IncompatibleBrokerVersion,
+    NoError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import OffsetAndMetadata
@@ -144,9 +150,20 @@ class Contents:
         return topic
 
     def delete_topic(self, topic: str) -> None:
-        """Delete `topic`, and wait until the cluster does not name it any more."""
+        """Delete `topic`, and wait until there could be a new one of that name."""
         self.admin.delete_topics([topic])
-        wait_until(lambda: topic not in self.admin.list_topics(), f"{topic} is gone")
+
+        def gone() -> bool:
+            if topic in self.admin.list_topics():
+                return False
+            try:
+                # ZooKeeper may hold it for some time after the brokers have forgotten it.
+                self.admin.create_topics([topic], validate_only=True)
+            except TopicAlreadyExistsError:
+                return False
+            return True
+
+        wait_until(gone, f"{topic} is gone")
 
     def produce(
         self,
@@ -189,7 +206,11 @@ class Contents:
 
         def ended() -> bool:
             # The answer to a commit comes before its markers are in the logs.
-            found = self.admin.describe_transactions([transactional_id])[transactional_id]
+            try:
+                found = self.admin.describe_transactions([transactional_id])[transactional_id]
+            except IncompatibleBrokerVersion:
+                # Brokers before 3.0 do not tell.
+                return True
             return not found.state.value.startswith("Prepare")
 
         return Transaction(producer, ended)

@@ -6,7 +6,9 @@ alone. Where the two differ, the broker is right.
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -31,7 +33,8 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import RawStretch, Record, Stretch
-from tsoffset.testing.embedded import EmbeddedBroker
+from tsoffset.testing.embedded import KAFKA_VERSION, EmbeddedBroker
+from tsoffset.testing.embedded.jars import OLDER_VERSIONS
 from tsoffset.testing.memory_cluster import Message
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
@@ -39,21 +42,47 @@ BOTH = (UNCOMMITTED, COMMITTED)
 WIDE = 1_000_000
 
 
+# What Kafka has since which version.
+YOUNGEST, GROUP_STATES, TOPIC_IDS, GROUP_TYPES = (3, 0), (2, 6), (2, 8), (4, 0)
+DESCRIBE_CLUSTER, CLOCK, TIMESTAMP_LIMITS, GROUP_CONFIGS = (2, 8), (3, 3), (3, 6), (4, 0)
+CONFIGS = {Operation.DESCRIBE_CONFIGS}
+
+BROKERS = [
+    pytest.param(KAFKA_VERSION, marks=pytest.mark.integration),
+    *(
+        pytest.param(version, marks=[pytest.mark.integration, pytest.mark.thorough])
+        for version in OLDER_VERSIONS
+    ),
+]
+
+
 @pytest.fixture(scope="module")
 def broker_stand(
-    source_broker: EmbeddedBroker,
+    broker_of: Callable[[str], EmbeddedBroker],
     unique: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[BrokerStand]:
-    with BrokerStand(source_broker, unique, tmp_path_factory.mktemp("members")) as made:
+) -> Iterator[Callable[[str], BrokerStand]]:
+    """A function that gives the stand on a broker of that version, the same each time."""
+    with ExitStack() as stack:
+
+        @cache
+        def made(version: str) -> BrokerStand:
+            directory = tmp_path_factory.mktemp("members")
+            return stack.enter_context(BrokerStand(broker_of(version), unique, directory))
+
         yield made
 
 
-@pytest.fixture(params=["memory", pytest.param("broker", marks=pytest.mark.integration)])
-def stand(request: pytest.FixtureRequest, unique: Callable[[str], str]) -> Stand:
-    if request.param == "memory":
-        return MemoryStand(unique)
-    made: BrokerStand = request.getfixturevalue("broker_stand")
+@pytest.fixture(params=["memory", *BROKERS])
+def stand(
+    request: pytest.FixtureRequest,
+    unique: Callable[[str], str],
+    broker_stand: Callable[[str], BrokerStand],
+) -> Stand:
+    made = MemoryStand(unique) if request.param == "memory" else broker_stand(request.param)
+    since = request.node.get_closest_marker("since")
+    if since is not None and made.version < since.args:
+        pytest.skip(f"asks for what Kafka has since {'.'.join(map(str, since.args))}")
     return made
 
 
@@ -146,13 +175,14 @@ def test_a_cluster_describes_itself(cluster: Cluster) -> None:
 
 
 def test_topics_named_are_described(stand: Stand, cluster: Cluster) -> None:
-    """A topic has an id that stays, and for each partition a leader with its epoch."""
+    """A topic has an id that stays, where the broker gives any, and for each partition a leader
+    with its epoch."""
     topic = stand.create_topic(partitions=3)
     described = cluster.topics([topic])
     description = described[topic]
     assert isinstance(description, TopicDescription)
     assert description.topic == topic
-    assert description.topic_id
+    assert bool(description.topic_id) == (stand.version >= TOPIC_IDS)
     assert not description.internal
     assert set(description.partitions) == {0, 1, 2}
     nodes = {broker.node_id for broker in cluster.describe().brokers}
@@ -186,6 +216,7 @@ def test_a_topic_that_does_not_exist_is_missing(stand: Stand, cluster: Cluster) 
     assert absent not in cluster.topics()
 
 
+@pytest.mark.since(*TOPIC_IDS)
 def test_a_topic_made_anew_has_another_id(stand: Stand, cluster: Cluster) -> None:
     """The id tells a topic from a later one of the same name."""
     topic = stand.create_topic()
@@ -213,9 +244,13 @@ def test_a_cluster_without_authorizer_allows_everything(stand: Stand, cluster: C
     """Rights are told of topics and groups whether they exist or not, and of the cluster."""
     topic, absent, group = stand.create_topic(), stand.unique("absent"), stand.unique("group")
     rights = cluster.rights([topic, absent], [group])
-    assert rights.topics == dict.fromkeys([topic, absent], frozenset(Operation))
-    assert rights.groups == {group: frozenset(Operation)}
-    assert rights.cluster == {Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS}
+    everything = frozenset(Operation)
+    assert rights.topics[topic] == everything
+    assert rights.topics[absent] == everything
+    of_group = everything if stand.version >= GROUP_CONFIGS else everything - CONFIGS
+    assert rights.groups == {group: of_group}
+    of_cluster = everything - {Operation.READ} if stand.version >= DESCRIBE_CLUSTER else None
+    assert rights.cluster == of_cluster
     assert rights.principal
 
 
@@ -228,15 +263,13 @@ def test_topic_configs_tell_what_is_compared(stand: Stand, cluster: Cluster) -> 
     configs = answers[topic]
     assert not isinstance(configs, Failed)
     assert configs["message.timestamp.type"] == "LogAppendTime"
-    assert {
-        "cleanup.policy",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
-        "retention.bytes",
-        "retention.ms",
-    } <= configs.keys()
+    limits = {"message.timestamp.after.max.ms", "message.timestamp.before.max.ms"}
+    if stand.version < TIMESTAMP_LIMITS:
+        limits = {"message.timestamp.difference.max.ms"}
+    assert {"cleanup.policy", "retention.bytes", "retention.ms", *limits} <= configs.keys()
 
 
+@pytest.mark.since(*CLOCK)
 def test_a_clock_on_this_machine_is_not_ahead(cluster: Cluster) -> None:
     """What may be the time that the question took is no difference."""
     ahead_ms = cluster.clock_ahead_ms()
@@ -310,7 +343,7 @@ def test_an_unknown_partition_is_missing_and_the_others_answer(
     logs = [Youngest(partition) for partition in [*bad, good]]
     last = cluster.youngest(logs, UNCOMMITTED)
     assert [is_missing(last[log]) for log in logs[:2]] == [True, True]
-    assert last[logs[2]] == TimedOffset(2, NOW_MS + 2)
+    assert last[logs[2]] == (TimedOffset(2, NOW_MS + 2) if stand.version >= YOUNGEST else None)
 
 
 def test_nothing_asked_is_nothing_answered(cluster: Cluster) -> None:
@@ -639,7 +672,8 @@ def test_compaction_leaves_holes(stand: Stand, cluster: Cluster) -> None:
 
 def test_a_lookup_gives_up_at_an_emptied_segment(stand: Stand, cluster: Cluster) -> None:
     """Where compaction left a file without records, every time before its last write gets
-    None, although later records exist: None proves nothing. The youngest record is found."""
+    None, although later records exist: None proves nothing. The youngest record is found, by
+    brokers that look for it."""
     large = bytes(700_000)
     batches = [
         [Message(NOW_MS, b"a", large)],
@@ -651,7 +685,8 @@ def test_a_lookup_gives_up_at_an_emptied_segment(stand: Stand, cluster: Cluster)
     assert stretch(cluster, partition, 0) == (0, 2, [1])
     assert lookup(cluster, partition, NOW_MS) is None
     assert lookup(cluster, partition, NOW_MS + 10) is None
-    assert youngest(cluster, partition) == TimedOffset(3, NOW_MS + 30)
+    last = TimedOffset(3, NOW_MS + 30) if stand.version >= YOUNGEST else None
+    assert youngest(cluster, partition) == last
 
 
 def test_records_may_have_no_timestamp(stand: Stand, cluster: Cluster) -> None:
@@ -806,6 +841,7 @@ def test_negative_times_are_refused(stand: Stand, cluster: Cluster) -> None:
 # --- the youngest record ------------------------------------------------------------------
 
 
+@pytest.mark.since(*YOUNGEST)
 @pytest.mark.parametrize("isolation", BOTH)
 def test_the_youngest_record_has_the_largest_time(
     stand: Stand, cluster: Cluster, isolation: Isolation
@@ -823,6 +859,7 @@ def test_the_youngest_record_has_the_largest_time(
     }
 
 
+@pytest.mark.since(*YOUNGEST)
 def test_records_without_a_time_are_not_the_youngest(stand: Stand, cluster: Cluster) -> None:
     """Nor those before 1970; a log of nothing else has none."""
     timeless, mixed = stand.partition(), stand.partition()
@@ -833,6 +870,7 @@ def test_records_without_a_time_are_not_the_youngest(stand: Stand, cluster: Clus
     assert youngest(cluster, mixed) == TimedOffset(2, 0)
 
 
+@pytest.mark.since(*YOUNGEST)
 def test_a_log_that_stamps_batches_answers_the_first_of_one(stand: Stand, cluster: Cluster) -> None:
     """With LogAppendTime all records of a batch have one time."""
     partition = stand.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
@@ -842,6 +880,7 @@ def test_a_log_that_stamps_batches_answers_the_first_of_one(stand: Stand, cluste
     assert youngest(cluster, partition) == TimedOffset(0, first.timestamp_ms)
 
 
+@pytest.mark.since(*YOUNGEST)
 @pytest.mark.parametrize("end", ["commit", "abort"])
 def test_the_youngest_record_may_be_no_data(stand: Stand, cluster: Cluster, end: str) -> None:
     """Transaction markers and aborted records count like any other, with either isolation."""
@@ -862,6 +901,7 @@ def test_the_youngest_record_may_be_no_data(stand: Stand, cluster: Cluster, end:
         assert youngest(cluster, partition, isolation) == TimedOffset(3, far)
 
 
+@pytest.mark.since(*YOUNGEST)
 def test_a_youngest_record_that_cannot_be_read_is_not_told(stand: Stand, cluster: Cluster) -> None:
     """Read committed, an open transaction hides it, and no older record stands in for it."""
     partition = stand.partition()
@@ -875,6 +915,7 @@ def test_a_youngest_record_that_cannot_be_read_is_not_told(stand: Stand, cluster
         transaction.abort()
 
 
+@pytest.mark.since(*YOUNGEST)
 def test_the_youngest_record_may_have_been_deleted(stand: Stand, cluster: Cluster) -> None:
     """Below the log's start it counts for as long as its segment is there."""
     partition = stand.partition()
@@ -883,6 +924,7 @@ def test_the_youngest_record_may_have_been_deleted(stand: Stand, cluster: Cluste
     assert youngest(cluster, partition) == TimedOffset(1, NOW_MS + 90)
 
 
+@pytest.mark.since(*YOUNGEST)
 def test_compaction_may_take_the_youngest_record(stand: Stand, cluster: Cluster) -> None:
     """The next one has the largest time then, though it shared a batch with it."""
     large = bytes(700_000)
@@ -917,7 +959,8 @@ def test_a_commit_is_read_back(stand: Stand, cluster: Cluster) -> None:
     for require_stable in (True, False):
         assert offsets_of(cluster, group, require_stable) == commits
     listing = cluster.groups().groups[group]
-    assert (listing.group, listing.type, listing.state) == (group, GroupType.CLASSIC, "Empty")
+    state = "Empty" if stand.version >= GROUP_STATES else None
+    assert (listing.group, listing.type, listing.state) == (group, GroupType.CLASSIC, state)
     assert not listing.active
 
 
@@ -984,17 +1027,24 @@ def test_metadata_has_a_limit_of_4096_characters(stand: Stand, cluster: Cluster)
     assert offsets_of(cluster, group) == stored
 
 
-@pytest.mark.parametrize("kind", [GroupType.CLASSIC, GroupType.CONSUMER])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        GroupType.CLASSIC,
+        pytest.param(GroupType.CONSUMER, marks=pytest.mark.since(*GROUP_TYPES)),
+    ],
+)
 def test_a_group_with_members_refuses_commits(
     stand: Stand, cluster: Cluster, kind: GroupType
 ) -> None:
-    """Its listing is active and its offsets are its members' to move, though they can be
-    read; the other groups of the same call are committed. Once it is empty it accepts."""
+    """Its listing is active, where it tells states, and its offsets are its members' to move,
+    though they can be read; the other groups of the same call are committed. Once it is empty
+    it accepts."""
     partition = stand.partition()
     group, idle = stand.unique("group"), stand.unique("group")
     with stand.members(group, partition.topic, kind):
         listing = cluster.groups().groups[group]
-        assert listing.active
+        assert listing.active == (stand.version >= GROUP_STATES)
         assert listing.type is kind
         answers = cluster.commit({name: {partition: CommittedOffset(5)} for name in (group, idle)})
         refused = answers[group][partition]
@@ -1012,6 +1062,7 @@ def test_a_group_with_members_refuses_commits(
     assert offsets_of(cluster, group) == {partition: CommittedOffset(6)}
 
 
+@pytest.mark.since(*GROUP_TYPES)
 def test_a_share_group_has_no_offsets_to_commit(stand: Stand, cluster: Cluster) -> None:
     """It is listed as what it is, and refuses commits for another reason than its members."""
     partition, group = stand.partition(), stand.unique("group")
@@ -1178,18 +1229,21 @@ def compacted_history(stand: Stand, seed: int) -> TopicPartition:
     )
 
 
-@pytest.mark.integration
+@pytest.mark.parametrize("version", BROKERS)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("told", [history, compacted_history])
 def test_memory_and_broker_answer_alike(
-    broker_stand: BrokerStand,
+    broker_stand: Callable[[str], BrokerStand],
     unique: Callable[[str], str],
     told: Callable[[Stand, int], TopicPartition],
     seed: int,
+    version: str,
 ) -> None:
     """One history told to both: every read at every offset and every lookup agree."""
-    stands = (MemoryStand(unique), broker_stand)
+    stands = (MemoryStand(unique), broker_stand(version))
     memory, broker = (answers(stand.cluster, told(stand, seed)) for stand in stands)
+    if stands[1].version < YOUNGEST:
+        memory |= {(isolation, "youngest"): None for isolation in BOTH}
     assert memory == broker
 
 

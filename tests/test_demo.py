@@ -361,11 +361,15 @@ def rows_in(output: str) -> Mapping[str, list[str]]:
     return found
 
 
+SECURE = pytest.param(("--secure",), id="secure", marks=pytest.mark.thorough)
+
+
 @pytest.mark.integration
 @pytest.mark.spark
-def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [pytest.param((), id="plain"), SECURE])
+def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path, options: Sequence[str]) -> None:
     """Exit status 0, the whole outcome table, a verdict, plain text; and no process, no file."""
-    with demo(tmp_path) as process:
+    with demo(tmp_path, *options) as process:
         output, errors = process.communicate()
     assert (process.returncode, errors) == (0, ""), output + errors
     assert "\x1b" not in output
@@ -402,9 +406,10 @@ def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.spark
 @pytest.mark.long
-def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [pytest.param((), id="plain"), SECURE])
+def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path, options: Sequence[str]) -> None:
     """With --keep the clusters outlive the demo, and the commands it prints work as they are."""
-    with demo(tmp_path, "--keep") as process:
+    with demo(tmp_path, "--keep", *options) as process:
         output, errors = process.communicate()
     assert (process.returncode, errors) == (0, ""), output + errors
     commands = [line.strip() for line in output.split("To look around", 1)[1].splitlines()]

@@ -28,6 +28,7 @@ from tsoffset.testing.embedded import (
     EmbeddedBroker,
     EmbeddedCluster,
     MirrorMaker,
+    ZooKeeperBroker,
     flow_properties,
     jars,
     resolve_jars,
@@ -194,10 +195,13 @@ def test_jar_that_the_repository_lacks_or_cuts_off_is_said_and_not_kept(
 
 def test_pinned_jars_are_those_of_the_version() -> None:
     """Version and checksums are changed together; each jar lies under a name of its own."""
-    names = [Path(line.split()[1]).name for line in PINNED.read_text().splitlines()]
-    assert len({*names}) == len(names)
-    for name in ("kafka_2.13", "kafka-clients", "kafka-tools", "connect-mirror", "connect-runtime"):
-        assert f"{name}-{KAFKA_VERSION}.jar" in names
+    for version, pins in PINNED.items():
+        names = [Path(line.split()[1]).name for line in pins.read_text().splitlines()]
+        assert len({*names}) == len(names)
+        wanted = ["kafka_2.13", "kafka-clients"]
+        if version == KAFKA_VERSION:
+            wanted += ["kafka-tools", "connect-mirror", "connect-runtime"]
+        assert {f"{name}-{version}.jar" for name in wanted} <= {*names}
 
 
 def test_jar_that_another_took_the_place_of_is_gone(repository: Path, tmp_path: Path) -> None:
@@ -329,6 +333,24 @@ def test_restarted_broker_keeps_data_and_port(broker: EmbeddedBroker) -> None:
     assert not any(runs(pid) for pid in pids[:2])
     with closing(Contents(broker.bootstrap)) as contents:
         assert len(contents.read("orders")) == 10
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["2.8.2", "2.5.1"])
+def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id(version: str) -> None:
+    """ZooKeeper comes back with it, and holds whose data that is."""
+    with ZooKeeperBroker(kafka_version=version) as broker:
+        with closing(Contents(broker.bootstrap)) as contents:
+            contents.produce(contents.create_topic("orders"), numbered(10))
+        known = broker.bootstrap, broker.cluster_id
+        broker.restart()
+        assert (broker.bootstrap, broker.cluster_id) == known
+        with closing(Contents(broker.bootstrap)) as contents:
+            assert len(contents.read("orders")) == 10
+        pids = [broker.pid, broker._zookeeper.pid]
+    assert not any(runs(pid) for pid in pids)
+    assert not broker.directory.exists()
 
 
 @pytest.mark.integration

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import client_settings, group_offsets, groups, log_offsets, topology
+from tsoffset.kafka import client_settings
 from tsoffset.kafka.client_settings import WINDOW
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
@@ -25,14 +24,11 @@ from tsoffset.model import (
     Failed,
     FailureKind,
     FirstAtTime,
-    GroupType,
     Isolation,
     LogRange,
     ReadFrom,
     TimedOffset,
-    TopicDescription,
     TopicPartition,
-    Youngest,
 )
 from tsoffset.records import Stretch
 from tsoffset.testing.embedded import EmbeddedBroker
@@ -396,61 +392,6 @@ def test_partitions_that_were_added_are_noticed(
         lambda: cluster.log_ranges([added], UNCOMMITTED)[added] == LogRange(0, 0),
         f"{added} is there",
     )
-
-
-@pytest.fixture
-def as_with_2_8(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Request versions no newer than those of Kafka 2.8, which newer brokers know as well."""
-    monkeypatch.setattr(topology, "METADATA", replace(topology.METADATA, highest=9))
-    monkeypatch.setattr(log_offsets, "LIST_OFFSETS", replace(log_offsets.LIST_OFFSETS, highest=6))
-    monkeypatch.setattr(groups, "LIST_GROUPS", replace(groups.LIST_GROUPS, highest=3))
-    monkeypatch.setattr(groups, "FIND_COORDINATOR", replace(groups.FIND_COORDINATOR, highest=3))
-    for name, highest in (("OFFSET_FETCH", 7), ("OFFSET_COMMIT", 8)):
-        monkeypatch.setattr(
-            group_offsets, name, replace(getattr(group_offsets, name), highest=highest)
-        )
-
-
-@pytest.mark.usefixtures("as_with_2_8")
-def test_old_request_versions_say_the_same(
-    connect: Connect, source: Contents, unique: Callable[[str], str]
-) -> None:
-    """Without batches of groups, group states or topic ids the answers lack just those."""
-    tp = filled(source, unique, 2)
-    names = [unique("group") for _ in range(3)]
-    cluster = connect()
-    assert cluster.commit({group: {tp: CommittedOffset(3, "m")} for group in names}) == {
-        group: {tp: None} for group in names
-    }
-    unknown = unique("group")
-    assert cluster.committed([*names, unknown], require_stable=True).by_group() == {
-        **{group: {tp: CommittedOffset(3, "m")} for group in names},
-        unknown: {},
-    }
-    assert cluster.requests["find_coordinator"] == 4
-    assert cluster.requests["offset_fetch"] == 4
-    listing = cluster.groups().groups[names[0]]
-    assert (listing.state, listing.type, listing.active) == (None, GroupType.CLASSIC, False)
-    described = cluster.topics([tp.topic])[tp.topic]
-    assert isinstance(described, TopicDescription)
-    assert described.topic_id is None
-    assert described.partitions[0].leader == 1
-    assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 4)}
-    assert cluster.first_at_times([FirstAtTime(tp, 0)], UNCOMMITTED)[FirstAtTime(tp, 0)]
-
-
-@pytest.mark.usefixtures("as_with_2_8")
-def test_brokers_that_know_no_youngest_record_are_not_asked_for_it(
-    connect: Connect, source: Contents, unique: Callable[[str], str]
-) -> None:
-    """They would take the question for one of a time; None proves nothing."""
-    tp = filled(source, unique, 2)
-    absent = TopicPartition(unique("absent"), 0)
-    cluster = connect()
-    answers = cluster.youngest([Youngest(tp), Youngest(absent)], UNCOMMITTED)
-    assert answers[Youngest(tp)] is None
-    assert isinstance(answers[Youngest(absent)], Failed)
-    assert "list_offsets" not in cluster.requests
 
 
 # --- its own ending -----------------------------------------------------------------------

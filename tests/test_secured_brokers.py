@@ -6,7 +6,6 @@ import subprocess
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -18,26 +17,15 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from tests.secured import MECHANISMS, Secured, secured_broker
+from tests.secured import MECHANISMS, Secured
 from tests.token_endpoint import TokenEndpoint
 from tsoffset.java import find_java
 from tsoffset.testing.embedded import Access, EmbeddedCluster, Listener, Security, resolve_jars
-from tsoffset.testing.embedded.certificates import Authority, write_jks
+from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority, write_jks
 
 pytestmark = pytest.mark.integration
 
 PASSWORD_MECHANISMS = [each for each in MECHANISMS if each != "OAUTHBEARER"]
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One broker, where alice may see topics that begin with `alices`, by name or certificate."""
-    with secured_broker(tmp_path_factory.mktemp("secured")) as secured:
-        with closing(KafkaAdminClient(**secured.broker.admin.settings())) as admin:
-            admin.create_topics({"alices-orders": {}, "bobs-orders": {}})
-        for alice in ("alice", "CN=alice"):
-            secured.grant(alice, "topic", "alices*", "describe")
-        yield secured
 
 
 class Given(AbstractTokenProvider):  # type: ignore[misc]  # kafka is untyped
@@ -261,16 +249,23 @@ def test_what_holds_passwords_is_for_its_owner_alone(secured: Secured) -> None:
     assert not any("secret" in path.read_text() for path in broker.directory.glob("*.log"))
 
 
-def test_token_endpoint_gives_tokens_to_whom_it_knows(secured: Secured) -> None:
+@pytest.mark.parametrize("secure", [False, True])
+def test_token_endpoint_gives_tokens_to_whom_it_knows(tmp_path: Path, secure: bool) -> None:
     """A wrong secret is answered by 401; all requests are counted."""
-    endpoint = TokenEndpoint({"client": "right"}, lifetime_seconds=7)
+    authority = Authority()
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(authority.issue("tokens", LOCAL_HOSTS).write_pem(tmp_path / "key.pem"))
+    client = ssl.create_default_context(cadata=authority.pem())
+    endpoint = TokenEndpoint(
+        {"client": "right"}, lifetime_seconds=7, tls=server if secure else None
+    )
 
     def ask(secret: str) -> bytes:
         basic = b64encode(f"client:{secret}".encode()).decode()
         headers = {"Authorization": f"Basic {basic}"}
         body = b"grant_type=client_credentials"
         request = urllib.request.Request(endpoint.token_url, body, headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10, context=client) as answer:
             content: bytes = answer.read()
             return content
 

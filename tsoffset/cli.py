@@ -135,14 +135,18 @@ def cli() -> None:
     epilog="""\b
 Examples:
   tsoffset demo
-  tsoffset demo --keep"""
+  tsoffset demo --keep
+  tsoffset demo --secure"""
 )
 @click.option(
     "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
 )
+@click.option(
+    "--secure", is_flag=True, help="Have both clusters ask all clients for TLS and a password."
+)
 @quiet_logs
 @_carried_out
-def demo(_: Notices, *, keep: bool) -> int:
+def demo(_: Notices, *, keep: bool, secure: bool) -> int:
     """See it work: two real brokers and MirrorMaker 2 on this machine.
 
     Real groups at many depths, one sync, then a failover that counts which records were
@@ -150,7 +154,7 @@ def demo(_: Notices, *, keep: bool) -> int:
     """
     from tsoffset.demo.command import run
 
-    return run(keep=keep)
+    return run(keep=keep, secure=secure)
 
 
 @cli.command(

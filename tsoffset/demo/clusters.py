@@ -5,8 +5,10 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from pathlib import Path
 
+from tsoffset.demo.security import Locks
 from tsoffset.demo.topics import TOPICS
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import Access, EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded.server import write_private
 
 SOURCE = "primary"
 TARGET = "backup"
@@ -36,14 +38,31 @@ def remote(topic: str) -> str:
 class Clusters:
     """What runs in the demo's folder; `processes` in the order in which to stop them."""
 
-    def __init__(self, folder: Path) -> None:
-        """Prepare it; nothing is started."""
+    def __init__(self, folder: Path, *, secure: bool = False) -> None:
+        """Prepare it; nothing is started. With `secure` clients need TLS and a password."""
         self.folder = folder
-        self.source = EmbeddedBroker(folder / SOURCE, name=SOURCE)
-        self.target = EmbeddedBroker(folder / TARGET, name=TARGET)
+        self.locks = Locks(folder, (SOURCE, TARGET)) if secure else None
+        self.source, self.target = (
+            EmbeddedBroker(
+                folder / name,
+                name=name,
+                security=None if self.locks is None else self.locks.of(name),
+            )
+            for name in (SOURCE, TARGET)
+        )
         self.configuration = folder / "mm2.properties"
         self.mirror = MirrorMaker(self.configuration, folder / "mirror-maker", name="mirror-maker")
         self.processes = (self.mirror, self.target, self.source)
+
+    @property
+    def at_source(self) -> Access:
+        """How applications enter the source, once it has started."""
+        return self._access(self.source)
+
+    @property
+    def at_target(self) -> Access:
+        """How applications enter the target, once it has started."""
+        return self._access(self.target)
 
     def start_brokers(self, pool: Executor) -> None:
         """Start both, side by side. Raises EmbeddedError."""
@@ -55,34 +74,51 @@ class Clusters:
         The rest makes MirrorMaker 2 quick to start and to look, and keeps one copy of its
         own topics.
         """
+        brokers = self.source, self.target
+        security = {} if self.locks is None else self.locks.configuration(*brokers)
         wanted = flow_properties(
-            self.source.bootstrap,
-            self.target.bootstrap,
+            self.at_source.bootstrap,
+            self.at_target.bootstrap,
             source=SOURCE,
             target=TARGET,
             topics=", ".join(topic.name for topic in TOPICS),
             overrides={
                 f"{FLOW}.groups": ".*",
                 f"{FLOW}.source.consumer.isolation.level": "read_committed",
+                **security,
             },
         )
-        telling = {name: wanted.pop(name) for name in _TELLING}
-        self.configuration.write_text(
+        names = dict.fromkeys((*_TELLING, *security))
+        telling = {name: wanted.pop(name) for name in names}
+        write_private(
+            self.configuration,
             "# Read by MirrorMaker 2 and by tsoffset alike.\n"
             + _lines(telling)
             + "\n# For quick starts and single copies on one machine.\n"
-            + _lines(wanted)
+            + _lines(wanted),
         )
         return telling
 
     def wait_until_mirrored(self) -> None:
         """Wait until all that the source holds now is on the target. Raises EmbeddedError."""
         self.mirror.wait_until_mirrored(
-            self.source.bootstrap,
-            self.target.bootstrap,
+            self.at_source,
+            self.at_target,
             {topic.name: remote(topic.name) for topic in TOPICS},
             source_isolation="read_committed",
         )
+
+    def write_client_properties(self) -> Mapping[str, Path]:
+        """Write what Kafka's own tools need to enter a secured cluster; the files by its name."""
+        if self.locks is None:
+            return {}
+        return {
+            broker.name: write_private(
+                self.folder / f"{broker.name}-client.properties",
+                _lines(self.locks.access(broker).properties()),
+            )
+            for broker in (self.source, self.target)
+        }
 
     def stop(self) -> None:
         """Stop all that runs."""
@@ -93,6 +129,9 @@ class Clusters:
     def stop_mirror(self) -> None:
         """Stop MirrorMaker 2."""
         self.mirror.stop(_GRACE_SECONDS)
+
+    def _access(self, broker: EmbeddedBroker) -> Access:
+        return broker.admin if self.locks is None else self.locks.access(broker)
 
 
 def _lines(properties: Mapping[str, str]) -> str:

@@ -25,12 +25,13 @@ from tsoffset.testing.embedded import resolve_jars
 _THREADS = 7
 
 
-def run(*, keep: bool) -> int:
+def run(*, keep: bool, secure: bool) -> int:
     """Run the demo and return the exit status: 1 if a record was skipped, or if anything else
     is not as the outcome table says.
 
-    With `keep` the clusters go on running afterwards; else nothing is left of them. Raises
-    TsoffsetError for what keeps the demo from its end; the folder with the logs stays then.
+    With `keep` the clusters go on running afterwards; else nothing is left of them. With
+    `secure` all clients need TLS and a password. Raises TsoffsetError for what keeps the demo
+    from its end; the folder with the logs stays then.
     """
     started = time.monotonic()
     find_java()
@@ -38,7 +39,8 @@ def run(*, keep: bool) -> int:
     folder = Path(tempfile.mkdtemp(prefix="tsoffset-demo-"))
     narrator = Narrator(Output(sys.stdout, Format.TABLE))
     try:
-        status = _play(folder, narrator, started, keep=keep)
+        clusters = Clusters(folder, secure=secure)
+        status = _play(clusters, narrator, started, keep=keep)
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -73,8 +75,7 @@ def conclusion(verdicts: Sequence[GroupVerdict]) -> tuple[int, list[str]]:
     ]
 
 
-def _play(folder: Path, narrator: Narrator, started: float, *, keep: bool) -> int:
-    clusters = Clusters(folder)
+def _play(clusters: Clusters, narrator: Narrator, started: float, *, keep: bool) -> int:
     narrator.opening(
         "tsoffset demo",
         "Two Kafka clusters on this machine, MirrorMaker 2 between them, one sync of the consumer "

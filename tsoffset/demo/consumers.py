@@ -14,6 +14,7 @@ from tsoffset.demo.groups import Group, Stand
 from tsoffset.demo.topics import PARTITIONS, TOPICS, Entry, Place
 from tsoffset.demo.verdict import Logs, Read
 from tsoffset.errors import EmbeddedError
+from tsoffset.testing.embedded import Access
 
 _PATIENCE_SECONDS = 90.0
 _POLL_MS = 100
@@ -45,7 +46,7 @@ class Consumers:
 
         def read(group: Group) -> None:
             topic = group.topic.name
-            with _member(self._clusters.source.bootstrap, group.name, topic) as consumer:
+            with _member(self._clusters.at_source, group.name, topic) as consumer:
                 up_to = stops(group.at, topic, written)
                 self._take_down(group, _read_and_commit(consumer, up_to, group.metadata))
 
@@ -54,10 +55,10 @@ class Consumers:
     def read_at_target(self, group: Group) -> None:
         """Let a group read on the target before anything is synced, and leave unless it is to
         stay a member."""
-        bootstrap, topic = self._clusters.target.bootstrap, remote(group.topic.name)
-        up_to = stops(group.on_target, topic, read_log(bootstrap, [topic]))
+        cluster, topic = self._clusters.at_target, remote(group.topic.name)
+        up_to = stops(group.on_target, topic, read_log(cluster, [topic]))
         with ExitStack() as leaving:
-            consumer = leaving.enter_context(_member(bootstrap, group.name, topic))
+            consumer = leaving.enter_context(_member(cluster, group.name, topic))
             self._take_down(group, _read_and_commit(consumer, up_to))
             if group.member:
                 self._members[group.name] = consumer
@@ -77,8 +78,8 @@ class Consumers:
         def read(group: Group) -> Reads:
             if group.name in self._members:
                 return _read_on(self._members[group.name])
-            bootstrap, topic = self._clusters.target.bootstrap, remote(group.topic.name)
-            with _member(bootstrap, group.name, topic) as consumer:
+            topic = remote(group.topic.name)
+            with _member(self._clusters.at_target, group.name, topic) as consumer:
                 return _read_on(consumer)
 
         return self._pool.map(read, groups)
@@ -86,8 +87,8 @@ class Consumers:
     def logs(self) -> dict[Place, Logs]:
         """What lies in both clusters now, by source partition."""
         clusters = self._clusters
-        source = read_log(clusters.source.bootstrap, [topic.name for topic in TOPICS])
-        target = read_log(clusters.target.bootstrap, [remote(topic.name) for topic in TOPICS])
+        source = read_log(clusters.at_source, [topic.name for topic in TOPICS])
+        target = read_log(clusters.at_target, [remote(topic.name) for topic in TOPICS])
         compacted = {topic.name for topic in TOPICS if topic.compacted}
         return {
             (topic, partition): Logs(entries, target[remote(topic), partition], topic in compacted)
@@ -101,11 +102,11 @@ class Consumers:
             self.processed[key] = self.processed.get(key, frozenset()) | values
 
 
-def read_log(bootstrap: str, topics: Iterable[str]) -> dict[Place, tuple[Entry, ...]]:
+def read_log(cluster: Access, topics: Iterable[str]) -> dict[Place, tuple[Entry, ...]]:
     """All committed data records of the topics, by topic and partition."""
     with closing(
         KafkaConsumer(
-            bootstrap_servers=bootstrap,
+            **cluster.settings(),
             isolation_level="read_committed",
             enable_auto_commit=False,
             max_poll_records=_POLL_RECORDS,
@@ -123,14 +124,14 @@ def read_log(bootstrap: str, topics: Iterable[str]) -> dict[Place, tuple[Entry, 
 
 
 @contextmanager
-def _member(bootstrap: str, group: str, topic: str) -> Iterator[KafkaConsumer]:
+def _member(cluster: Access, group: str, topic: str) -> Iterator[KafkaConsumer]:
     """A consumer that has joined its group, alone, and got all partitions of the topic.
 
     Without a commit it begins at the log's start; it commits only what it is told to.
     """
     with closing(
         KafkaConsumer(
-            bootstrap_servers=bootstrap,
+            **cluster.settings(),
             group_id=group,
             isolation_level="read_committed",
             auto_offset_reset="earliest",

@@ -4,7 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from tsoffset.demo.clusters import Clusters, remote
+from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import Narrator
 from tsoffset.java import find_java
@@ -21,6 +21,10 @@ _QUIET = ("-Dlog4j2.StatusLogger.level=OFF", "-Dlog4j2.level=OFF")
 def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
     """Print the commands, after writing those of Kafka's own that jars alone do not give."""
     groups_tool, consumer_tool = _write_tools(clusters.folder)
+    secured = {
+        name: f" --command-config {shlex.quote(str(path))}"
+        for name, path in clusters.write_client_properties().items()
+    }
     ours, file = shlex.join(_this_program()), shlex.quote(str(clusters.configuration))
     active = next(group for group in GROUPS if group.member)
     plain = GROUPS[0]
@@ -35,11 +39,12 @@ def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
             f"{ours} sync -c {file} --groups {active.name}",
             *(
                 f"{groups_tool} --bootstrap-server {cluster.bootstrap} --describe "
-                f"--group {plain.name}"
-                for cluster in (clusters.source, clusters.target)
+                f"--group {plain.name}{secured.get(name, '')}"
+                for name, cluster in ((SOURCE, clusters.at_source), (TARGET, clusters.at_target))
             ),
-            f"{consumer_tool} --bootstrap-server {clusters.target.bootstrap} "
-            f"--topic {remote(plain.topic.name)} --from-beginning --max-messages 5",
+            f"{consumer_tool} --bootstrap-server {clusters.at_target.bootstrap} "
+            f"--topic {remote(plain.topic.name)} --from-beginning --max-messages 5"
+            f"{secured.get(TARGET, '')}",
         ]
     )
     narrator.say("What they write about themselves:")

@@ -8,8 +8,8 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.consumer.fetcher import IsolationLevel
 
+from tsoffset.demo.clusters import Clusters
 from tsoffset.demo.topics import PARTITIONS, Entry, Fresh, Place, Topic
-from tsoffset.testing.embedded import EmbeddedBroker
 
 _PATIENCE_SECONDS = 60.0
 _TRANSACTION = 25
@@ -21,13 +21,14 @@ _FLUSH_EVERY = 190
 class Source:
     """The topics of a cluster, to be made and filled; `written` is what consumers can get."""
 
-    def __init__(self, broker: EmbeddedBroker, start_ms: int) -> None:
-        """Connect to the cluster; records are stamped from `start_ms` on."""
+    def __init__(self, clusters: Clusters, start_ms: int) -> None:
+        """Connect to the source; records are stamped from `start_ms` on."""
         self.written: dict[Place, list[Entry]] = {}
         self.aborted = 0
-        self._broker = broker
+        self._broker = clusters.source
+        self._client = clusters.at_source.settings()
         self._start_ms = start_ms
-        self._admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        self._admin = KafkaAdminClient(**self._client)
 
     def close(self) -> None:
         """Close the connections."""
@@ -111,7 +112,7 @@ class Source:
         self._broker.wait_until(missing, seconds=_PATIENCE_SECONDS, doing=f"write {topic.name}")
 
     def _producer(self, **settings: Any) -> KafkaProducer:
-        return KafkaProducer(bootstrap_servers=self._broker.bootstrap, linger_ms=5, **settings)
+        return KafkaProducer(**self._client, linger_ms=5, **settings)
 
 
 def _sent(

@@ -15,6 +15,7 @@ from tsoffset.demo.consumers import Consumers, Reads, read_log
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import WAY_COLUMNS, Narrator, verdict_columns
 from tsoffset.demo.producers import Source
+from tsoffset.demo.security import MECHANISM, USER
 from tsoffset.demo.topics import (
     ACCOUNTS,
     CLICKS,
@@ -81,17 +82,21 @@ class Story:
         with progress("starting two brokers"):
             self._clusters.start_brokers(self._pool)
         self._narrator.say(
-            f"{SOURCE} at {self._clusters.source.bootstrap} is the source, {TARGET} at "
-            f"{self._clusters.target.bootstrap} the target. Kafka {KAFKA_VERSION}."
+            f"{SOURCE} at {self._clusters.at_source.bootstrap} is the source, {TARGET} at "
+            f"{self._clusters.at_target.bootstrap} the target. Kafka {KAFKA_VERSION}."
         )
+        if self._clusters.locks is not None:
+            self._narrator.say(
+                f"All clients need TLS ({self._clusters.at_source.protocol}) and the password of "
+                f"{USER} ({MECHANISM}); that of each cluster is in "
+                f"{self._clusters.locks.passwords_path}, which only you can read."
+            )
 
     def _write_history(self) -> Source:
         """What the source has seen before mirroring begins."""
         self._narrator.step(f"{SOURCE} has a past")
         early = [group for group in GROUPS if group.early]
-        source = self._stack.enter_context(
-            closing(Source(self._clusters.source, two_hours_ago_ms()))
-        )
+        source = self._stack.enter_context(closing(Source(self._clusters, two_hours_ago_ms())))
 
         def happen() -> int:
             source.create(TOPICS)
@@ -125,7 +130,7 @@ class Story:
         wanted = PARTITIONS * (ACCOUNTS.keys + ACCOUNTS.records - IN_CLOSED_SEGMENTS)
 
         def missing() -> str | None:
-            left = sum(map(len, read_log(broker.bootstrap, [ACCOUNTS.name]).values()))
+            left = sum(map(len, read_log(self._clusters.at_source, [ACCOUNTS.name]).values()))
             return None if left == wanted else f"{left:,} records are left"
 
         broker.wait_until(missing, seconds=_COMPACTION_SECONDS, doing=f"compact {ACCOUNTS.name}")
@@ -205,10 +210,11 @@ class Story:
     def _helper_topics(self) -> list[str]:
         """Clusters with topics of MirrorMaker 2's own translation, which tsoffset does without."""
         found = []
-        for broker in (self._clusters.source, self._clusters.target):
-            with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap)) as consumer:
+        accesses = {SOURCE: self._clusters.at_source, TARGET: self._clusters.at_target}
+        for name, access in accesses.items():
+            with closing(KafkaConsumer(**access.settings())) as consumer:
                 if re.search("offset-syncs|checkpoints", " ".join(consumer.topics())):
-                    found.append(broker.name)
+                    found.append(name)
         return found
 
     def _sync(self, session: "Callable[[], SparkSession]") -> tuple[list[Row], list[Row]]:

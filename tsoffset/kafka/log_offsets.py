@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from kafka.errors import IncompatibleBrokerVersion, KafkaError
+from kafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaError,
+    UnsupportedForMessageFormatError,
+)
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from tsoffset.kafka.connections import Api, Connections, Node, in_parts
@@ -38,6 +42,9 @@ _EARLIEST = -2
 _LATEST = -1
 _YOUNGEST = -3
 _NOT_FOUND = (-1, -1)
+# A broker before 3.0 looks for no time in a topic that it writes in message format 0, which has
+# none. So nothing is found, which proves nothing; all that needs no time can still be answered.
+_NO_TIMES = UnsupportedForMessageFormatError.errno
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
@@ -240,9 +247,12 @@ class _Looking:
             for partition, error_code, timestamp_ms, offset in found:
                 if (asked := numbers.get(partition)) is None:
                     continue
-                answers[asked] = (
-                    self._answer_to(error_code, asked) if error_code else (offset, timestamp_ms)
-                )
+                if error_code == _NO_TIMES:
+                    answers[asked] = _NOT_FOUND
+                elif error_code:
+                    answers[asked] = self._answer_to(error_code, asked)
+                else:
+                    answers[asked] = offset, timestamp_ms
 
     def _answer_to(self, trouble: Trouble, number: int) -> Failed | Again:
         what = f"{self._operation} {self._lookups[number][0]}"

@@ -172,7 +172,10 @@ class Topology:
             for node, cause in causes.items()
             if isinstance(cause, InconsistentClusterIdError) and node not in addresses
         }
-        next_step = f"check {self._alias}.bootstrap.servers and that the brokers run"
+        next_step = (
+            f"check {self._alias}.bootstrap.servers and {self._alias}.security.protocol, and that"
+            " the brokers run"
+        )
         refused = False
         for cause in causes.values():
             what = rule(cause)

@@ -262,7 +262,11 @@ def _on_target(
         youngest = yield from inquiry.youngest(TARGET)
         if youngest is not None and timestamp_ms > youngest.timestamp_ms:
             return False
-        if youngest is None and (yield from inquiry.first_at_time(TARGET, timestamp_ms)) is None:
+        if (
+            youngest is None
+            and (yield from inquiry.first_at_time(TARGET, timestamp_ms)) is None
+            and (yield from _lookups_see_the_end(inquiry))
+        ):
             return False
     copy = yield from inquiry.locate(TARGET, record, evidence.copies, timestamp_ms)
     if copy is Edge.LOG_END and not (yield from _in_time(inquiry, record)):
@@ -270,6 +274,18 @@ def _on_target(
     if copy is Edge.UNKNOWN:
         raise _Unseen
     return isinstance(copy, Record)
+
+
+def _lookups_see_the_end(inquiry: Inquiry) -> Generator[Question, Answer, bool]:
+    """Whether a time lookup finds the target's last known record that has a timestamp. Where a
+    segment that compaction emptied hides even that, the answer none is no hint of anything."""
+    target = inquiry.evidence.target
+    last = target.previous_known(target.end)
+    while last is not None and last.timestamp_ms is None:
+        last = target.previous_known(last.offset)
+    if last is None or last.timestamp_ms is None:
+        return False
+    return (yield from inquiry.first_at_time(TARGET, last.timestamp_ms)) is not None
 
 
 def _in_time(inquiry: Inquiry, record: Record) -> Generator[Question, Answer, bool]:

@@ -11,7 +11,8 @@ from kafka.net.transport import KafkaTCPTransport
 from tsoffset.flow.security import Security
 from tsoffset.kafka.loop import SCHEME, Loop
 from tsoffset.kafka.security.logins import Logins
-from tsoffset.kafka.security.tls import TlsTransport, context
+from tsoffset.kafka.security.tls import context
+from tsoffset.kafka.security.transports import PlainTransport, TlsTransport
 
 
 class Manager(KafkaConnectionManager):  # type: ignore[misc]  # no types in the library
@@ -34,8 +35,6 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # no types in the 
         if self._security != Security():
             left_ms = (timeout_at - time.monotonic()) * 1000
             made = await self.wait_for(self.call_soon(self._prepared, node.host), left_ms)
-        if made is None:
-            return await super()._build_transport(node, timeout_at)
         sock = await create_connection(
             self._net,
             node.host,
@@ -44,6 +43,8 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # no types in the 
             proxy_url=self.config["proxy_url"],
             timeout_at=timeout_at,
         )
+        if made is None:
+            return PlainTransport(self._net, sock, host=node.host)
         transport = TlsTransport(self._net, sock, host=node.host, ssl_context=made)
         try:
             await transport.handshake_until(timeout_at)

@@ -1,16 +1,9 @@
-"""TLS contexts, and transports whose handshake ends in time.
-
-The library's own transport waits for a broker's part of the handshake without end, and leaves its
-socket open where that fails.
-"""
+"""TLS contexts from settings, and what goes wrong with them in words."""
 
 import ssl
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-
-from kafka.errors import KafkaConnectionError
-from kafka.net.transport import KafkaSSLTransport
 
 from tsoffset.flow.security import Store, Tls
 from tsoffset.kafka.security.failures import StoreUnusable, TlsFailed
@@ -18,8 +11,6 @@ from tsoffset.kafka.security.stores import certificates, own
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _NEWEST = "TLSv1.3"
-_RECEIVED_BYTES = 65_536
-_NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # What a broker says to close a handshake, as OpenSSL names it.
 _OF_OURS = ("CERTIFICATE", "UNKNOWN_CA", "BAD_CERT", "ACCESS_DENIED")
 
@@ -108,44 +99,6 @@ def _openssl_name(suite: str) -> str:
     return "-".join(parts).replace("_", "-")
 
 
-class TlsTransport(KafkaSSLTransport):  # type: ignore[misc]  # no types in the library
-    """The library's, with a handshake that ends, and larger pieces received at once."""
-
-    async def handshake_until(self, moment: float) -> None:
-        """Agree on TLS. Raises TlsFailed, or KafkaTimeoutError at that moment."""
-        while True:
-            try:
-                self._sock.do_handshake()
-            except ssl.SSLWantReadError:
-                await self._net.wait_read(self._sock, timeout_at=moment)
-            except ssl.SSLWantWriteError:
-                await self._net.wait_write(self._sock, timeout_at=moment)
-            except OSError as error:
-                raise TlsFailed(why(error)) from None
-            else:
-                return
-
-    def _sock_recv(self) -> tuple[bytes, Exception | None]:
-        received: list[bytes] = []
-        error: Exception | None = None
-        while error is None:
-            try:
-                data = self._sock.recv(_RECEIVED_BYTES)
-            except _NOT_NOW:
-                break
-            except ssl.SSLError as cause:
-                # With TLS 1.3 a broker refuses our certificate after the handshake.
-                error = TlsFailed(why(cause))
-            except OSError as cause:
-                error = KafkaConnectionError(cause)
-            else:
-                if data:
-                    received.append(data)
-                else:
-                    error = KafkaConnectionError("socket disconnected")
-        return b"".join(received), error
-
-
 def why(error: OSError, whose: str = "the broker's") -> str:
     """What went wrong in a handshake, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -155,8 +108,6 @@ def why(error: OSError, whose: str = "the broker's") -> str:
         return f"our certificate is not accepted ({_words(reason)})"
     if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
         return "what answers does not speak TLS"
-    if isinstance(error, ssl.SSLEOFError | ConnectionError) and not reason.startswith("TLS"):
-        return "the connection was closed in the handshake"
     return _words(reason) or error.strerror or str(error)
 
 

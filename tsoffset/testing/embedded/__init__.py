@@ -22,6 +22,7 @@ from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
 from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
 from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
 from tsoffset.testing.embedded.security import Access, Listener, Security, Tokens
+from tsoffset.testing.embedded.zookeeper import ZooKeeperBroker
 
 __all__ = [
     "KAFKA_VERSION",
@@ -32,6 +33,7 @@ __all__ = [
     "MirrorMaker",
     "Security",
     "Tokens",
+    "ZooKeeperBroker",
     "cache_folder",
     "flow_properties",
     "resolve_jars",

@@ -11,6 +11,7 @@ from typing import Self
 import javaproperties
 
 from tsoffset.errors import EmbeddedError, PortTaken, StartFailed
+from tsoffset.testing.embedded.jars import KAFKA_VERSION
 from tsoffset.testing.embedded.ports import HOST, free_port, is_free
 from tsoffset.testing.embedded.process import JavaProcess
 from tsoffset.testing.embedded.readiness import serving
@@ -83,11 +84,13 @@ class EmbeddedBroker(Server):
         start_seconds: float = START_SECONDS,
         joins: "EmbeddedBroker | None" = None,
         node_id: int = 1,
+        kafka_version: str = KAFKA_VERSION,
     ) -> None:
         """Prepare a node; nothing is started.
 
         `properties` go over the defaults of this module, `java_options` over those of
-        Java. `port` asks for one certain port; a free one is found otherwise.
+        Java. `port` asks for one certain port; a free one is found otherwise. `kafka_version`
+        is one of `jars.PINNED`, from 3.9 on; for older ones there is `ZooKeeperBroker`.
         """
         super().__init__(
             "kafka.Kafka",
@@ -99,6 +102,7 @@ class EmbeddedBroker(Server):
                 *java_options,
             ),
             start_seconds=start_seconds,
+            kafka_version=kafka_version,
         )
         self.node_id = node_id
         self._controller: EmbeddedBroker = self if joins is None else joins._controller
@@ -112,10 +116,8 @@ class EmbeddedBroker(Server):
         self._served = False
         # Where the data folder says whose it is, once it is formatted.
         self._identity_path = self.directory / "data" / "meta.properties"
-        self.cluster_id: str = secrets.token_urlsafe(16) if joins is None else joins.cluster_id
-        if self._identity_path.exists():
-            held = javaproperties.loads(self._identity_path.read_text())
-            self.cluster_id = held["cluster.id"]
+        new_id = secrets.token_urlsafe(16) if joins is None else joins.cluster_id
+        self.cluster_id: str = self._held_cluster_id() or new_id
 
     @property
     def port(self) -> int:
@@ -223,6 +225,7 @@ class EmbeddedBroker(Server):
             f"{self.name}-format",
             ["kafka.tools.StorageTool", "format", f"@{arguments}"],
             directory=self.directory,
+            kafka_version=self.kafka_version,
         )
         try:
             status = tool.run(self._start_seconds)
@@ -234,6 +237,11 @@ class EmbeddedBroker(Server):
             arguments.unlink()
         if status != 0:
             raise tool.failed(f"format {self.name}: it ended with status {status}")
+
+    def _held_cluster_id(self) -> str | None:
+        if not self._identity_path.exists():
+            return None
+        return javaproperties.loads(self._identity_path.read_text()).get("cluster.id")
 
     def _missing(self) -> str | None:
         groups = int(self._own_properties["offsets.topic.num.partitions"])

@@ -1,6 +1,7 @@
 """Certificates of an own authority, in the stores that Kafka's clients and brokers read."""
 
 import ipaddress
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tsoffset.errors import EmbeddedError
-from tsoffset.java import find_java
+from tsoffset.java import keytool
 from tsoffset.testing.embedded.ports import HOST
 from tsoffset.testing.embedded.server import write_private
 
@@ -123,23 +124,29 @@ def write_jks(store: Path, path: Path, password: str, key_password: str | None =
 
     Both are locked by `password`, the key by `key_password` if that is given (only that of a
     store with a key may be). Raises `JavaMissing`, `JavaTooOld`, and `EmbeddedError` if keytool
-    fails. The passwords stand on a command line: these are for tests.
+    fails.
     """
-    keytool = find_java().with_name("keytool")
-    command: list[str | Path] = [keytool, "-importkeystore", "-noprompt"]
-    command += ["-srckeystore", store, "-srcstoretype", "PKCS12", "-srcstorepass", password]
-    command += ["-destkeystore", path, "-deststoretype", "JKS", "-deststorepass", password]
+    command: list[str | Path] = [keytool(), "-importkeystore", "-noprompt"]
+    command += ["-srckeystore", store, "-srcstoretype", "PKCS12", "-srcstorepass:env", "STORE"]
+    command += ["-destkeystore", path, "-deststoretype", "JKS", "-deststorepass:env", "STORE"]
+    passwords = {"STORE": password}
     if key_password is not None:
-        command += ["-srcalias", "key", "-destkeypass", key_password]
+        command += ["-srcalias", "key", "-destkeypass:env", "KEY"]
+        passwords["KEY"] = key_password
     path.unlink(missing_ok=True)
     try:
         subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=_KEYTOOL_SECONDS
+            command,
+            env=os.environ | passwords,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=_KEYTOOL_SECONDS,
         )
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stdout", None) or type(error).__name__
         raise EmbeddedError(
-            f"write {path} with keytool: {said.strip()}; it comes with the Java at {keytool}"
+            f"write {path} with {command[0]}: {said.strip()}; check the store and its password"
         ) from None
     return path
 

@@ -18,10 +18,15 @@ from rich.progress import track
 from tsoffset.errors import JarsUnavailable
 
 KAFKA_VERSION = "4.3.1"
+# Brokers of the past, for tests; fetched when one asks.
+OLDER_VERSIONS = ("3.9.2", "2.8.2", "2.5.1")
 REPOSITORY_VARIABLE = "TSOFFSET_MAVEN_REPOSITORY"
 
 # As `sha256sum` writes and checks it, by paths in the repository; made by `make lock-jars`.
-PINNED = Path(__file__).with_name("jars.sha256")
+PINNED = {
+    version: Path(__file__).with_name(f"jars-{version}.sha256")
+    for version in (KAFKA_VERSION, *OLDER_VERSIONS)
+}
 _RETRIES = 2
 
 pooch.get_logger().setLevel(logging.WARNING)
@@ -32,8 +37,10 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("tsoffset"))
 
 
-def resolve_jars(cache: Path | None = None) -> Path:
+def resolve_jars(cache: Path | None = None, version: str = KAFKA_VERSION) -> Path:
     """Return the folder that holds Kafka's jars, after fetching them if need be.
+
+    `version` is one of `PINNED`; those of `OLDER_VERSIONS` have what a broker needs, no more.
 
     `cache` is `cache_folder()` if absent. The first call of a user takes a quarter of a minute and
     shows a progress bar on standard error, if that is a terminal; later ones check what is
@@ -41,12 +48,12 @@ def resolve_jars(cache: Path | None = None) -> Path:
 
     Raises `JarsUnavailable` if the jars are neither here nor reachable.
     """
-    folder = (cache_folder() if cache is None else cache) / f"kafka-{KAFKA_VERSION}"
-    fetch_jars(folder, PINNED.read_text())
+    folder = (cache_folder() if cache is None else cache) / f"kafka-{version}"
+    fetch_jars(folder, PINNED[version].read_text(), version)
     return folder
 
 
-def fetch_jars(folder: Path, pins: str) -> None:
+def fetch_jars(folder: Path, pins: str, version: str = KAFKA_VERSION) -> None:
     """Have `folder` hold the jars that `pins` lists (checksum and path, one a line), and no other.
 
     Several processes may ask for one folder: one fetches, the others wait for it. What
@@ -65,7 +72,7 @@ def fetch_jars(folder: Path, pins: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder.parent / "jars.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            _fetch(folder, wanted)
+            _fetch(folder, wanted, version)
     except OSError as error:
         raise JarsUnavailable(
             f"keep Kafka's jars in {folder}: {error}; "
@@ -82,7 +89,7 @@ def _missing(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
     ]
 
 
-def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> None:
+def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], version: str) -> None:
     repository = _repository().rstrip("/")
     jars = pooch.create(
         folder,
@@ -95,7 +102,7 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> None:
     try:
         for name in track(
             _missing(folder, wanted),
-            f"Fetching Kafka {KAFKA_VERSION}, once",
+            f"Fetching Kafka {version}, once",
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -105,7 +112,7 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]]) -> None:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the folder's disk, not of the way to the repository
         raise JarsUnavailable(
-            f"fetch the jars of Kafka {KAFKA_VERSION} into {folder}: {error}; connect this "
+            f"fetch the jars of Kafka {version} into {folder}: {error}; connect this "
             f"machine, or set {REPOSITORY_VARIABLE} to the http address of a Maven repository "
             "that it reaches, or copy the folder there from a machine that has it"
         ) from error

@@ -24,7 +24,7 @@ from typing import Self
 from tsoffset.errors import StartFailed
 from tsoffset.java import find_java
 from tsoffset.testing.embedded import watchdog
-from tsoffset.testing.embedded.jars import resolve_jars
+from tsoffset.testing.embedded.jars import KAFKA_VERSION, resolve_jars
 
 GRACE_SECONDS = 20.0
 EXIT_GRACE_SECONDS = 5.0
@@ -76,6 +76,7 @@ class JavaProcess:
         *,
         directory: Path,
         java_options: Sequence[str] = (),
+        kafka_version: str = KAFKA_VERSION,
     ) -> None:
         """Prepare the program `command` (main class and arguments); nothing is started."""
         self.name = name
@@ -86,6 +87,7 @@ class JavaProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._command = tuple(command)
         self._java_options = tuple(java_options)
+        self.kafka_version = kafka_version
 
     @property
     def pid(self) -> int | None:
@@ -108,7 +110,7 @@ class JavaProcess:
         Raises `JavaMissing`, `JavaTooOld` or `JarsUnavailable`.
         """
         java = find_java()
-        jars = _jars()
+        jars = _jars(version=self.kafka_version)
         logging = self.directory / "log4j2.properties"
         logging.write_text(_LOG4J)
         command = [

@@ -5,7 +5,7 @@ import socket
 from contextlib import closing, suppress
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, TransactionalIdNotFoundError
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, TransactionalIdNotFoundError
 
 from tsoffset.testing.embedded.security import Access
 
@@ -35,16 +35,18 @@ def serving(admin: Access, cluster_id: str, node_id: int, group_partitions: int)
                 request_timeout_ms=_PATIENCE_SECONDS * 1000,
             )
         ) as client:
-            cluster = client.describe_cluster()
-            if cluster["cluster_id"] != cluster_id:
-                return f"{admin.bootstrap} belongs to another cluster, {cluster['cluster_id']}"
-            if node_id not in {broker["broker_id"] for broker in cluster["brokers"]}:
+            # What it was told when it connected: `describe_cluster` fails on brokers of 2.8.
+            cluster = client._manager.cluster
+            if cluster.cluster_id != cluster_id:
+                return f"{admin.bootstrap} belongs to another cluster, {cluster.cluster_id}"
+            if node_id not in {broker.node_id for broker in cluster.brokers()}:
                 return f"node {node_id} has not joined the cluster yet"
             # A group belongs to the partition that the hash of its name leads to, and the
             # hash of a name of one letter is the letter's code: these meet every partition.
             client.list_group_offsets([chr(ord("0") + n) for n in range(group_partitions)])
-            # Nobody has such a transaction: to be told so is the answer wanted.
-            with suppress(TransactionalIdNotFoundError):
+            # Nobody has such a transaction: to be told so is the answer wanted. Brokers before
+            # 3.0 name its coordinator, and cannot be asked further.
+            with suppress(TransactionalIdNotFoundError, IncompatibleBrokerVersion):
                 client.describe_transactions(["readiness"])
     except (OSError, KafkaError) as error:
         return f"node {node_id} at {admin.bootstrap}: {error!r}"

@@ -55,7 +55,7 @@ class Security:
     and whoever sets up the cluster, enter there. `superusers` are further principals of that
     kind. `trust_store` (PEM) holds the authority of clients' certificates, `passwords` those
     of users, for PLAIN and SCRAM alike; SCRAM takes those that are there when the data folder
-    is made. Passwords may hold anything but a comma, a bracket or a line break.
+    is made. Passwords may hold anything but a comma or a line break.
     """
 
     listeners: tuple[Listener, ...]
@@ -93,7 +93,8 @@ class Security:
         """The users as kafka-storage takes them, with --add-scram before each."""
         taken = {mechanism for listener in self.listeners for mechanism in listener.mechanisms}
         return [
-            f"{mechanism}=[name={user},password={password}]"
+            # The tool takes off quotation marks around a word, so it gets some.
+            f'{mechanism}=[name={user},password="{password}"]'
             for mechanism in _SCRAM
             if mechanism in taken
             for user, password in self.passwords.items()

@@ -9,6 +9,7 @@ from typing import Self
 
 import javaproperties
 
+from tsoffset.testing.embedded.jars import KAFKA_VERSION
 from tsoffset.testing.embedded.process import JavaProcess
 
 
@@ -28,6 +29,7 @@ class Server(JavaProcess, ABC):
         properties_path: Path | None = None,
         java_options: Sequence[str],
         start_seconds: float,
+        kafka_version: str = KAFKA_VERSION,
     ) -> None:
         """Prepare the program; nothing is started.
 
@@ -45,6 +47,7 @@ class Server(JavaProcess, ABC):
             [main_class, str(self.properties_path)],
             directory=directory,
             java_options=java_options,
+            kafka_version=kafka_version,
         )
 
     def start(self) -> Self:

@@ -1,0 +1,111 @@
+"""A Kafka node of the time before KRaft, with the ZooKeeper that it needs."""
+
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from tsoffset.testing.embedded.broker import START_SECONDS, EmbeddedBroker
+from tsoffset.testing.embedded.ports import HOST, free_port
+from tsoffset.testing.embedded.server import Server
+
+
+class ZooKeeperBroker(EmbeddedBroker):
+    """One Kafka node in ZooKeeper mode, a cluster of its own; else as `EmbeddedBroker`.
+
+    Its ZooKeeper is a second process, which starts and stops with it. That outlives a `kill`, and
+    takes a killed node back only after the three seconds of its session.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        kafka_version: str,
+        name: str = "broker",
+        properties: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """Prepare a node and its ZooKeeper; nothing is started. See `EmbeddedBroker`."""
+        super().__init__(
+            directory,
+            name=name,
+            properties=properties,
+            java_options=java_options,
+            start_seconds=start_seconds,
+            kafka_version=kafka_version,
+        )
+        self._zookeeper = _ZooKeeper(
+            f"{name}-zookeeper",
+            self.directory / "zookeeper",
+            start_seconds=start_seconds,
+            kafka_version=kafka_version,
+        )
+
+    def start(self) -> Self:
+        """Start ZooKeeper and the node; see `EmbeddedBroker.start`."""
+        self._zookeeper.start()
+        try:
+            return super().start()
+        except BaseException:
+            self._zookeeper.kill()
+            raise
+
+    def stop(self, *grace_seconds: float) -> None:
+        """Stop the node, then ZooKeeper, each by force after the grace time."""
+        super().stop(*grace_seconds)
+        self._zookeeper.stop(*grace_seconds)
+
+    def _properties(self) -> Mapping[str, str]:
+        client = f"PLAINTEXT://{self.bootstrap}"
+        return {
+            "broker.id": str(self.node_id),
+            "zookeeper.connect": f"{HOST}:{self._zookeeper.port}",
+            "zookeeper.session.timeout.ms": "3000",
+            "listeners": client,
+            "log.dirs": str(self.directory / "data"),
+            **self._own_properties,
+        }
+
+    def _prepare(self) -> None:
+        """Nothing: the node makes its data folder, and the cluster's id, when it starts."""
+
+    def _missing(self) -> str | None:
+        if (cluster_id := self._held_cluster_id()) is None:
+            return "it has no cluster id yet"
+        self.cluster_id = cluster_id
+        return super()._missing()
+
+
+class _ZooKeeper(Server):
+    def __init__(
+        self, name: str, directory: Path, *, start_seconds: float, kafka_version: str
+    ) -> None:
+        super().__init__(
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            name,
+            directory,
+            java_options=("-Xms32m", "-Xmx128m"),
+            start_seconds=start_seconds,
+            kafka_version=kafka_version,
+        )
+        self.port = free_port()
+
+    def _properties(self) -> Mapping[str, str]:
+        return {
+            "clientPortAddress": HOST,
+            "clientPort": str(self.port),
+            "dataDir": str(self.directory / "data"),
+            "admin.enableServer": "false",
+            "tickTime": "500",
+        }
+
+    def _missing(self) -> str | None:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                answer = connection.recv(4096)
+        except OSError as error:
+            return f"{HOST}:{self.port}: {error!r}"
+        return None if answer.startswith(b"Zookeeper version") else f"it says {answer!r}"
