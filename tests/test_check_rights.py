@@ -22,7 +22,7 @@ from tests.configured import properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow
 from tests.producing import Contents, numbered
-from tests.secured import Secured, secured_broker
+from tests.secured import PASSWORDS, Secured, secured_broker
 from tests.test_check import checked, commit, filled, found, worst
 from tsoffset.commands.check.findings import Severity
 from tsoffset.commands.check.rights import NEEDS, Granting
@@ -395,7 +395,7 @@ def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path
         ClusterSettings(
             "A",
             (source.broker.bootstrap_at("SASL"),),
-            security=Security(login=PasswordLogin("PLAIN", "alice", 'al ice"s \\ secret')),
+            security=Security(login=PasswordLogin("PLAIN", "alice", PASSWORDS["alice"])),
         )
     ) as cluster:
         rights = cluster.rights(["orders", "others", "nothing"], ["billing", "secret", "nothing"])

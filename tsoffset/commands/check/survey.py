@@ -106,7 +106,7 @@ def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
         ],
         Isolation.READ_UNCOMMITTED,
     )
-    rights = _source_rights(flow, source, listings, topics, commits)
+    rights = _source_rights(flow, source, listings, topics, commits, synced)
     return SourceSurvey(listings, topics, commits, logs, rights)
 
 
@@ -116,6 +116,7 @@ def _source_rights(
     listings: GroupListings,
     topics: Collection[str],
     commits: Mapping[str, GroupOffsets | Failed],
+    synced: Sequence[SyncedTopic],
 ) -> SourceRights:
     """Who gave a group's commits allows to describe it; of the others the rights are asked for."""
     unseen_topics = tuple(
@@ -126,14 +127,14 @@ def _source_rights(
     unseen_groups = tuple(
         group for group in written_groups(flow.group_filter).names if group not in listings.groups
     )
-    synced = [topic.source for topic in synced_topics(flow, commits)]
+    read = [topic.source for topic in synced]
     failed = {group for group, found in commits.items() if isinstance(found, Failed)}
     probe = f"tsoffset-check-{uuid4().hex}"
-    told = source.rights([*synced, *unseen_topics, probe], [*failed, *unseen_groups, probe])
+    told = source.rights([*read, *unseen_topics, probe], [*failed, *unseen_groups, probe])
     given = frozenset({Operation.DESCRIBE})
     return SourceRights(
         told,
-        {topic: told.topics[topic] for topic in synced},
+        {topic: told.topics[topic] for topic in read},
         {group: told.groups[group] if group in failed else given for group in commits},
         unseen_topics,
         unseen_groups,
