@@ -33,6 +33,7 @@ wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; ex
 endef
 
 .PHONY: help setup java demo test test-fast test-all test-long bench bench-check lint lock lock-jars
+.PHONY: wheel sbom audit
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -76,6 +77,17 @@ lint: $(READY) ## ruff, mypy and the layers of the architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Two builds of one commit are the same, byte for byte.
+wheel: $(READY) ## build dist/*.whl of what is committed
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t wheel
+
+sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml --output-file dist/sbom.cdx.json .ci/requirements.lock
+
+audit: $(READY) ## look the locked packages up among known vulnerabilities (needs the network)
+	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
 lock: $(READY) ## resolve the packages anew into .ci/requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --extra dev --upgrade --custom-compile-command "make lock" --output-file .ci/requirements.lock pyproject.toml

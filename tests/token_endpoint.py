@@ -21,7 +21,7 @@ class TokenEndpoint:
     `jwks_url`; with `tls` both by https.
 
     `lifetime_seconds` may be changed at any time. `requests` counts what was asked for, by path
-    and status.
+    and status; `issued` are the tokens.
     """
 
     issuer = "https://issuer.test"
@@ -37,6 +37,7 @@ class TokenEndpoint:
         self.clients = dict(clients)
         self.lifetime_seconds = lifetime_seconds
         self.requests: Counter[tuple[str, int]] = Counter()
+        self.issued: list[str] = []
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         endpoint = self
 
@@ -97,8 +98,9 @@ class TokenEndpoint:
         }
         if authorization not in allowed:
             return 401, {"error": "invalid_client", "error_description": "wrong id or secret"}
+        self.issued.append(self.token(allowed[authorization]))
         return 200, {
-            "access_token": self.token(allowed[authorization]),
+            "access_token": self.issued[-1],
             "token_type": "Bearer",
             "expires_in": int(self.lifetime_seconds),
         }

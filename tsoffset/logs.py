@@ -17,13 +17,13 @@ import structlog
 
 HIDDEN = "[hidden]"
 
-_SECRET = (
+_SENSITIVE = (
     "password|passphrase|secret|token|credential|private[._-]?key|keystore[._-]key|api[._-]?key"
 )
-_SECRET_NAME = re.compile(f"{_SECRET}|jaas", re.IGNORECASE)
+_SECRET_NAME = re.compile(f"{_SENSITIVE}|jaas", re.IGNORECASE)
 # As in properties (a = b), JSON ("a": b) and what Python shows of a mapping ('a': 'b').
 _SECRET_IN_TEXT = re.compile(
-    rf"""(?P<name>[\w.\-]*(?:{_SECRET})[\w.\-]*(?:\s*=|"\s*:|'\s*:(?=\s*b?["']))\s*)"""
+    rf"""(?P<name>[\w.\-]*(?:{_SENSITIVE})[\w.\-]*(?:\s*=|"\s*:|'\s*:(?=\s*b?["']))\s*)"""
     r"""(?:b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\]|\\.)*'|[^\s;,]+)""",
     re.IGNORECASE,
 )

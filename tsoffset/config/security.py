@@ -32,14 +32,14 @@ Refuse = Callable[[str, str], None]
 """Is told the name of a setting that cannot be used, and what would be right."""
 
 _PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
-_TOKEN_MODULE = "OAuthBearerLoginModule"
+_OAUTH_MODULE = "OAuthBearerLoginModule"
 _KERBEROS_MODULE = "Krb5LoginModule"
 _MSK_MODULE = "IAMLoginModule"
 _MODULES = {
     "PLAIN": _PASSWORD_MODULES,
     "SCRAM-SHA-256": _PASSWORD_MODULES,
     "SCRAM-SHA-512": _PASSWORD_MODULES,
-    "OAUTHBEARER": (_TOKEN_MODULE, _MSK_MODULE),
+    "OAUTHBEARER": (_OAUTH_MODULE, _MSK_MODULE),
     "GSSAPI": (_KERBEROS_MODULE,),
     keys.MSK_MECHANISM: (_MSK_MODULE,),
 }

@@ -199,7 +199,7 @@ class _Run:
             return chosen
         for offset in answers.offset.tolist():
             # All positions are chosen with the same chance, whichever come first.
-            if random() * self._to_come < self._verify:
+            if random() * self._to_come < self._verify:  # noqa: S311 (a sample)
                 chosen.add(offset)
                 self._verify -= 1
             self._to_come -= 1

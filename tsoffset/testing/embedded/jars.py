@@ -127,7 +127,7 @@ def _repository() -> str:
     if told:
         return told
     try:
-        settings = ElementTree.parse(Path.home() / ".m2" / "settings.xml")
+        settings = ElementTree.parse(Path.home() / ".m2" / "settings.xml")  # noqa: S314 (the user's)
         mirrors = settings.findall("{*}mirrors/{*}mirror")
     except (OSError, RuntimeError, ElementTree.ParseError):
         mirrors = []

@@ -25,7 +25,7 @@ def free_port() -> int:
     """
     with _lock:
         for _ in range(1000):
-            port = random.randrange(_LOWEST, _highest())
+            port = random.randrange(_LOWEST, _highest())  # noqa: S311 (no secret)
             if port not in _given_out and is_free(port):
                 _given_out.add(port)
                 return port

@@ -14,7 +14,7 @@ _LOGIN_MODULES = {
     **dict.fromkeys(_SCRAM, "scram.ScramLoginModule"),
     "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
 }
-_TOKEN_VALIDATOR = (
+_OAUTH_VALIDATOR = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 )
 
@@ -114,7 +114,7 @@ class Security:
         if "OAUTHBEARER" in listener.mechanisms and self.tokens is not None:
             prefix = "oauthbearer.sasl"
             found |= {
-                f"{prefix}.server.callback.handler.class": _TOKEN_VALIDATOR,
+                f"{prefix}.server.callback.handler.class": _OAUTH_VALIDATOR,
                 f"{prefix}.oauthbearer.jwks.endpoint.url": self.tokens.jwks_url,
                 f"{prefix}.oauthbearer.expected.issuer": self.tokens.issuer,
                 f"{prefix}.oauthbearer.expected.audience": self.tokens.audience,
