@@ -12,12 +12,13 @@ from tests.memory_flows import NOW_MS, Estate, flow
 from tests.test_check import checked, commit, described, filled, found, settings, worst
 from tests.test_compare import checkpoint
 from tsoffset.commands.check.checkpoints import CheckpointsSeen, other_committer, seen
-from tsoffset.commands.check.clusters import connection
+from tsoffset.commands.check.clusters import connection, untold_youngest
 from tsoffset.commands.check.configs import (
     Compared,
     Configs,
     compared_configs,
     duration,
+    hidden_frontiers,
     newest_in_the_future,
 )
 from tsoffset.commands.check.findings import Finding, Severity
@@ -26,7 +27,14 @@ from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
 from tsoffset.errors import JavaTooOld
 from tsoffset.flow.policy import DefaultGroupFilter
-from tsoffset.model import Broker, CommittedOffset, Failed, FailureKind, TopicPartition
+from tsoffset.model import (
+    Broker,
+    ClusterDescription,
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    TopicPartition,
+)
 from tsoffset.testing.memory_cluster import Message
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
@@ -81,6 +89,17 @@ def compared(original: Configs, copy: Configs, times: RecordTimes | None = None)
 def judged(*pairs: Compared) -> list[Finding]:
     source, target = (Granting(settings(alias), "User:alice") for alias in "AB")
     return list(compared_configs(flow(), pairs, NOW_MS, source, target))
+
+
+def test_compacted_copies_on_old_brokers_are_a_warning() -> None:
+    """Before 3.0 a log's youngest record is not told, which a guard of the frontier rests on."""
+    pairs = [compared({}, COMPACT), compared({}, {}), compared({}, Failed(FailureKind.TIMEOUT, ""))]
+    (finding,) = hidden_frontiers(flow(), pairs)
+    assert (finding.severity, finding.subject) == (WARNING, "frontier")
+    assert not list(hidden_frontiers(flow(), pairs[1:]))
+    for version, untold in (("2.8.2", True), ("3.0.0", False), ("4.3", False)):
+        brokers = (Broker(1, "b", 9092, None), Broker(2, "b", 9093, version))
+        assert untold_youngest(ClusterDescription("id", brokers)) is untold
 
 
 COMPACT = {"cleanup.policy": "compact"}

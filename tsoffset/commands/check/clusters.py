@@ -94,6 +94,17 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
         )
 
 
+def untold_youngest(description: ClusterDescription) -> bool:
+    """Whether a broker cannot tell its logs' youngest records (KIP-734)."""
+    versions = (broker.version for broker in description.brokers)
+    return any(version is not None and _is_older(version, (3, 0)) for version in versions)
+
+
+def _is_older(version: str, than: tuple[int, int]) -> bool:
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return bool(numbers) and numbers < than
+
+
 def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
     versions: Counter[str] = Counter()
     for broker in description.brokers:
@@ -115,8 +126,7 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
                 f"upgrade it to Kafka {'.'.join(map(str, OLDEST_TESTED))} or later",
             )
             continue
-        numbers = tuple(int(part) for part in re.findall(r"\d+", broker.version)[:2])
-        if numbers and numbers < OLDEST_TESTED:
+        if _is_older(broker.version, OLDEST_TESTED):
             yield at.warning(
                 subject,
                 f"Kafka {broker.version} at {where} is older than "

@@ -56,6 +56,24 @@ def compared_configs(
         )
 
 
+def hidden_frontiers(flow: FlowSettings, pairs: Sequence[Compared]) -> Iterator[Finding]:
+    """For a target that does not tell its logs' youngest records: copies of which a replicator's
+    repeat may hide how far it has come (docs/compatibility.md)."""
+    compacted = [
+        pair.topic.target
+        for pair in pairs
+        if not isinstance(pair.copy, Failed) and "compact" in _policies(pair.copy)
+    ]
+    if compacted:
+        yield Scope(flow.name, flow.target.alias).warning(
+            "frontier",
+            f"{names(compacted)} compacted, on brokers before 3.0: while a replicator that was "
+            "restarted repeats a stretch there, a lagging group may be placed too far",
+            "upgrade the target's brokers to 3.0 or later, or sync these topics while the "
+            "replicator has been running for a while",
+        )
+
+
 def newest_in_the_future(
     flow: FlowSettings, pairs: Sequence[Compared], now_ms: int
 ) -> Iterator[Finding]:

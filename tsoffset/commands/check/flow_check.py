@@ -220,6 +220,9 @@ class _FlowCheck:
             Granting(flow.source, survey.rights.told.principal),
             Granting(flow.target, there.rights.principal),
         )
+        described = self._reach.description(flow.target)
+        if isinstance(described, ClusterDescription) and clusters.untold_youngest(described):
+            yield from configs.hidden_frontiers(flow, compared)
         if self._reach.clock_ahead_ms(flow.source) is None:
             yield from configs.newest_in_the_future(flow, compared, now_ms)
 
