@@ -92,7 +92,7 @@ class KafkaCluster:
         versions: dict[Node, str | None] = {}
 
         async def probe(node: Node, _: None) -> None:
-            pace = Deadline.after(deadline.milliseconds(_PROBE_MS))
+            pace = deadline.within(_PROBE_MS)
             try:
                 connection = await self._connections.open(node, pace)
             except KafkaError:
