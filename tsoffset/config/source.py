@@ -11,15 +11,18 @@ import javaproperties
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, Problem
 
-_JSON_STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?')
+_JSON_TOKEN = re.compile(
+    r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?|(?P<begin>[{[])|(?P<end>[]}])'
+)
 # An odd number of backslashes before a letter that makes no escape: `\d` is read as `d`.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_BYTES = 16 << 20
 
-_Lines = dict[str, list[tuple[int, int]]]
-"""Of each name that a member of JSON text has: where such members stand, and on which lines."""
+_Lines = dict[tuple[int, str], list[tuple[int, int]]]
+"""Of each member of JSON text, by how deep it lies and its name: where such members stand, and on
+which lines."""
 
 
 class Format(StrEnum):
@@ -116,22 +119,29 @@ def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
     nested = [value for key, value in document.pairs if key == "config"]
     lines = _lines_of_members(text)
     if not nested or not isinstance(nested[-1], _Pairs):
-        return tuple(_json_entries(document.pairs, lines, 0, file, findings))
+        return tuple(_json_entries(document.pairs, lines, 1, 0, file, findings))
     for key, _ in document.pairs:
         if key not in ("config", "name"):
             findings.warning(
-                Entry(key, "", file, lines[key][0][1]),
+                Entry(key, "", file, lines[1, key][0][1]),
                 "stands beside `config`, so it has no effect; move it into `config`",
             )
-    begin, _ = lines["config"][-1]
-    return tuple(_json_entries(nested[-1].pairs, lines, begin, file, findings))
+    begin, _ = lines[1, "config"][-1]
+    return tuple(_json_entries(nested[-1].pairs, lines, 2, begin, file, findings))
 
 
 def _json_entries(
-    pairs: list[tuple[str, object]], lines: _Lines, begin: int, file: str, findings: Findings
+    pairs: list[tuple[str, object]],
+    lines: _Lines,
+    depth: int,
+    begin: int,
+    file: str,
+    findings: Findings,
 ) -> Iterator[Entry]:
-    """What stands in the object that begins at `begin`."""
-    following = {key: iter([line for at, line in lines[key] if at >= begin]) for key, _ in pairs}
+    """The members of the object that begins at `begin`, so deep."""
+    following = {
+        key: iter([line for at, line in lines[depth, key] if at >= begin]) for key, _ in pairs
+    }
     for key, value in pairs:
         line = next(following[key])
         if value is None:
@@ -159,13 +169,14 @@ class _Pairs:
 
 def _lines_of_members(text: str) -> _Lines:
     found: _Lines = {}
-    line, before = 1, 0
-    for string in _JSON_STRING.finditer(text):
-        if string["colon"] is not None:
-            line += len(_LINE_END.findall(text, before, string.start()))
-            before = string.start()
-            key = json.loads(string["string"], strict=False)
-            found.setdefault(key, []).append((before, line))
+    line, before, depth = 1, 0, 0
+    for token in _JSON_TOKEN.finditer(text):
+        depth += (token["begin"] is not None) - (token["end"] is not None)
+        if token["colon"] is not None:
+            line += len(_LINE_END.findall(text, before, token.start()))
+            before = token.start()
+            key = json.loads(token["string"], strict=False)
+            found.setdefault((depth, key), []).append((before, line))
     return found
 
 
