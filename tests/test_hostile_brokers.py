@@ -1,8 +1,10 @@
 """Whole cycles in which a broker of one side is hostile (tests/hostile_cases.py)."""
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +20,11 @@ from tests.hostile_cases import (
     QUIET,
     VICTIM,
     Case,
+    many_bombs,
     table,
 )
 from tests.memory_flows import Estate, flow, row_of
+from tests.test_kafka_records import batch, read, sent
 from tsoffset.cycle.in_process import cycle
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
@@ -170,3 +174,24 @@ def test_a_hostile_broker_harms_nobody_else(
 def test_the_table_of_the_docs_is_that_of_the_cases() -> None:
     """`python -m tests.hostile_cases` writes it."""
     assert f"{BEGIN}{table()}{END}" in PAGE.read_text()
+
+
+def test_an_address_that_refuses_leaves_no_socket_open() -> None:
+    """Neither until it is forgotten: a daemon tries for days."""
+    sockets = Path("/proc/self/fd")
+    settings = ClusterSettings("A", ("127.0.0.1:1",), CLIENT, admin_timeout_ms=DEADLINE_MS)
+    gc.disable()
+    try:
+        before = len(list(sockets.iterdir()))
+        with KafkaCluster(settings) as cluster, pytest.raises(ClusterUnreachable):
+            cluster.groups()
+        assert len(list(sockets.iterdir())) <= before
+    finally:
+        gc.enable()
+
+
+def test_many_small_batches_that_unpack_to_much_are_not_held_at_once() -> None:
+    """The stretch ends where it holds enough, and what is behind it is asked for anew."""
+    raw = many_bombs(batch(sent(3)))
+    found = read(raw, 0)
+    assert found.end == 2 * 300_000
