@@ -14,6 +14,7 @@ from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCode
 
 from tests.test_kafka_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tsoffset.commands.compare.checkpoint import MalformedCheckpoint, decode_key, decode_value
+from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format
 from tsoffset.errors import ConfigurationError
@@ -121,15 +122,26 @@ def connector(data: bytes) -> None:
     _configured("fuzz.json", data, Format.JSON)
 
 
+def jaas(data: bytes) -> None:
+    """A client's login module; what is wrong with it is said without what it holds."""
+    text = _text(data)
+    with suppress(ValueError):
+        login_module(text)
+
+
 def _configured(path: str, data: bytes, form: Format) -> None:
     try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    try:
-        Configuration(path, text, form).resolve()
+        Configuration(path, _text(data), form).resolve()
     except ConfigurationError as error:
         str(error).encode()
+
+
+def _text(data: bytes) -> str:
+    """As `tsoffset.config.source` reads a file."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 _MARKED = batch(sent(3), 5, producer_id=1, transactional=True)
@@ -177,4 +189,5 @@ TARGETS = {
     ),
     "properties": Target(properties, (_PROPERTIES,)),
     "connector": Target(connector, (_CONNECTOR,)),
+    "jaas": Target(jaas, (b"a.b.PlainLoginModule required username=\"u\" password='p\\'' x=1;",)),
 }
