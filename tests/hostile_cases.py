@@ -314,6 +314,12 @@ def of_group(does: Callable[[Any], None]) -> Lie:
     return change(change_groups)
 
 
+def of_the_other(asked: Asked) -> bytes:
+    """The offsets of its own group as those of broker 0's, which has answered by then."""
+    asked.wait(0.05)
+    return of_group(set_to(group_id=CALM))(asked) or b""
+
+
 def of_lookup(does: Callable[[Any], None]) -> Lie:
     """Of each partition in a ListOffsets or OffsetCommit answer."""
 
@@ -620,8 +626,18 @@ CASES = (
         _NONE,
         _NONE,
         BOTH,
+        waits=True,
     ),
-    Case("leader -7", "names -7 as a leader", METADATA, led_by(-7), "failed NO_LEADER", None, BOTH),
+    Case(
+        "leader -7",
+        "names -7 as a leader",
+        METADATA,
+        led_by(-7),
+        "failed NO_LEADER",
+        None,
+        BOTH,
+        waits=True,
+    ),
     Case(
         "partition -3",
         "numbers partitions -3 and 2147483647",
@@ -657,6 +673,7 @@ CASES = (
         "failed NO_LEADER",
         None,
         BOTH,
+        waits=True,
     ),
     Case(
         "more topics",
@@ -716,6 +733,7 @@ CASES = (
         "failed COORDINATOR",
         None,
         BOTH,
+        waits=True,
     ),
     Case(
         "coordinator, code 999",
@@ -821,9 +839,9 @@ CASES = (
     ),
     Case(
         "offsets of the other",
-        "answers for a group of another broker",
+        "answers for a group of another broker, and after that",
         OFFSET_FETCH,
-        of_group(set_to(group_id=CALM)),
+        of_the_other,
         _SILENCE,
         waits=True,
     ),
@@ -903,7 +921,9 @@ CASES = (
         _NO_KAFKA,
     ),
     Case("fetch of half", "leaves half of Fetch out", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
-    Case("fetch cut off", "hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE),
+    Case(
+        "fetch cut off", "hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True
+    ),
     Case(
         "fetch that stops", "falls silent in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE
     ),

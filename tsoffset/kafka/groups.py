@@ -123,6 +123,8 @@ class Groups:
             found = [(each.key, each.error_code, each.node_id) for each in response.coordinators]
         answers: dict[str, Node | Failed | Again] = {}
         for group, trouble, node in found:
+            if group not in groups:
+                continue
             if trouble or node < 0:
                 cause = trouble or CoordinatorNotAvailableError
                 answers[group] = answer_to(cause, f"{operation} {group}", self._connections.alias)
