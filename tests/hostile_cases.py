@@ -893,7 +893,6 @@ CASES = (
         LIST_OFFSETS,
         backwards,
         _NO_KAFKA,
-        _NO_KAFKA,
     ),
     Case(
         "times of -9",

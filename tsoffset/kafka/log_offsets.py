@@ -83,12 +83,13 @@ class LogOffsets:
                 ranges[tp] = start
             elif isinstance(end, Failed):
                 ranges[tp] = end
-            elif start[0] > end[0]:
+            elif start[0] > end[0] and isolation is Isolation.READ_UNCOMMITTED:
                 trouble = KafkaProtocolError(f"it begins at {start[0]} and ends at {end[0]}")
                 what = f"find the log range of {tp}"
                 ranges[tp] = failure(trouble, what, self._connections.alias)
             else:
-                ranges[tp] = LogRange(start[0], end[0])
+                # Records of an open transaction may be deleted: nothing is stable from there on.
+                ranges[tp] = LogRange(start[0], max(start[0], end[0]))
         return ranges
 
     def first_at_times(
