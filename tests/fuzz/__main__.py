@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 
 import atheris
 
@@ -20,7 +21,9 @@ def main() -> None:
     asked = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     asked.add_argument("target")
     asked.add_argument("--minutes", type=float, default=10)
-    asked.add_argument("--corpus", default="/tmp/tsoffset-fuzz", help="what it has learned so far")
+    asked.add_argument(
+        "--corpus", default=Path(gettempdir(), "tsoffset-fuzz"), help="what it has learned so far"
+    )
     chosen = asked.parse_args()
     with atheris.instrument_imports(include=["tsoffset", "kafka", "javaproperties"]):
         from tests.fuzz.targets import TARGETS
