@@ -964,6 +964,20 @@ def test_a_commit_is_read_back(stand: Stand, cluster: Cluster) -> None:
     assert not listing.active
 
 
+@pytest.mark.parametrize(
+    "group",
+    ["", "g" * 255, "ü" * 255, "grüße \u2603 \U0001f4be", "a\nb\t\x1b[31mc", " ", ".", "a/b:c,d"],
+    ids=["empty", "255 bytes", "510 bytes", "unicode", "control", "space", "dot", "signs"],
+)
+def test_a_group_may_have_any_name(stand: Stand, cluster: Cluster, group: str) -> None:
+    """It is listed, committed for and read back under exactly that name."""
+    commits = {stand.partition(): CommittedOffset(3)}
+    assert cluster.commit({group: commits}) == {group: dict.fromkeys(commits)}
+    found = offsets_of(cluster, group)
+    assert {tp: found[tp] for tp in commits} == commits
+    assert cluster.groups().groups[group].group == group
+
+
 def test_a_later_commit_replaces_the_earlier(stand: Stand, cluster: Cluster) -> None:
     """Forwards, backwards and with other metadata: the verb stores what it is told."""
     partition, group = stand.partition(), stand.unique("group")

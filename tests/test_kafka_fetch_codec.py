@@ -150,7 +150,14 @@ def test_answers_are_read_as_the_library_writes_them(
     )
     found = fetch_answer(memoryview(raw))
     assert found == FetchAnswer(
-        throttle_ms, error, True, *marks, tuple(aborted or ()), memoryview(records or b"")
+        throttle_ms,
+        error,
+        True,
+        *marks,
+        tuple(aborted or ()),
+        memoryview(records or b""),
+        topic.encode(),
+        3,
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import javaproperties
 
 _REFERENCE = re.compile(r"\$\{(?P<provider>[^}:]*):(?:(?P<path>[^}:]*):)?(?P<key>[^}]*)\}")
+_MOST_BYTES = 16 << 20
 _KAFKA_PROVIDERS = "org.apache.kafka.common.config.provider."
 _KINDS = {
     f"{_KAFKA_PROVIDERS}EnvVarConfigProvider": "env",
@@ -58,7 +59,15 @@ class Resolver:
             self.substituted.add(value)
             return value
 
-        resolved = _REFERENCE.sub(replacement, text)
+        # Up to each bracket only the first beginning of a reference can be one: to search from
+        # each would take a long text for ever.
+        *parts, rest = text.split("}")
+        found = []
+        for part in (f"{part}}}" for part in parts):
+            begin = part.find("${")
+            reference = _REFERENCE.match(part, begin) if begin >= 0 else None
+            found.append(part if reference is None else part[:begin] + replacement(reference))
+        resolved = "".join([*found, rest])
         if reasons:
             raise Unresolved(tuple(reasons))
         return resolved
@@ -68,7 +77,7 @@ class Resolver:
         provider, path, key = reference.group("provider", "path", "key")
         match self._kinds.get(provider):
             case "env":
-                if (value := os.environ.get(key)) is None:
+                if (value := _environment(key)) is None:
                     raise LookupError(f"the environment variable {key} is not set")
                 return value
             case "file":
@@ -87,9 +96,16 @@ class Resolver:
                 raise LookupError(f"there is no config provider {provider}; there are {names}")
 
 
+def _environment(name: str) -> str | None:
+    try:
+        return os.environ.get(name)
+    except UnicodeEncodeError:  # half of a character
+        return None
+
+
 def _read_properties(path: str) -> dict[str, str]:
     try:
-        content = Path(path).read_bytes()
+        content = _content(Path(path))
     except OSError as error:
         raise LookupError(f"the file {path} cannot be read: {error.strerror}") from None
     try:
@@ -100,13 +116,25 @@ def _read_properties(path: str) -> dict[str, str]:
         raise LookupError(f"the file {path} has a \\u without four hexadecimal digits") from None
 
 
+def _content(path: Path) -> bytes:
+    """What a file holds, as far as it can be a configuration's. Raises OSError and LookupError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except ValueError:  # a null, or half of a character
+        raise LookupError(f"{str(path)!r} is no file's name") from None
+    if len(content) > _MOST_BYTES:
+        raise LookupError(f"the file {path} is larger than 16 MiB")
+    return content
+
+
 def _read_directory_file(directory: str, name: str) -> str:
     """The file's text without the line end that editors put after it."""
     # A name that leads out of the directory is no file of it, as in DirectoryConfigProvider.
     if not name or name in (".", "..") or "/" in name or os.sep in name:
         raise LookupError(f"{name} is no file's name")
     try:
-        content = (Path(directory) / name).read_bytes().decode("utf-8")
+        content = _content(Path(directory) / name).decode("utf-8")
     except OSError as error:
         raise LookupError(
             f"the file {name} in {directory} cannot be read: {error.strerror}"

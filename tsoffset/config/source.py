@@ -11,10 +11,18 @@ import javaproperties
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, Problem
 
-_JSON_STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?')
+_JSON_TOKEN = re.compile(
+    r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?|(?P<begin>[{[])|(?P<end>[]}])'
+)
 # An odd number of backslashes before a letter that makes no escape: `\d` is read as `d`.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_MOST_BYTES = 16 << 20
+
+_Lines = dict[tuple[int, str], list[tuple[int, int]]]
+"""Of each member of JSON text, by how deep it lies and its name: where such members stand, and on
+which lines."""
 
 
 class Format(StrEnum):
@@ -30,9 +38,14 @@ def read_text(path: str) -> str:
     Raises ConfigurationError.
     """
     try:
-        content = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise _unusable(path, "cannot be read: no file can have this name") from None
+    if len(content) > _MOST_BYTES:
+        raise _unusable(path, "is larger than 16 MiB, which no configuration is")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -57,6 +70,12 @@ def parse(text: str, form: Format, file: str, findings: Findings) -> tuple[Entry
     parser = _json if form is Format.JSON else _properties
     last: dict[str, Entry] = {}
     for entry in parser(text, file, findings):
+        key = entry.key.encode(errors="backslashreplace").decode()
+        if key != entry.key or _SURROGATE.search(entry.text):
+            findings.missing(
+                key, "holds half of a character, by a \\u that stands alone", file, entry.line
+            )
+            continue
         earlier = last.pop(entry.key, None)
         if earlier is not None:
             where = "before" if earlier.line is None else f"on line {earlier.line}"
@@ -98,26 +117,33 @@ def _json(text: str, file: str, findings: Findings) -> tuple[Entry, ...]:
         return ()
     # Connect's REST API takes {"name": ..., "config": {...}}; a file may hold the inner object.
     nested = [value for key, value in document.pairs if key == "config"]
+    lines = _lines_of_members(text)
     if not nested or not isinstance(nested[-1], _Pairs):
-        return tuple(_json_entries(document.pairs, text, 0, file, findings))
+        return tuple(_json_entries(document.pairs, lines, 1, 0, file, findings))
     for key, _ in document.pairs:
         if key not in ("config", "name"):
             findings.warning(
-                Entry(key, "", file, _line_of(text, key, 0, 0)),
+                Entry(key, "", file, lines[1, key][0][1]),
                 "stands beside `config`, so it has no effect; move it into `config`",
             )
-    begin = _members(text, "config", 0)[-1]
-    return tuple(_json_entries(nested[-1].pairs, text, begin, file, findings))
+    begin, _ = lines[1, "config"][-1]
+    return tuple(_json_entries(nested[-1].pairs, lines, 2, begin, file, findings))
 
 
 def _json_entries(
-    pairs: list[tuple[str, object]], text: str, begin: int, file: str, findings: Findings
+    pairs: list[tuple[str, object]],
+    lines: _Lines,
+    depth: int,
+    begin: int,
+    file: str,
+    findings: Findings,
 ) -> Iterator[Entry]:
-    occurrences: dict[str, int] = {}
+    """The members of the object that begins at `begin`, so deep."""
+    following = {
+        key: iter([line for at, line in lines[depth, key] if at >= begin]) for key, _ in pairs
+    }
     for key, value in pairs:
-        nth = occurrences.get(key, 0)
-        occurrences[key] = nth + 1
-        line = _line_of(text, key, nth, begin)
+        line = next(following[key])
         if value is None:
             continue
         if isinstance(value, str):
@@ -141,20 +167,17 @@ class _Pairs:
         self.pairs = pairs
 
 
-def _members(text: str, key: str, begin: int) -> list[int]:
-    """Where members of that name stand in JSON text, from `begin` on."""
-    return [
-        found.start()
-        for found in _JSON_STRING.finditer(text)
-        if found["colon"] is not None
-        and found.start() >= begin
-        and json.loads(found["string"], strict=False) == key
-    ]
-
-
-def _line_of(text: str, key: str, nth: int, begin: int) -> int:
-    """The line of the nth member of that name."""
-    return len(_LINE_END.findall(text, 0, _members(text, key, begin)[nth])) + 1
+def _lines_of_members(text: str) -> _Lines:
+    found: _Lines = {}
+    line, before, depth = 1, 0, 0
+    for token in _JSON_TOKEN.finditer(text):
+        depth += (token["begin"] is not None) - (token["end"] is not None)
+        if token["colon"] is not None:
+            line += len(_LINE_END.findall(text, before, token.start()))
+            before = token.start()
+            key = json.loads(token["string"], strict=False)
+            found.setdefault((depth, key), []).append((before, line))
+    return found
 
 
 def _unusable(path: str, why: str) -> ConfigurationError:

@@ -108,7 +108,7 @@ class KafkaCluster:
         unspoken: dict[Node, tuple[str, ...]] = {}
 
         async def probe(node: Node, _: None) -> None:
-            pace = Deadline.after(deadline.milliseconds(_PROBE_MS))
+            pace = deadline.within(_PROBE_MS)
             try:
                 connection = await self._connections.open(node, pace)
             except KafkaError:

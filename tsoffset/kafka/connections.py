@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -44,6 +43,9 @@ Node = int | str
 N = TypeVar("N", bound=Node)
 
 _CLOSE_MS = 2_000
+
+# How many brokers are asked side by side, over a socket each; clusters with more are few.
+_NODES_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +141,18 @@ class Connections:
     async def at_each(
         self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
     ) -> None:
-        """Run `ask` for each node with what is its own, side by side until all are done."""
+        """Run `ask` for each node with what is its own, many side by side, until all are done."""
+        waiting = iter(theirs.items())
+
+        async def work() -> None:
+            for node, own in waiting:
+                await ask(node, own)
+
         if len(theirs) == 1:
-            await ask(*next(iter(theirs.items())))
+            await work()
             return
-        works = [partial(ask, node, own) for node, own in theirs.items()]
-        for future in [self.manager.call_soon(work) for work in works]:
+        workers = min(len(theirs), _NODES_AT_ONCE)
+        for future in [self.manager.call_soon(work) for _ in range(workers)]:
             await future
 
     async def within(self, awaitable: Awaitable[T], milliseconds: int) -> T:
@@ -212,6 +220,10 @@ class Connections:
         Raises KafkaError if there is none within the deadline.
         """
         manager = self.manager
+        if deadline.over and not any(
+            node == each.node_id for each in manager.least_used_connections()
+        ):
+            raise KafkaTimeoutError("the call's time is up")
         # Attempts are paced by the rounds of a call; to wait here as well, for one broker
         # after the other, would hold up those that answer.
         manager.reset_backoff(node)

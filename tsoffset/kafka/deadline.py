@@ -31,6 +31,12 @@ class Deadline:
         now = time.monotonic()
         return cls(now, now + milliseconds / 1000, step_ms)
 
+    def within(self, milliseconds: int) -> "Deadline":
+        """The deadline of a part of the call that begins now and may take so long; it ends with the
+        call at the latest."""
+        now = time.monotonic()
+        return Deadline(now, min(self.ends, now + milliseconds / 1000))
+
     def may_rest(self, seconds: float) -> bool:
         """Whether a broker may have the call wait for that long at once."""
         return seconds <= self._longest_rest

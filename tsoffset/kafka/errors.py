@@ -344,7 +344,11 @@ def error_class(trouble: Trouble) -> type[BaseException]:
 def _own_words(trouble: Trouble) -> str:
     """What the library says, in one line; for an answer's code, its name in the protocol."""
     kind = error_class(trouble)
-    if kind is not type(trouble) or issubclass(kind, kafka_errors.BrokerResponseError):
+    # A damaged batch is found here, with words of ours, and by brokers, with a code.
+    ours = isinstance(trouble, kafka_errors.CorruptRecordError) and trouble.args
+    if kind is not type(trouble) or (
+        issubclass(kind, kafka_errors.BrokerResponseError) and not ours
+    ):
         name = getattr(kind, "message", None) or kind.__name__
         code = getattr(kind, "errno", None)
         return str(name) if code is None else f"{name}, code {code}"

@@ -124,6 +124,8 @@ class CommittedOffsets:
         found: dict[str, _Found | Failed | Again] = {}
         for number, (name, error_code) in enumerate(response.groups):
             group = groups[0] if name is None else name
+            if group not in groups:
+                continue  # it is for another broker to say, and might be taken for its answer
             if error_code:
                 found[group] = answer_to(error_code, f"{_READ} {group}", alias)
             elif number in patience:

@@ -10,11 +10,15 @@ from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from tsoffset.kafka.connections import Api, Connections, Node
 from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import Remedy, rule
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import Topology
 from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
 
 LIST_GROUPS = Api("list_groups", ListGroupsRequest, 0, 5)
+# For so long other brokers are asked for a coordinator where one does not understand.
+_ANOTHER_SECONDS = 1.0
+
 FIND_COORDINATOR = Api("find_coordinator", FindCoordinatorRequest, 1, 5, many_since=4, at_most=500)
 
 
@@ -80,13 +84,20 @@ class Groups:
         if not unknown:
             return answers
 
+        misunderstood = False
+
         def take(some: Sequence[str], response: Any) -> None:
+            nonlocal misunderstood
+            misunderstood |= _is_final(response)
             answers.update(self._learn(some, response, operation))
 
         broker = await self._topology.any_broker(deadline)
         await self._connections.pipeline_many(
             broker, FIND_COORDINATOR, unknown, _coordinator_request, take, deadline
         )
+        if misunderstood:
+            # Not to be asked first again: any other broker knows as well.
+            self._connections.drop(broker)
         known = {each.node_id for each in self._connections.manager.cluster.brokers()}
         if any(isinstance(node, int) and node not in known for node in answers.values()):
             await self._topology.metadata((), deadline)
@@ -96,13 +107,24 @@ class Groups:
         self, groups: Sequence[str], response: Any, operation: str
     ) -> dict[str, Node | Failed | Again]:
         if isinstance(response, KafkaError):
-            found = [(group, response, -1) for group in groups]
-        elif FIND_COORDINATOR.room(response.API_VERSION) == 1:
+            alias = self._connections.alias
+            silence = {
+                group: answer_to(response, f"{operation} {group}", alias) for group in groups
+            }
+            if not _is_final(response):
+                return dict(silence)
+            return {
+                group: Again(one, patience_seconds=_ANOTHER_SECONDS)
+                for group, one in silence.items()
+            }
+        if FIND_COORDINATOR.room(response.API_VERSION) == 1:
             found = [(groups[0], response.error_code, response.node_id)]
         else:
             found = [(each.key, each.error_code, each.node_id) for each in response.coordinators]
         answers: dict[str, Node | Failed | Again] = {}
         for group, trouble, node in found:
+            if group not in groups:
+                continue
             if trouble or node < 0:
                 cause = trouble or CoordinatorNotAvailableError
                 answers[group] = answer_to(cause, f"{operation} {group}", self._connections.alias)
@@ -114,6 +136,11 @@ class Groups:
         """Look the coordinators of these groups up again before they are used next."""
         for group in groups:
             self._coordinators.pop(group, None)
+
+
+def _is_final(response: Any) -> bool:
+    """Whether a broker was asked, and will not answer either if it is asked again."""
+    return isinstance(response, KafkaError) and rule(response).remedy is Remedy.NONE
 
 
 def _listing(group: Any, node: int, version: int) -> GroupListing:

@@ -9,13 +9,14 @@ from itertools import chain
 from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaError,
+    KafkaProtocolError,
     UnsupportedForMessageFormatError,
 )
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import Trouble
+from tsoffset.kafka.errors import Trouble, failure
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
 from tsoffset.kafka.topology import Leader, Topology
 from tsoffset.kafka.wire.frame_stream import Codec
@@ -45,6 +46,8 @@ _NOT_FOUND = (-1, -1)
 # A broker before 3.0 looks for no time in a topic that it writes in message format 0, which has
 # none. So nothing is found, which proves nothing; all that needs no time can still be answered.
 _NO_TIMES = UnsupportedForMessageFormatError.errno
+# The last number that 64 bits have: no record lies there, since its log would have no end.
+_NO_OFFSET = 2**63 - 1
 _PARTITIONS_PER_REQUEST = 1_000
 ISOLATION_LEVELS = {Isolation.READ_UNCOMMITTED: 0, Isolation.READ_COMMITTED: 1}
 
@@ -80,7 +83,12 @@ class LogOffsets:
                 ranges[tp] = start
             elif isinstance(end, Failed):
                 ranges[tp] = end
+            elif start[0] > end[0] and isolation is Isolation.READ_UNCOMMITTED:
+                trouble = KafkaProtocolError(f"it begins at {start[0]} and ends at {end[0]}")
+                what = f"find the log range of {tp}"
+                ranges[tp] = failure(trouble, what, self._connections.alias)
             else:
+                # Records of an open transaction may be deleted: nothing is stable from there on.
                 ranges[tp] = LogRange(start[0], max(start[0], end[0]))
         return ranges
 
@@ -247,12 +255,21 @@ class _Looking:
             for partition, error_code, timestamp_ms, offset in found:
                 if (asked := numbers.get(partition)) is None:
                     continue
-                if error_code == _NO_TIMES:
+                least = self._least(asked)
+                if error_code == _NO_TIMES and least < 0:
                     answers[asked] = _NOT_FOUND
                 elif error_code:
                     answers[asked] = self._answer_to(error_code, asked)
+                elif not least <= offset < _NO_OFFSET:
+                    trouble = KafkaProtocolError(f"the offset {offset}")
+                    answers[asked] = self._answer_to(trouble, asked)
                 else:
                     answers[asked] = offset, timestamp_ms
+
+    def _least(self, number: int) -> int:
+        """The least offset that may answer a lookup: each log has its ends, and may have nothing
+        of a time."""
+        return 0 if self._lookups[number][1] in (_EARLIEST, _LATEST) else _NOT_FOUND[0]
 
     def _answer_to(self, trouble: Trouble, number: int) -> Failed | Again:
         what = f"{self._operation} {self._lookups[number][0]}"

@@ -91,3 +91,13 @@ class _Sockets(KafkaNetSocket):  # type: ignore[misc]  # no types in the library
             except (OSError, KafkaConnectionError) as error:
                 failed = error
         raise failed
+
+    async def sock_connect(
+        self, net: Loop, sock: socket.socket, sockaddr: Any, timeout_at: Any = None
+    ) -> Any:
+        """The socket, connected; where it cannot be, it does not stay open."""
+        try:
+            return await super().sock_connect(net, sock, sockaddr, timeout_at)
+        except BaseException:
+            sock.close()
+            raise

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from kafka.errors import (
     KafkaError,
+    KafkaProtocolError,
     KafkaTimeoutError,
     OffsetOutOfRangeError,
     ThrottlingQuotaExceededError,
@@ -205,10 +206,18 @@ class _Reading(Generic[S]):
             raise error_class(response.error_code)
         if not response.present:
             raise ThrottlingQuotaExceededError
+        partition = request.partition
+        if (response.topic.decode(errors="replace"), response.partition) != (
+            partition.topic,
+            partition.partition,
+        ):
+            raise KafkaProtocolError("a Fetch answer for a partition that was not asked for")
         if self._isolation is Isolation.READ_COMMITTED:
             readable_end = response.last_stable_offset
         else:
             readable_end = response.high_watermark
+        if readable_end < 0 or response.log_start > response.high_watermark:
+            raise KafkaProtocolError("a Fetch answer for a log that ends before it begins")
         self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)

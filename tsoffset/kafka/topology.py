@@ -101,7 +101,9 @@ class Topology:
         self._asking += 1
         try:
             for node, wait_ms in self._attempts(list(addresses), causes):
-                pace = Deadline.after(deadline.milliseconds(wait_ms))
+                if deadline.over and node in causes:
+                    break  # what it failed of before says more than that time is up
+                pace = deadline.within(wait_ms)
                 try:
                     response = await connections.ask(
                         node,
@@ -274,7 +276,7 @@ class Topology:
         random.shuffle(known)
         for node in known:
             try:
-                await connections.open(node, Deadline.after(deadline.milliseconds(_FIRST_WAIT_MS)))
+                await connections.open(node, deadline.within(_FIRST_WAIT_MS))
             except KafkaError:
                 continue
             return node

@@ -36,6 +36,10 @@ RECORD_BYTES = 256
 # Length, attributes, timestamp, offset, null key, null value, no headers: a byte each.
 SMALLEST_RECORD = 7
 
+# What a batch may hold, or has held before it was compacted. librdkafka's producers write no more,
+# Java's stop by their size; and an index of so many takes 160 MB.
+MOST_RECORDS = 1 << 20
+
 _MALFORMED = (IndexError, ValueError, OverflowError)
 
 
@@ -113,6 +117,11 @@ class BatchRecords(Sequence[Record]):
     def are_large(self) -> bool:
         """Whether the bytes take more room than the records made of them."""
         return len(self._content) > RECORD_BYTES * self._count
+
+    @property
+    def held_bytes(self) -> int:
+        """What it holds, unpacked."""
+        return len(self._content)
 
     def restrict(self, start: int, end: int) -> None:
         """From now on only records with start <= offset < end exist. Raises UnreadableRecords."""
@@ -345,7 +354,7 @@ class BatchRecords(Sequence[Record]):
                     position = end
 
                 if content[position]:
-                    found, position = headers(content, position)
+                    found, position = headers(content, position, ends[number])
                     source_offset = None if header is None else header.of(found)
                     others[number] = header_digests(found), source_offset
                 else:
@@ -394,14 +403,19 @@ def _rest_of_varint(content: bytes | memoryview, position: int, byte: int) -> tu
             raise ValueError("a number of more than 64 bits")
 
 
-def headers(content: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    """The headers of a record, and where they end. Raises IndexError or ValueError."""
+def headers(content: bytes, position: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    """The headers of a record that ends at `end`, and where they end. Raises IndexError or
+    ValueError."""
     count, position = varint(content, position)
     if count < 0:
         raise ValueError("a negative number of headers")
     found = []
     for _ in range(count):
         size, position = varint(content, position)
+        # A negative size leads back, and round for ever; a count without end goes through all that
+        # is behind the record.
+        if size < 0 or position > end:
+            raise ValueError("a header without a name, or beyond its record")
         name = content[position : position + size]
         position += size
         size, position = varint(content, position)

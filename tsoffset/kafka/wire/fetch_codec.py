@@ -44,7 +44,8 @@ class FetchAnswer(NamedTuple):
 
     `aborted` are (producer id, first offset) of the aborted transactions that overlap with
     what was read; `records` the batches as they lie in the log. `present` is false where
-    the broker left the partition out, as it does to throttle.
+    the broker left the partition out, as it does to throttle; else `topic` and `partition` say
+    which one it is.
     """
 
     throttle_time_ms: int
@@ -55,6 +56,8 @@ class FetchAnswer(NamedTuple):
     log_start: int = -1
     aborted: tuple[tuple[int, int], ...] = ()
     records: memoryview = _NOTHING
+    topic: bytes = b""
+    partition: int = -1
 
     @property
     def held_back(self) -> bool:
@@ -132,12 +135,14 @@ def fetch_answer(frame: memoryview) -> FetchAnswer:
     position = _RESPONSE.size
     if topics == 0 or error_code:
         return FetchAnswer(throttle_time_ms, error_code)
-    position += _STRING.size + _STRING.unpack_from(frame, position)[0]
-    (partitions, _, error_code, high_watermark, last_stable_offset, log_start, count) = (
+    (size,) = _STRING.unpack_from(frame, position)
+    begin, position = position + _STRING.size, position + _STRING.size + size
+    (partitions, partition, error_code, high_watermark, last_stable_offset, log_start, count) = (
         _PARTITION_ANSWER.unpack_from(frame, position)
     )
-    if topics != 1 or partitions != 1:
+    if topics != 1 or partitions != 1 or size < 0:
         raise KafkaProtocolError("a Fetch answer for partitions that were not asked for")
+    topic = bytes(frame[begin:position])
     position += _PARTITION_ANSWER.size
     aborted: tuple[tuple[int, int], ...] = ()
     if count > 0:
@@ -159,4 +164,6 @@ def fetch_answer(frame: memoryview) -> FetchAnswer:
         log_start,
         aborted,
         frame[position : position + size] if size > 0 else _NOTHING,
+        topic,
+        partition,
     )

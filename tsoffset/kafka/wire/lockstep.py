@@ -63,7 +63,7 @@ def _content(data: bytes, position: int, end: int) -> Content | None:
         size, position = varint(data, behind)
         behind = position + size if size >= 0 else position
         value = None if size < 0 else content_digest(data[position:behind])
-        _, behind = headers(data, behind)
+        _, behind = headers(data, behind, end)
     except (IndexError, ValueError):
         return None
     return (key, value) if behind == end else None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kafka.errors import CorruptRecordError
 
+from tsoffset.kafka.wire.batch_records import MOST_RECORDS
 from tsoffset.kafka.wire.unpacking import LZ4, lz4_of_format_0, unpacked
 
 # Offset, length, CRC, magic, attributes; in format 1 the timestamp. The CRC covers all behind it.
@@ -67,7 +68,7 @@ def messages(view: memoryview, offset: int, magic: int) -> list[Message]:
 def _walk(view: memoryview, magic: int) -> list[Message]:
     """All that lie behind each other. Raises ValueError or struct.error."""
     head = _HEADS[magic]
-    found = []
+    found: list[Message] = []
     position = 0
     while position < len(view):
         offset, length, _, _, attributes, *timestamps = head.unpack_from(view, position)
@@ -77,6 +78,8 @@ def _walk(view: memoryview, magic: int) -> list[Message]:
         position += _LENGTH_ENDS + length
         if behind != position:
             raise ValueError("a message does not end where its length says")
+        if len(found) == MOST_RECORDS:
+            raise ValueError(f"more than {MOST_RECORDS} messages")
         found.append(Message(offset, timestamps[0] if magic else -1, attributes, key, value))
     return found
 

@@ -1,6 +1,6 @@
 """Record batches of a replicator's own topics, with what their records hold."""
 
-from kafka.errors import CorruptRecordError, UnsupportedCodecError
+from kafka.errors import CorruptRecordError
 from kafka.record.memory_records import MemoryRecords
 
 from tsoffset.kafka.wire.records import Aborted, stretch
@@ -39,9 +39,7 @@ def raw_stretch(
                 for record in batch
                 if record.offset in times
             ]
-    except (CorruptRecordError, UnsupportedCodecError):
-        raise
-    except Exception as error:  # the library walks it without checks of its own
+    except Exception as error:  # the library walks it without checks, and cites what it holds
         raise CorruptRecordError(
             f"a batch at or after offset {found.start} is malformed"
         ) from error

@@ -8,7 +8,12 @@ from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest
-from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, BatchRecords, varint
+from tsoffset.kafka.wire.batch_records import (
+    MOST_RECORDS,
+    SMALLEST_RECORD,
+    BatchRecords,
+    varint,
+)
 from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
@@ -30,6 +35,9 @@ _HEADER = struct.Struct(">Ihiqqqhii")
 _CHECKED_FROM = _PREFIX.size + 4
 _RECORDS_FROM = _PREFIX.size + _HEADER.size
 _MARKER = struct.Struct(">hh")
+
+# A stretch ends behind the batch with which it holds so much: small batches may unpack to a lot.
+_HELD_BYTES = 32 << 20
 
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
@@ -67,14 +75,16 @@ def stretch(
     past `offset`.
 
     A batch that is cut off at the end is left out, and so is everything at or past
-    `readable_end`. `aborted` are (producer id, first offset) of the aborted transactions;
-    they count where read with READ_COMMITTED. `header` is where the records carry the offsets
+    `readable_end`, and whatever follows where batches unpack to very much. `aborted` are
+    (producer id, first offset) of the aborted transactions; they count where read with
+    READ_COMMITTED. `header` is where the records carry the offsets
     of their originals.
 
     Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
     later one ends the stretch before it.
     """
     found: list[tuple[_Batch, _Records]] = []
+    held = 0
     start: int | None = None
     end = offset
     append_time = 0
@@ -83,10 +93,12 @@ def stretch(
         for batch in _batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
-            if batch.base_offset >= readable_end:
+            if batch.base_offset >= readable_end or held > _HELD_BYTES:
                 break
             if not (transactions.drop(batch) or batch.attributes & _CONTROL):
-                found.append((batch, batch.read()))
+                records = batch.read()
+                held += records.held_bytes
+                found.append((batch, records))
                 append_time |= batch.attributes & LOG_APPEND_TIME
             if start is None:
                 start = min(offset, batch.base_offset)
@@ -172,7 +184,7 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
     )
     if calc_crc32c(view[_CHECKED_FROM:]) != crc:
         raise CorruptRecordError(f"the batch at offset {base_offset} fails its checksum")
-    if base_offset < 0 or last_delta < 0:
+    if base_offset < 0 or not 0 <= last_delta < MOST_RECORDS or count > MOST_RECORDS:
         raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
     last_offset = base_offset + last_delta
 
@@ -180,7 +192,8 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
         content = view[_RECORDS_FROM:].tobytes()
         if compression := attributes & _COMPRESSION:
             content = unpacked(content, compression, base_offset)
-        if count * SMALLEST_RECORD > len(content):
+        # One that counts none may hold nothing: what it hides would be taken for compacted away.
+        if count < 0 or count * SMALLEST_RECORD > len(content) or (content and not count):
             raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
         records = BatchRecords(
             content,

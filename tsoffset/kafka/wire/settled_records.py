@@ -63,6 +63,11 @@ class SettledRecords(Sequence[Record]):
         """In the order of the offsets."""
         return [stamp if stamp >= 0 else None for stamp in self._stamps]
 
+    @property
+    def held_bytes(self) -> int:
+        """The larger part of what its columns take."""
+        return len(self._digests)
+
     def restrict(self, start: int, end: int) -> None:
         """From now on only records with start <= offset < end exist."""
         first, behind = bisect_left(self._offsets, start), bisect_left(self._offsets, end)

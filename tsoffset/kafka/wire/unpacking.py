@@ -46,14 +46,13 @@ def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
     if getattr(codec, name) is None:
         raise UnsupportedCodecError(f"{name} at offset {offset}")
     limit = min(_AT_MOST, max(_AT_LEAST, _RATIO * len(packed)))
-    found: list[bytes] = []
-    size = 0
+    # Its value is the bytes themselves, where parts joined would be there twice for a moment.
+    found = BytesIO()
     try:
         for part in parts_of(packed, limit):
-            size += len(part)
-            if size > limit:
+            if found.tell() + len(part) > limit:
                 raise _TooLarge
-            found.append(part)
+            found.write(part)
     except _TooLarge:
         raise CorruptRecordError(
             f"the {name} content of the batch at offset {offset} unpacks to more than {limit} bytes"
@@ -62,7 +61,7 @@ def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
         raise CorruptRecordError(
             f"the {name} content of the batch at offset {offset} cannot be unpacked"
         ) from error
-    return b"".join(found)
+    return found.getvalue()
 
 
 def lz4_of_format_0(packed: bytes) -> bytes:

@@ -1,0 +1,193 @@
+"""What reads bytes of others, as functions that take any bytes.
+
+Each lets only those errors pass that its callers expect; any other one, and a broken promise, is a
+finding. A new parser is a line in `TARGETS`.
+"""
+
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCodecError
+
+from tests.test_kafka_records import CODECS, CRC_AT, batch, old, sealed, sent
+from tsoffset.commands.compare.checkpoint import MalformedCheckpoint, decode_key, decode_value
+from tsoffset.config.jaas import login_module
+from tsoffset.config.loading import Configuration
+from tsoffset.config.source import Format
+from tsoffset.errors import ConfigurationError
+from tsoffset.kafka.wire.batch_records import BatchRecords
+from tsoffset.kafka.wire.fetch_codec import fetch_answer
+from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
+from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
+from tsoffset.kafka.wire.offset_commit_codec import offset_commit_answer
+from tsoffset.kafka.wire.offset_fetch_codec import OffsetFetchFrames
+from tsoffset.kafka.wire.raw_records import raw_stretch
+from tsoffset.kafka.wire.records import stretch
+from tsoffset.kafka.wire.unpacking import unpacked
+from tsoffset.model import Isolation
+from tsoffset.records import UnreadableRecords
+
+_UNREADABLE = (CorruptRecordError, UnsupportedCodecError, UnreadableRecords)
+_LAST_DELTA_AT, _BASE_TIME_AT, _COUNT_AT, _RECORDS_AT = 23, 27, 57, 61
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is fed, and inputs from which to begin."""
+
+    feed: Callable[[bytes], None]
+    seeds: tuple[bytes, ...]
+
+
+def batches(data: bytes) -> None:
+    """The first byte says where it is read from; batches of format 2 are given the length and the
+    checksum that they should have, or nothing behind these would be reached."""
+    offset, raw = data[0] if data else 0, bytearray(data[1:])
+    if len(raw) > CRC_AT and raw[16] == 2:
+        struct.pack_into(">i", raw, 8, len(raw) - 12)
+        if len(raw) >= _RECORDS_AT:
+            sealed(raw)
+    view = memoryview(bytes(raw))
+    for isolation in Isolation:
+        with suppress(*_UNREADABLE):
+            raw_stretch(view, offset, 0, 1 << 40, isolation, [(1, 0)])
+        with suppress(*_UNREADABLE):
+            found = stretch(view, offset, 0, 1 << 40, isolation, [(1, 0)])
+            if found is None:
+                continue
+            assert found.start <= offset < found.end
+            offsets = list(found.records.offsets)
+            assert all(one < other for one, other in pairwise(offsets))
+            assert all(found.start <= each < found.end for each in offsets)
+            assert len(list(found.records.timestamps)) == len(offsets)
+            assert [record.offset for record in found.records] == offsets
+
+
+def records(data: bytes) -> None:
+    """The content of a batch, walked alone and beside others: both find the same, or nothing."""
+    count, content = data[0] % 32 if data else 0, data[1:]
+    made = BatchRecords(content, count, 100, 100 + max(1, count) - 1, 1_000, None, None)
+    [piece, *_] = walk([made.raw] * PAYS_FROM)
+    try:
+        offsets = list(made.settled().offsets)
+    except UnreadableRecords:
+        return
+    assert piece is not None
+    assert piece.offset.tolist() == offsets
+    assert piece.timestamp.tolist() == [-1 if stamp is None else stamp for stamp in made.timestamps]
+
+
+def packed(data: bytes) -> None:
+    """The first byte names the codec."""
+    codec, content = data[0] % 6 if data else 0, data[1:]
+    with suppress(CorruptRecordError, UnsupportedCodecError):
+        assert len(unpacked(content, codec, 0)) <= max(32 << 20, 100 * len(content))
+
+
+def answers(data: bytes) -> None:
+    """Answers to the requests that are decoded by hand; the first byte says of which kind."""
+    kind, frame = data[0] % len(_DECODERS) if data else 0, memoryview(data[1:])
+    with suppress(KafkaProtocolError, struct.error):
+        _DECODERS[kind](frame)
+
+
+_DECODERS: tuple[Callable[[memoryview], object], ...] = (
+    fetch_answer,
+    offset_commit_answer,
+    *(ListOffsetsFrames("c", version, 0, 1).answer for version in (4, 6, 10)),
+    *(OffsetFetchFrames("c", version, require_stable=True).answer for version in (7, 8, 9)),
+)
+
+
+def checkpoints(data: bytes) -> None:
+    """Key and value of a checkpoint, each from all of it."""
+    with suppress(MalformedCheckpoint):
+        key = decode_key(data)
+        assert key.target.partition >= 0
+    with suppress(MalformedCheckpoint):
+        value = decode_value(data)
+        assert min(value.source_offset, value.target_offset) >= 0
+
+
+def properties(data: bytes) -> None:
+    """A configuration of MirrorMaker 2."""
+    _configured("fuzz.properties", data, Format.PROPERTIES)
+
+
+def connector(data: bytes) -> None:
+    """A configuration as Connect takes it."""
+    _configured("fuzz.json", data, Format.JSON)
+
+
+def jaas(data: bytes) -> None:
+    """A client's login module; what is wrong with it is said without what it holds."""
+    text = _text(data)
+    with suppress(ValueError):
+        login_module(text)
+
+
+def _configured(path: str, data: bytes, form: Format) -> None:
+    try:
+        Configuration(path, _text(data), form).resolve()
+    except ConfigurationError as error:
+        str(error).encode()
+
+
+def _text(data: bytes) -> str:
+    """As `tsoffset.config.source` reads a file."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+_MARKED = batch(sent(3), 5, producer_id=1, transactional=True)
+_PROPERTIES = b"""clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = ${env:HOME}:9092
+A->B.enabled = true
+A->B.topics = orders.*, pay\\u002dments
+groups.exclude = \\
+  console-.*
+replication.policy.separator = _
+translation.offset.header = origin
+A.consumer.request.timeout.ms = 1000
+"""
+_CONNECTOR = b"""{"name": "x", "config": {"source.cluster.alias": "A",
+"target.cluster.alias": "B", "source.cluster.bootstrap.servers": "a:9092",
+"target.cluster.bootstrap.servers": "b:9092", "groups": "g.*", "tasks.max": 4,
+"enabled": true, "topics": "${file:/nowhere:key}"}}"""
+
+TARGETS = {
+    "batches": Target(
+        batches,
+        (
+            *(b"\5" + bytes(batch(sent(3), 5, codec)) for codec in CODECS),
+            b"\6" + bytes(_MARKED + _MARKED),
+            *(
+                b"\0" + bytes(old(magic, codec, sent(3)))
+                for magic in (0, 1)
+                for codec in ("none", "gzip")
+            ),
+        ),
+    ),
+    "records": Target(records, (b"\3" + bytes(batch(sent(3)))[_RECORDS_AT:],)),
+    "packed": Target(
+        packed,
+        tuple(
+            bytes((number,)) + bytes(batch(sent(20), 0, codec))[_RECORDS_AT:]
+            for codec, number in CODECS.items()
+        ),
+    ),
+    "answers": Target(answers, tuple(bytes((kind,)) + bytes(60) for kind in range(len(_DECODERS)))),
+    "checkpoints": Target(
+        checkpoints,
+        (b"\0\1g\0\1t\0\0\0\1", struct.pack(">hqqh", 0, 5, 7, 0), struct.pack(">hq", 0, 9)),
+    ),
+    "properties": Target(properties, (_PROPERTIES,)),
+    "connector": Target(connector, (_CONNECTOR,)),
+    "jaas": Target(jaas, (b"a.b.PlainLoginModule required username=\"u\" password='p\\'' x=1;",)),
+}

@@ -1,0 +1,1281 @@
+"""What hostile brokers do, as a table: each case with what comes of it for the group it is about.
+
+`tests/test_hostile_brokers.py` plays each; `python -m tests.hostile_cases` writes the table of
+docs/reliability.md anew.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial as bound
+from pathlib import Path
+from typing import Any
+
+import lz4.frame
+import zstandard
+from kafka.codec import gzip_encode, snappy_encode
+
+from tests.hostile_broker import (
+    API_VERSIONS,
+    CONNECT,
+    FETCH,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    Asked,
+    Lie,
+    broker,
+    partition,
+)
+from tests.test_kafka_records import (
+    ATTRIBUTES_AT,
+    CODECS,
+    CRC_AT,
+    RECORDS_AT,
+    old,
+    sealed,
+    sent,
+)
+
+CALM, HIT = "g4", "g0"
+"""Groups whose coordinators are broker 0 and broker 1."""
+QUIET, VICTIM = "orders", "victim"
+"""Topics whose leaders are broker 0 and broker 1; the copies have a prefix."""
+
+PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
+BEGIN, END = "<!-- hostile brokers -->\n", "<!-- end of hostile brokers -->\n"
+
+BOTH = None
+_LENGTH_AT, _MAGIC_AT, _LAST_DELTA_AT, _COUNT_AT = 8, 16, 23, 57
+_FOR_EVER = 2**63 - 1
+_DAYS_MS = 2**31 - 1
+_BOMB = 40 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that a broker does, where asked for `api`.
+
+    `source` and `target` are what becomes of the group `HIT` where a broker of that cluster does
+    it, None where it is not played. `node` is the broker that does it (BOTH: either). With
+    `everybody` it takes the other group, too; one that `waits` is played by `make test-all`.
+    """
+
+    name: str
+    does: str
+    api: int
+    lie: Lie
+    source: str | None
+    target: str | None = None
+    node: int | None = 1
+    everybody: bool = False
+    waits: bool = False
+
+
+# --- of any answer ------------------------------------------------------------------------
+
+
+def silent(asked: Asked) -> None:
+    asked.wait(60)
+
+
+def closed(_: Asked) -> None:
+    return None
+
+
+def says(data: bytes, asked: Asked) -> bytes:
+    asked.wait(0.02)  # so that it is read before the connection ends
+    return data
+
+
+def half(asked: Asked) -> bytes:
+    """Half of the answer, and no more for as long as somebody waits."""
+    frame = asked.frame()
+    return frame[: len(frame) // 2]
+
+
+def cut_off(asked: Asked) -> bytes | None:
+    """Half of the answer, and the end."""
+    asked.send(half(asked))
+    return None
+
+
+def shortened(asked: Asked) -> bytes:
+    """A whole frame with half of the answer in it."""
+    frame = asked.frame()
+    body = frame[4 : max(8, len(frame) // 2)]
+    return struct.pack(">i", len(body)) + body
+
+
+def lengthened(asked: Asked) -> bytes:
+    frame = asked.frame()[4:] + b"\1" * 20
+    return struct.pack(">i", len(frame)) + frame
+
+
+def slow(asked: Asked) -> bytes:
+    """A byte now and then."""
+    frame = asked.frame()
+    for number in range(40):
+        asked.send(frame[number : number + 1])
+        asked.wait(0.05)
+    return frame[40:]
+
+
+def wrong_id(asked: Asked) -> bytes:
+    asked.correlation_id ^= 0x55
+    return asked.frame()
+
+
+def twice(asked: Asked) -> bytes:
+    return asked.frame() * 2
+
+
+def body_of(content: bytes, asked: Asked) -> bytes:
+    """A frame with the right id and then this."""
+    return struct.pack(">ii", 4 + len(content), asked.correlation_id) + content
+
+
+def changed(change: Callable[[Any], None], asked: Asked) -> bytes:
+    """The answer with something else in it."""
+    change(asked.answer)
+    return asked.frame()
+
+
+def throttled(milliseconds: int, asked: Asked) -> bytes:
+    asked.answer.throttle_time_ms = milliseconds
+    return asked.frame()
+
+
+def throttled_emptily(asked: Asked) -> bytes:
+    asked.answer.throttle_time_ms = _DAYS_MS
+    asked.answer.responses = []
+    return asked.frame()
+
+
+# --- of one kind of answer ----------------------------------------------------------------
+
+
+def change(does: Callable[[Any], None]) -> Lie:
+    return bound(changed, does)
+
+
+def unsupported(asked: Asked) -> bytes:
+    """As brokers answer a version that they do not know."""
+    asked.version, asked.answer.error_code = 0, 35
+    return asked.frame()
+
+
+def versions(lowest: int, highest: int) -> Lie:
+    def change_all(answer: Any) -> None:
+        for each in answer.api_keys:
+            each.min_version, each.max_version = lowest, highest
+
+    return change(change_all)
+
+
+def brokers(*made: Callable[[Asked], Any]) -> Lie:
+    """Metadata that names broker 1 so."""
+
+    def lie(asked: Asked) -> bytes:
+        asked.answer.brokers = [asked.answer.brokers[0], *(each(asked) for each in made)]
+        return asked.frame()
+
+    return lie
+
+
+def at(port: int, host: str = "127.0.0.1") -> Callable[[Asked], Any]:
+    return lambda _: broker(1, port, host)
+
+
+def no_broker(answer: Any) -> None:
+    answer.brokers = []
+
+
+def many_brokers(answer: Any) -> None:
+    answer.brokers = [*answer.brokers, *(broker(n, 1) for n in range(2, 10_000))]
+
+
+def itself(asked: Asked) -> bytes:
+    """One address for all brokers."""
+    asked.answer.brokers = [broker(node, asked.brokers.ports[0]) for node in (0, 1)]
+    return asked.frame()
+
+
+def of_victim(does: Callable[[Any], None]) -> Lie:
+    """Of the victim's topic in Metadata."""
+
+    def change_topic(answer: Any) -> None:
+        for topic in answer.topics:
+            if topic.name.endswith(VICTIM):
+                does(topic)
+
+    return change(change_topic)
+
+
+def led_by(leader: int) -> Lie:
+    def change_leader(topic: Any) -> None:
+        topic.partitions = [partition(each.partition_index, leader) for each in topic.partitions]
+
+    return of_victim(change_leader)
+
+
+def numbered(*numbers: int) -> Lie:
+    def change_numbers(topic: Any) -> None:
+        topic.partitions = [partition(each, 1) for each in numbers]
+
+    return of_victim(change_numbers)
+
+
+def refused(code: int) -> Lie:
+    def change_code(topic: Any) -> None:
+        topic.error_code, topic.partitions = code, []
+
+    return of_victim(change_code)
+
+
+def without_name(topic: Any) -> None:
+    topic.name = None
+
+
+def more_topics(asked: Asked) -> bytes:
+    topics = asked.answer.topics
+    if topics:
+        made = type(topics[0])
+        same = {"error_code": 0, "topic_id": topics[0].topic_id, "is_internal": False}
+        extra = [partition(0, 0)]
+        topics += [made(name=f"more-{n}", partitions=extra, **same) for n in range(1_000)]
+    return asked.frame()
+
+
+def other_cluster(answer: Any) -> None:
+    answer.cluster_id = "another"
+
+
+def renamed(api_name: bytes, other: bytes) -> Lie:
+    """The same bytes for a name, whatever they are."""
+
+    def lie(asked: Asked) -> bytes:
+        return asked.frame().replace(api_name, other)
+
+    return lie
+
+
+def of_coordinator(does: Callable[[Any], None]) -> Lie:
+    def change_coordinator(answer: Any) -> None:
+        for each in answer.coordinators:
+            if each.key == HIT:
+                does(each)
+
+    return change(change_coordinator)
+
+
+def set_to(**fields: Any) -> Callable[[Any], None]:
+    def change_fields(item: Any) -> None:
+        for name, value in fields.items():
+            setattr(item, name, value)
+
+    return change_fields
+
+
+def coordinators(*names: str) -> Callable[[Any], None]:
+    def leave(answer: Any) -> None:
+        answer.coordinators = [each for each in answer.coordinators if each.key in names]
+
+    return leave
+
+
+def add_groups(answer: Any) -> None:
+    made = type(answer).ListedGroup
+    kind = {"protocol_type": "consumer", "group_state": "Empty", "group_type": "classic"}
+    for name in ("", "g" * 255, "g\u00fcnter \u2603\n\x1b[31m", HIT):
+        answer.groups.append(made(group_id=name, **kind))
+
+
+def of_offsets(does: Callable[[Any], None]) -> Lie:
+    """Of each offset in an OffsetFetch answer."""
+
+    def change_offsets(answer: Any) -> None:
+        for group in answer.groups:
+            for topic in group.topics:
+                for each in topic.partitions:
+                    does(each)
+
+    return change(change_offsets)
+
+
+def of_group(does: Callable[[Any], None]) -> Lie:
+    def change_groups(answer: Any) -> None:
+        for group in answer.groups:
+            does(group)
+
+    return change(change_groups)
+
+
+def of_the_other(asked: Asked) -> bytes:
+    """The offsets of its own group as those of broker 0's, which has answered by then."""
+    asked.wait(0.05)
+    return of_group(set_to(group_id=CALM))(asked) or b""
+
+
+def of_lookup(does: Callable[[Any], None]) -> Lie:
+    """Of each partition in a ListOffsets or OffsetCommit answer."""
+
+    def change_partitions(answer: Any) -> None:
+        for topic in answer.topics:
+            for each in topic.partitions:
+                does(each)
+
+    return change(change_partitions)
+
+
+def backwards(asked: Asked) -> bytes:
+    """A log that starts where it ends, and ends where it starts."""
+    [asked_topic] = asked.request.topics
+    if asked_topic.partitions[0].timestamp < 0:
+        found = asked.answer.topics[0].partitions[0]
+        found.offset = 1_000 if asked_topic.partitions[0].timestamp == -2 else 3
+    return asked.frame()
+
+
+def of_fetch(does: Callable[[Any], None]) -> Lie:
+    """Of the one partition in a Fetch answer."""
+
+    def change_partition(answer: Any) -> None:
+        does(answer.responses[0].partitions[0])
+
+    return change(change_partition)
+
+
+def records(does: Callable[[bytearray], bytes | bytearray]) -> Lie:
+    """Of the batches in a Fetch answer, where there are any."""
+
+    def change_records(found: Any) -> None:
+        if found.records:
+            found.records = bytes(does(bytearray(found.records)))
+
+    return of_fetch(change_records)
+
+
+def poke(layout: str, at: int, value: int, *, seal: bool = True) -> Lie:
+    """Another number in the first batch, under a checksum that holds."""
+
+    def does(raw: bytearray) -> bytearray:
+        raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+        struct.pack_into(layout, raw, at, value)
+        return sealed(raw) if seal else raw
+
+    return records(does)
+
+
+def content(made: Callable[[bytes], bytes], codec: str = "none") -> Lie:
+    """What a batch holds, packed or not, as something else."""
+
+    def does(raw: bytearray) -> bytearray:
+        raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+        return refilled(raw, made(bytes(raw[RECORDS_AT:])), codec)
+
+    return records(does)
+
+
+def refilled(raw: bytearray, held: bytes, codec: str) -> bytearray:
+    """The header of a batch over something else."""
+    raw = raw[:RECORDS_AT] + held
+    struct.pack_into(">i", raw, _LENGTH_AT, len(raw) - 12)
+    struct.pack_into(">h", raw, ATTRIBUTES_AT, CODECS[codec])
+    return sealed(raw)
+
+
+def snappy_bomb() -> bytes:
+    # A copy of 64 bytes takes three: the format itself packs twentyfold at most.
+    return bytes.fromhex("ffffffff0f") + b"\0a" + b"\xfe\1\0" * 20_000
+
+
+_PACKED: Mapping[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip_encode,
+    "snappy": snappy_encode,
+    "lz4": lz4.frame.compress,
+    "zstd": zstandard.compress,
+}
+
+
+def bomb(codec: str) -> Lie:
+    made = snappy_bomb() if codec == "snappy" else _PACKED[codec](bytes(_BOMB))
+    return content(lambda _: made, codec)
+
+
+def truncated(codec: str) -> Lie:
+    return content(lambda held: _PACKED[codec](held)[:-9], codec)
+
+
+def many_bombs(raw: bytearray) -> bytes:
+    """Small batches of which each unpacks to 30 MB, as many as a fetch has room for."""
+    (base_offset,) = struct.unpack_from(">q", raw)
+    packed = zstandard.compress((b"\xbe\1" + bytes(95)) * 300_000)
+    found = b""
+    for number in range(20):
+        one = refilled(raw, packed, "zstd")
+        struct.pack_into(">q", one, 0, base_offset + number * 300_000)
+        struct.pack_into(">i", one, _LAST_DELTA_AT, 299_999)
+        struct.pack_into(">i", one, _COUNT_AT, 300_000)
+        found += sealed(one)
+    return found
+
+
+def overlapping(raw: bytearray) -> bytearray:
+    raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+    return raw + raw
+
+
+def earlier(raw: bytearray) -> bytearray:
+    """A batch that ends before the offset that was asked for."""
+    raw = raw[: 12 + struct.unpack_from(">i", raw, _LENGTH_AT)[0]]
+    struct.pack_into(">q", raw, 0, max(0, struct.unpack_from(">q", raw)[0] - 20))
+    return raw
+
+
+def empty_batches(raw: bytearray) -> bytes:
+    """A batch as compaction leaves it, without any record, for each offset."""
+    (base_offset,) = struct.unpack_from(">q", raw)
+    one = refilled(raw, b"", "none")
+    struct.pack_into(">i", one, _LAST_DELTA_AT, 0)
+    struct.pack_into(">i", one, _COUNT_AT, 0)
+    return b"".join(bytes(struct.pack(">q", base_offset + n) + sealed(one)[8:]) for n in range(3))
+
+
+def old_format(does: Callable[[bytearray], None]) -> Lie:
+    def lie(raw: bytearray) -> bytearray:
+        made = old(1, "none", sent(5), struct.unpack_from(">q", raw)[0])
+        does(made)
+        return made
+
+    return records(lie)
+
+
+def old_length(raw: bytearray) -> None:
+    struct.pack_into(">i", raw, 34, 2**31 - 1)
+
+
+def elsewhere(topic: str, number: int) -> Lie:
+    """The answer for another partition."""
+
+    def change_place(answer: Any) -> None:
+        answer.responses[0].topic = topic
+        answer.responses[0].partitions[0].partition_index = number
+
+    return change(change_place)
+
+
+def sized(size: int) -> Lie:
+    """A Fetch answer that says another size of its records."""
+
+    def lie(asked: Asked) -> bytes:
+        frame = bytearray(asked.frame())
+        records = asked.answer.responses[0].partitions[0].records
+        struct.pack_into(">i", frame, len(frame) - len(records) - 4, size)
+        return bytes(frame)
+
+    return lie
+
+
+def aborted(count: int) -> Lie:
+    """A Fetch answer that says it lists so many aborted transactions."""
+
+    def lie(asked: Asked) -> bytes:
+        frame = bytearray(asked.frame())
+        records = asked.answer.responses[0].partitions[0].records
+        struct.pack_into(">i", frame, len(frame) - len(records) - 12, count)
+        return bytes(frame)
+
+    return lie
+
+
+_HUGE = 2**31 - 1
+_HUGE_COMPACT = b"\xff\xff\xff\xff\x0f"
+_SILENCE = "failed TIMEOUT"
+_NONE = "failed UNREACHABLE or failed TIMEOUT"
+_NO_KAFKA = "failed INTERNAL"
+_DAMAGE = "failed CORRUPT_BATCH"
+_ALL = "cluster unreachable"
+_WELL = "committed"
+_OLD = "failed UNSUPPORTED_VERSION"
+
+CASES = (
+    # --- connections
+    Case("silent", "takes connections and says nothing", CONNECT, silent, _SILENCE, _SILENCE),
+    Case("hangs up", "ends each connection at once", CONNECT, closed, _NONE, _NONE, waits=True),
+    Case(
+        "web server",
+        "answers in HTTP",
+        CONNECT,
+        bound(says, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
+        _NONE,
+        _NONE,
+        waits=True,
+    ),
+    Case(
+        "negative frame",
+        "says a frame has -1 bytes",
+        CONNECT,
+        bound(says, b"\xff" * 4),
+        _NONE,
+        waits=True,
+    ),
+    Case(
+        "endless versions",
+        "answers each ApiVersions with UNSUPPORTED_VERSION",
+        API_VERSIONS,
+        unsupported,
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "array of two billion",
+        "names 2,147,483,647 kinds in ApiVersions",
+        API_VERSIONS,
+        bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
+        _NONE,
+        waits=True,
+    ),
+    Case("no versions", "knows no request as it is made now", API_VERSIONS, versions(0, 0), _OLD),
+    Case(
+        "versions upside down",
+        "has lowest versions above its highest",
+        API_VERSIONS,
+        versions(32_767, -1),
+        _OLD,
+    ),
+    Case(
+        "versions cut off",
+        "stops in the middle of ApiVersions",
+        API_VERSIONS,
+        half,
+        _SILENCE,
+        waits=True,
+    ),
+    Case(
+        "versions throttled",
+        "wants 24 days of rest after ApiVersions",
+        API_VERSIONS,
+        bound(throttled, _DAYS_MS),
+        _WELL,
+    ),
+    # --- metadata
+    Case("no brokers", "names no broker", METADATA, change(no_broker), _ALL, _ALL, BOTH),
+    Case("port 0", "names port 0 for a broker", METADATA, brokers(at(0)), _NONE, _NONE, BOTH),
+    Case(
+        "port 70000",
+        "names port 70000",
+        METADATA,
+        brokers(at(70_000)),
+        _NONE,
+        _NONE,
+        BOTH,
+        waits=True,
+    ),
+    Case("port -1", "names port -1", METADATA, brokers(at(-1)), _NONE, None, BOTH, waits=True),
+    Case(
+        "no host",
+        "names an empty host",
+        METADATA,
+        brokers(at(9092, "")),
+        _NONE,
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "long host",
+        "names a host of 10,000 letters",
+        METADATA,
+        brokers(at(9092, "h" * 10_000)),
+        _NONE,
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "odd host",
+        "names a\\0b as a host",
+        METADATA,
+        brokers(at(9092, "a\0b")),
+        _NONE,
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case("one address", "names one address for all brokers", METADATA, itself, _WELL, None, BOTH),
+    Case(
+        "ten thousand",
+        "names 10,000 brokers",
+        METADATA,
+        change(many_brokers),
+        "committed or failed UNREACHABLE or failed TIMEOUT or cluster unreachable",
+        None,
+        BOTH,
+        everybody=True,
+        waits=True,
+    ),
+    Case(
+        "no such leader",
+        "names a leader that is no broker",
+        METADATA,
+        led_by(42),
+        _NONE,
+        _NONE,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "leader -7",
+        "names -7 as a leader",
+        METADATA,
+        led_by(-7),
+        "failed NO_LEADER",
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "partition -3",
+        "numbers partitions -3 and 2147483647",
+        METADATA,
+        numbered(-3, _HUGE),
+        "failed NO_LEADER",
+        "skipped TARGET_MISSING",
+        BOTH,
+    ),
+    Case(
+        "partitions twice",
+        "names a partition three times",
+        METADATA,
+        numbered(0, 0, 0),
+        _WELL,
+        None,
+        BOTH,
+    ),
+    Case(
+        "metadata, code 999",
+        "gives a topic an error code that Kafka has not",
+        METADATA,
+        refused(999),
+        _NO_KAFKA,
+        _NO_KAFKA,
+        BOTH,
+    ),
+    Case(
+        "no name",
+        "names a topic null",
+        METADATA,
+        of_victim(without_name),
+        "failed NO_LEADER",
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "more topics",
+        "names 1,000 topics nobody asked for",
+        METADATA,
+        more_topics,
+        _WELL,
+        None,
+        BOTH,
+    ),
+    Case(
+        "another cluster",
+        "says it is another cluster",
+        METADATA,
+        change(other_cluster),
+        _WELL,
+        None,
+    ),
+    Case("metadata cut off", "stops in the middle of Metadata", METADATA, half, _ALL, None, BOTH),
+    Case("metadata of half", "leaves half of Metadata out", METADATA, shortened, _ALL, _ALL, BOTH),
+    Case(
+        "metadata of nonsense",
+        "answers Metadata with nonsense",
+        METADATA,
+        bound(body_of, b"\xff" * 64),
+        _ALL,
+        None,
+        BOTH,
+    ),
+    Case(
+        "names in no code",
+        "writes a topic's name in no UTF-8",
+        METADATA,
+        renamed(b"victim", b"vic\xfftim"[:6]),
+        _NONE,
+        None,
+        BOTH,
+        everybody=True,
+        waits=True,
+    ),
+    # --- groups
+    Case(
+        "no such coordinator",
+        "names a coordinator that is no broker",
+        FIND_COORDINATOR,
+        of_coordinator(set_to(node_id=42)),
+        _NONE,
+        _NONE,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "coordinator -7",
+        "names -7 as a coordinator",
+        FIND_COORDINATOR,
+        of_coordinator(set_to(node_id=-7)),
+        "failed COORDINATOR",
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "coordinator, code 999",
+        "refuses a coordinator with an unknown code",
+        FIND_COORDINATOR,
+        of_coordinator(set_to(error_code=999)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+        BOTH,
+    ),
+    Case(
+        "coordinator of others",
+        "leaves a group's coordinator out",
+        FIND_COORDINATOR,
+        change(coordinators(CALM)),
+        _SILENCE,
+        None,
+        BOTH,
+        waits=True,
+    ),
+    Case(
+        "odd groups",
+        "lists groups with odd names, and one twice",
+        LIST_GROUPS,
+        change(add_groups),
+        _WELL,
+        _WELL,
+    ),
+    Case(
+        "groups, code -1",
+        "refuses to list groups",
+        LIST_GROUPS,
+        change(set_to(error_code=-1)),
+        "committed and failed INTERNAL",
+    ),
+    Case(
+        "groups of nonsense",
+        "lists groups in nonsense",
+        LIST_GROUPS,
+        bound(body_of, _HUGE_COMPACT * 9),
+        "committed and failed INTERNAL",
+    ),
+    Case(
+        "offsets of nonsense",
+        "answers OffsetFetch with nonsense",
+        OFFSET_FETCH,
+        bound(body_of, b"\xff" * 64),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "offsets of two billion",
+        "counts 2,147,483,647 groups",
+        OFFSET_FETCH,
+        bound(body_of, bytes(5) + _HUGE_COMPACT),
+        _NO_KAFKA,
+    ),
+    Case(
+        "offsets of half",
+        "leaves half of OffsetFetch out",
+        OFFSET_FETCH,
+        shortened,
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case("offsets and more", "adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
+    Case(
+        "offset -5",
+        "says a group stands at -5",
+        OFFSET_FETCH,
+        of_offsets(set_to(committed_offset=-5)),
+        "no row",
+    ),
+    Case(
+        "offset 2^63-1",
+        "says a group stands at 2^63-1",
+        OFFSET_FETCH,
+        of_offsets(set_to(committed_offset=_FOR_EVER)),
+        "skipped PAST_LOG_END",
+    ),
+    Case(
+        "of partition -1",
+        "says a group stands in partition -1",
+        OFFSET_FETCH,
+        of_offsets(set_to(partition_index=-1)),
+        "no row",
+    ),
+    Case(
+        "offsets, code 999",
+        "refuses an offset with an unknown code",
+        OFFSET_FETCH,
+        of_offsets(set_to(error_code=999)),
+        _NO_KAFKA,
+        None,
+    ),
+    Case(
+        "offsets of a stranger",
+        "answers for another group",
+        OFFSET_FETCH,
+        of_group(set_to(group_id="stranger")),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "offsets of the other",
+        "answers for a group of another broker, and after that",
+        OFFSET_FETCH,
+        of_the_other,
+        _SILENCE,
+        waits=True,
+    ),
+    Case(
+        "offsets throttled",
+        "wants 24 days of rest after OffsetFetch",
+        OFFSET_FETCH,
+        bound(throttled, _DAYS_MS),
+        _WELL,
+    ),
+    # --- lookups
+    Case(
+        "lookups of nonsense",
+        "answers ListOffsets with nonsense",
+        LIST_OFFSETS,
+        bound(body_of, b"\xff" * 64),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case("lookups of half", "leaves half of ListOffsets out", LIST_OFFSETS, shortened, _NO_KAFKA),
+    Case(
+        "lookups elsewhere",
+        "answers ListOffsets for another partition",
+        LIST_OFFSETS,
+        of_lookup(set_to(partition_index=5)),
+        _SILENCE,
+        _SILENCE,
+        waits=True,
+    ),
+    Case(
+        "ends at -9",
+        "says logs begin and end at -9",
+        LIST_OFFSETS,
+        of_lookup(set_to(offset=-9)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "ends at 2^63-1",
+        "says logs begin and end at 2^63-1",
+        LIST_OFFSETS,
+        of_lookup(set_to(offset=_FOR_EVER)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "ends before it begins",
+        "says a log ends before it begins",
+        LIST_OFFSETS,
+        backwards,
+        _NO_KAFKA,
+    ),
+    Case(
+        "times of -9",
+        "says negative times",
+        LIST_OFFSETS,
+        of_lookup(set_to(timestamp=-9)),
+        _WELL,
+        _WELL,
+    ),
+    # --- fetches
+    Case(
+        "fetch of nonsense",
+        "answers Fetch with nonsense",
+        FETCH,
+        bound(body_of, b"\xff" * 64),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "fetch of nothing",
+        "answers Fetch with an empty frame",
+        FETCH,
+        bound(body_of, b""),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case("fetch of half", "leaves half of Fetch out", FETCH, shortened, _NO_KAFKA, _NO_KAFKA),
+    Case(
+        "fetch cut off", "hangs up in the middle of Fetch", FETCH, cut_off, _NONE, _NONE, waits=True
+    ),
+    Case(
+        "fetch that stops", "falls silent in the middle of Fetch", FETCH, half, _SILENCE, _SILENCE
+    ),
+    Case("fetch by letter", "sends Fetch byte by byte", FETCH, slow, _SILENCE, None, waits=True),
+    Case("fetch never", "falls silent", FETCH, silent, _SILENCE, _SILENCE, waits=True),
+    Case("wrong id", "answers with another correlation id", FETCH, wrong_id, _NONE, _NONE),
+    Case("twice", "answers each Fetch twice", FETCH, twice, _WELL, _WELL),
+    Case(
+        "frame of 2 GB",
+        "announces a frame of 2 GB",
+        FETCH,
+        bound(says, b"\x7f\xff\xff\xff"),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "frame of -1",
+        "announces a frame of -1 bytes",
+        FETCH,
+        bound(says, b"\xff" * 4),
+        _NO_KAFKA,
+        None,
+    ),
+    Case(
+        "frame of 3",
+        "sends a frame of 3 bytes",
+        FETCH,
+        bound(says, b"\0\0\0\3abc"),
+        _NO_KAFKA,
+        None,
+    ),
+    Case(
+        "throttled",
+        "wants 24 days of rest after each Fetch",
+        FETCH,
+        bound(throttled, _DAYS_MS),
+        _WELL,
+        _WELL,
+    ),
+    Case(
+        "throttled, empty",
+        "wants 24 days of rest before each Fetch",
+        FETCH,
+        throttled_emptily,
+        _SILENCE,
+        _SILENCE,
+        waits=True,
+    ),
+    Case("throttled by -1", "wants -1 ms of rest", FETCH, bound(throttled, -1), _WELL, _WELL),
+    Case(
+        "fetch, code 999",
+        "refuses with an unknown code",
+        FETCH,
+        of_fetch(set_to(error_code=999)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "fetch, code -1",
+        "refuses with UNKNOWN_SERVER_ERROR",
+        FETCH,
+        of_fetch(set_to(error_code=-1)),
+        _NO_KAFKA,
+        None,
+    ),
+    Case(
+        "another partition",
+        "answers Fetch for another partition",
+        FETCH,
+        elsewhere(VICTIM, 1),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "another topic",
+        "answers Fetch for another topic",
+        FETCH,
+        elsewhere("other", 0),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "nothing, ever",
+        "has nothing to read below the log's end",
+        FETCH,
+        of_fetch(set_to(records=b"")),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "watermark -1",
+        "has no high watermark",
+        FETCH,
+        of_fetch(set_to(high_watermark=-1, last_stable_offset=-1)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case(
+        "starts at the end",
+        "says the log starts at 2^63-1",
+        FETCH,
+        of_fetch(set_to(log_start_offset=_FOR_EVER)),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    Case("records of -5", "says -5 bytes of records follow", FETCH, sized(-5), _SILENCE, _SILENCE),
+    Case(
+        "records of 2 GB", "says 2 GB of records follow", FETCH, sized(_HUGE), _NO_KAFKA, _NO_KAFKA
+    ),
+    Case(
+        "aborted without end",
+        "lists 2,147,483,647 aborted transactions",
+        FETCH,
+        aborted(_HUGE),
+        _NO_KAFKA,
+        _NO_KAFKA,
+    ),
+    # --- batches
+    Case(
+        "checksum",
+        "sends batches whose checksum is wrong",
+        FETCH,
+        poke(">I", CRC_AT, 1, seal=False),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "length -1",
+        "sends batches of -1 bytes",
+        FETCH,
+        poke(">i", _LENGTH_AT, -1, seal=False),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "length 10",
+        "sends batches of 10 bytes",
+        FETCH,
+        poke(">i", _LENGTH_AT, 10, seal=False),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "length of 2 GB",
+        "sends batches of 2 GB that never end",
+        FETCH,
+        poke(">i", _LENGTH_AT, _HUGE, seal=False),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "format 9",
+        "sends batches of format 9",
+        FETCH,
+        poke(">b", _MAGIC_AT, 9, seal=False),
+        _OLD,
+        _OLD,
+    ),
+    Case("codec 7", "packs batches as number 7", FETCH, poke(">h", ATTRIBUTES_AT, 7), _OLD, _OLD),
+    *(
+        Case(
+            f"{codec} cut off",
+            f"sends {codec} that is cut off",
+            FETCH,
+            truncated(codec),
+            _DAMAGE,
+            _DAMAGE,
+        )
+        for codec in _PACKED
+    ),
+    *(
+        Case(
+            f"{codec} bomb",
+            f"sends {codec} that unpacks to 400 MB",
+            FETCH,
+            bomb(codec),
+            _DAMAGE,
+            _DAMAGE,
+        )
+        for codec in _PACKED
+    ),
+    Case(
+        "many bombs",
+        "sends 20 batches that unpack to 29 MB each",
+        FETCH,
+        records(many_bombs),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case("overlapping", "sends each batch twice", FETCH, records(overlapping), _WELL, _WELL),
+    Case(
+        "earlier",
+        "sends batches from before what was asked for",
+        FETCH,
+        records(earlier),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "batch at 2^63-1",
+        "sends batches at 2^63-1",
+        FETCH,
+        poke(">q", 0, _FOR_EVER, seal=False),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "offset -1", "sends batches at -1", FETCH, poke(">q", 0, -1, seal=False), _DAMAGE, _DAMAGE
+    ),
+    Case(
+        "last offset -1",
+        "sends batches that end before they begin",
+        FETCH,
+        poke(">i", _LAST_DELTA_AT, -1),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "last offset huge",
+        "sends batches over two billion offsets",
+        FETCH,
+        poke(">i", _LAST_DELTA_AT, _HUGE),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "last offset short",
+        "sends batches with more records than offsets",
+        FETCH,
+        poke(">i", _LAST_DELTA_AT, 4),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "more records",
+        "counts 20 records where there are 10",
+        FETCH,
+        poke(">i", _COUNT_AT, 20),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "fewer records",
+        "counts 3 records where there are 10",
+        FETCH,
+        poke(">i", _COUNT_AT, 3),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "records 2 billion",
+        "counts two billion records",
+        FETCH,
+        poke(">i", _COUNT_AT, _HUGE),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "no records",
+        "counts no records where there are 10",
+        FETCH,
+        poke(">i", _COUNT_AT, 0),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case("records -1", "counts -1 records", FETCH, poke(">i", _COUNT_AT, -1), _DAMAGE, _DAMAGE),
+    Case(
+        "varints without end",
+        "sends records whose length never ends",
+        FETCH,
+        content(lambda held: b"\xff" * len(held)),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "zeros",
+        "sends records of nothing but zeros",
+        FETCH,
+        content(lambda held: bytes(len(held))),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "times beyond",
+        "sends records stamped past 2^63",
+        FETCH,
+        poke(">q", 27, _FOR_EVER),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    Case(
+        "empty batches",
+        "sends batches without records, for ever",
+        FETCH,
+        records(empty_batches),
+        _SILENCE,
+        _SILENCE,
+    ),
+    Case(
+        "old length",
+        "sends messages of format 1 longer than their batch",
+        FETCH,
+        old_format(old_length),
+        _DAMAGE,
+        _DAMAGE,
+    ),
+    # --- commits
+    Case(
+        "commits unanswered",
+        "hangs up instead of answering commits",
+        OFFSET_COMMIT,
+        closed,
+        None,
+        _WELL,
+    ),
+    Case("commits in silence", "never answers commits", OFFSET_COMMIT, silent, None, _WELL),
+    Case(
+        "commits elsewhere",
+        "answers commits for another partition",
+        OFFSET_COMMIT,
+        of_lookup(set_to(partition_index=5)),
+        None,
+        _WELL,
+    ),
+    Case(
+        "commits, code 999",
+        "refuses commits with an unknown code",
+        OFFSET_COMMIT,
+        of_lookup(set_to(error_code=999)),
+        None,
+        _WELL,
+    ),
+    Case(
+        "commits of nonsense",
+        "answers commits with nonsense",
+        OFFSET_COMMIT,
+        bound(body_of, b"\xff" * 64),
+        None,
+        _WELL,
+    ),
+)
+
+
+def table() -> str:
+    """The cases as Markdown."""
+    lines = ["| a broker that | of the source | of the target |", "|---|---|---|"]
+    for case in CASES:
+        both = "; so for both groups" if case.everybody else ""
+        lines.append(f"| {case.does}{both} | {case.source or ''} | {case.target or ''} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    page = PAGE.read_text()
+    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    PAGE.write_text(page[:begin] + table() + page[end:])
