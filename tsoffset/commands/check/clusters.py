@@ -26,21 +26,23 @@ def connection(
 ) -> Iterator[Finding]:
     """How a cluster was reached: its addresses, its brokers, their versions, its clock."""
     at = Scope(flow, settings.alias)
+    versions = Counter(one.version for one in description.brokers if one.version is not None)
     told = f"cluster id {description.cluster_id or 'unknown'}"
     told += f", {counted(len(description.brokers), 'broker')}"
+    if versions:
+        told += ", Kafka " + ", ".join(
+            f"{one} ({number})" for one, number in sorted(versions.items())
+        )
     if clock_ahead_ms is not None and abs(clock_ahead_ms) < _CLOCKS_APART_MS:
         told += ", the clock is as here"
     yield at.ok("connection", told)
     yield from _clock(at, clock_ahead_ms)
-    for address in settings.bootstrap_servers:
-        if address in description.dead_addresses:
-            yield at.warning(
-                f"address {address}",
-                "does not answer, though another address does",
-                f"remove it from {settings.alias}.bootstrap.servers or repair it",
-            )
-        else:
-            yield at.ok(f"address {address}", "answers")
+    for address in description.dead_addresses:
+        yield at.warning(
+            f"address {address}",
+            "does not answer, though another address does",
+            f"remove it from {settings.alias}.bootstrap.servers or repair it",
+        )
     yield from _brokers(at, description)
 
 
@@ -106,7 +108,6 @@ def _is_older(version: str, than: tuple[int, int]) -> bool:
 
 
 def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
-    versions: Counter[str] = Counter()
     for broker in description.brokers:
         subject = f"broker {broker.node_id}"
         where = f"{broker.host}:{broker.port}"
@@ -117,7 +118,6 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
                 "start it, or set its advertised.listeners to an address that this machine reaches",
             )
             continue
-        versions[broker.version] += 1
         if broker.unspoken:
             yield at.error(
                 subject,
@@ -133,6 +133,3 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
                 f"{'.'.join(map(str, OLDEST_TESTED))}, the oldest that tsoffset is made for",
                 "upgrade it, or watch the first cycles",
             )
-    if versions:
-        counts = ", ".join(f"{version} ({number})" for version, number in sorted(versions.items()))
-        yield at.ok("versions", f"Kafka {counts}")
