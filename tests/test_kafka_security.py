@@ -184,6 +184,21 @@ def test_certificates_that_are_not_accepted_are_named(secured: Secured, tmp_path
     assert "our certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
 
 
+def test_one_address_that_is_not_accepted_is_not_the_cluster(secured: Secured) -> None:
+    """Another one may come right: certificates are renewed broker by broker. A password that is
+    wrong is not tried again anywhere."""
+    expired = secured.by_tls("EXPIRED")
+    both = replace(expired, bootstrap=f"{expired.bootstrap},127.0.0.1:1")
+    with cluster(both) as entered, pytest.raises(ClusterUnreachable) as caught:
+        entered.topics()
+    assert not isinstance(caught.value, ClusterRefused)
+    assert "certificate has expired" in str(caught.value)
+    password = replace(secured.by_password("alice", "PLAIN"), password="c4n4ry")
+    assert "credentials" in refused(
+        replace(password, bootstrap=f"{password.bootstrap},127.0.0.1:1")
+    )
+
+
 def test_another_protocol_is_named(secured: Secured) -> None:
     """Whatever the listener expects, the sentence tells what to look at."""
     tls, sasl = secured.by_tls(), secured.by_password("alice", "PLAIN", tls=False)
@@ -236,7 +251,13 @@ def test_tokens_that_cannot_be_had_are_named(secured: Secured, tmp_path: Path) -
     assert "c4n4ry" not in wrong
     assert "check the sasl.* settings of A" in wrong
     nowhere = {"sasl_oauthbearer_token_endpoint_url": "http://127.0.0.1:1/c4n4ry"}
-    assert "127.0.0.1:1: Connection refused" in said(**nowhere)
+    with (
+        cluster(access, **by_token(secured, **nowhere)) as entered,
+        pytest.raises(ClusterUnreachable) as caught,
+    ):
+        entered.topics()
+    assert "no token for logging in can be had" in str(caught.value)
+    assert "check sasl.oauthbearer.token.endpoint.url of A" in str(caught.value)
     (tmp_path / "token").write_text(secured.tokens.token("alice", iss="somebody"))
     of_file = {"sasl_oauthbearer_token_endpoint_url": f"file:{tmp_path / 'token'}"}
     assert "does not accept the credentials" in said(**of_file)

@@ -104,7 +104,7 @@ class Run:
 
     def command(self, name: str, file: Path, *words: str, status: int = 0) -> str:
         """Run a command to its end and keep what it says; `status` is what it must end with."""
-        environment = {"TSOFFSET_CANARY": PASSWORDS["alice"]}
+        environment = {"TSOFFSET_CANARY": PASSWORDS["alice"], "TMPDIR": str(self.folder)}
         with start(*words, "-c", str(file), env=environment) as process:
             while process.poll() is None:
                 self.look_at_processes(process.pid)
@@ -265,6 +265,8 @@ def test_stages_that_fail_tell_no_secret(run: Run) -> None:
             ) as process:
                 said = process.communicate()
             (run.folder / f"{name}.out").write_text("".join(said))
+            assert process.returncode == 1, "".join(said)[-3_000:]
+            assert "AUTHORIZATION" in said[0]
         finally:
             secured.grant("alice", kind, resource, *operations)
     assert run.found(canaries(secured)) == []

@@ -82,7 +82,7 @@ class ClusterUnreachable(TsoffsetError):
 
 
 class ClusterRefused(ClusterUnreachable):
-    """Addresses of a cluster answer, and authentication fails on all of these."""
+    """Authentication fails on all addresses of a cluster, or a password on one."""
 
 
 class EmbeddedError(TsoffsetError):

@@ -12,6 +12,7 @@ from tsoffset.config.flows import FlowSource, flow_settings, read, review_of_cla
 from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
 from tsoffset.config.providers import Resolver, Unresolved
 from tsoffset.config.review import TOP_NAMES, review
+from tsoffset.config.security import warn_of_unused
 from tsoffset.config.source import Format, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
@@ -82,6 +83,9 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
         sources.append(FlowSource(*pair, top, origin.path, False, resolver.substituted))
     flows = tuple(flow_settings(source, findings) for source in sources)
     review_of_classes(sources, findings)
+    if dedicated:
+        secured = [side.security for flow in flows for side in (flow.source, flow.target)]
+        warn_of_unused(top, secured, findings)
     return Settings(
         flows=flows,
         clusters=clusters,

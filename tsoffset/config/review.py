@@ -13,7 +13,11 @@ from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
 from tsoffset.config.security_keys import SECURITY_KEYS
 
 # Who misses one of these connects otherwise than meant: what is no key here is an error.
-_SECURITY = re.compile(r"(?:^|\.)(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)")
+# (Transformations, reporters and the like have such settings of their own, further in.)
+_SECURITY = re.compile(
+    r"(?:[^.]+\.)?(?:(?:cluster|admin|consumer|producer)\.)?"
+    r"(?:sasl\.|ssl\.|security\.(?:protocol|providers)$)"
+)
 _PROVIDER_PARAMETER = re.compile(r"config\.providers\..+\.param\.")
 _TRANSFORMATION = re.compile(r"(?:transforms|predicates)(?:\.|$)")
 _UNTRANSFORMED = (
@@ -59,7 +63,7 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
     if not isinstance(key, Key):
         if setting.value and _TRANSFORMATION.match(place.name):
             key = _UNTRANSFORMED
-        if key is not None and _SECURITY.search(place.name):
+        if key is not None and _SECURITY.match(place.name):
             findings.problem(setting.entry, key, with_value=False)
             return False
         if key is not None:
@@ -70,7 +74,7 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
     try:
         key.read(setting.value)
     except ValueError as error:
-        findings.problem(setting.entry, str(error), with_value=not _SECURITY.search(place.name))
+        findings.problem(setting.entry, str(error), with_value=not _SECURITY.match(place.name))
         return False
     return True
 

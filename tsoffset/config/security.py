@@ -4,7 +4,7 @@ What a setting means is said in Kafka's SslConfigs and SaslConfigs. What cannot 
 problem; a value is never shown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import unquote, urlsplit
 
 from tsoffset.config import security_keys as keys
@@ -87,13 +87,39 @@ def security_of(
     texts = {name: SECURITY_KEYS[name].read(setting.value) for name, setting in settings.items()}
     protocol = _of(texts, keys.PROTOCOL) or "PLAINTEXT"
     for name, setting in settings.items():
-        family = name[:4].upper().rstrip("._")
-        if family in ("SSL", "SASL") and family not in protocol and name != setting.entry.key:
+        if _family(name) not in protocol and name != setting.entry.key:
             findings.warning(setting.entry, f"has no effect with security.protocol = {protocol}")
-    return Security(
-        tls=_tls(texts, refuse) if "SSL" in protocol else None,
-        login=_login(texts, brokers, refuse) if "SASL" in protocol else None,
-    )
+    login = _login(texts, brokers, refuse) if "SASL" in protocol else None
+    if isinstance(login, TokenLogin) and _sends_openly(login):
+        findings.warning(
+            settings[keys.TOKEN_ADDRESS.name].entry,
+            "the client's secret goes there unencrypted; use https",
+        )
+    return Security(_tls(texts, refuse) if "SSL" in protocol else None, login)
+
+
+def warn_of_unused(
+    top: Mapping[str, Setting], secured: Collection[Security], findings: Findings
+) -> None:
+    """Warn of settings at the top level, for all clusters, that none of them has a use for."""
+    for name, setting in top.items():
+        if name in SECURITY_KEYS and not any(_family(name) in one.protocol for one in secured):
+            findings.warning(
+                setting.entry, "has no effect: no cluster's security.protocol has a use for it"
+            )
+
+
+def _family(name: str) -> str:
+    """The part of a protocol's name that a setting is for; empty where it is for all."""
+    family = name.partition(".")[0].upper()
+    return family if family in ("SSL", "SASL") else ""
+
+
+def _sends_openly(login: TokenLogin) -> bool:
+    origin = login.origin
+    if not isinstance(origin, TokenEndpoint) or not origin.url.startswith("http:"):
+        return False
+    return urlsplit(origin.url).hostname not in ("localhost", "127.0.0.1", "::1")
 
 
 def _of(texts: Mapping[str, str], key: Key[str | None]) -> str | None:
@@ -150,7 +176,7 @@ def _own(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
         absent = keys.OWN_CHAIN if chain is None else keys.OWN_KEY
         refuse(absent.name, "must be there: a certificate and its key belong together")
     if location is None and key is None:
-        if password:
+        if password or key_password:
             refuse(keys.OWN_LOCATION.name, "must name the key store, whose password is there")
         return None
     if not is_pem and password is None:
@@ -235,10 +261,15 @@ def _password_login(mechanism: str, module: LoginModule, refuse: Refuse) -> Logi
 def _kerberos_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) -> Login:
     _only(module, _KERBEROS_OPTIONS, refuse)
     options = module.options
+    if options.get("isInitiator", "true").lower() != "true":
+        refuse(keys.JAAS.name, "must not have isInitiator=false: this side begins")
     service = _of(texts, keys.KERBEROS_SERVICE) or options.get("serviceName")
     if not service:
         refuse(keys.KERBEROS_SERVICE.name, "must be there for GSSAPI: mostly it is kafka")
-    keytab = options.get("keyTab") if options.get("useKeyTab", "").lower() == "true" else None
+    by_keytab = options.get("useKeyTab", "").lower() == "true"
+    keytab = options.get("keyTab") if by_keytab else None
+    if by_keytab and not keytab:
+        refuse(keys.JAAS.name, "must have the option keyTab beside useKeyTab")
     if keytab and not options.get("principal"):
         refuse(keys.JAAS.name, "must have the option principal, whose key the keytab holds")
     return KerberosLogin(
@@ -287,6 +318,8 @@ def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) 
         for name, text in options.items()
         if name.startswith(_EXTENSION)
     }
+    if not all(name.isalpha() and name != "auth" for name in extensions):
+        refuse(keys.JAAS.name, "has an extension whose name is not of letters alone, or is auth")
     if any(name.startswith(_UNSECURED) for name in options):
         refuse(
             keys.JAAS.name,

@@ -5,6 +5,7 @@ The texts never repeat the value: it may have come out of a `${...}` and be secr
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from tsoffset.flow.patterns import split_list
 from tsoffset.model import Isolation
@@ -146,9 +147,17 @@ def tls_versions(value: str) -> str:
 def token_address(value: str) -> str:
     """An http or https address, or a file's."""
     address = value.strip()
-    if re.fullmatch(r"(?:https?://[^\s/]+(?:/\S*)?|file:/\S.*)", address):
+    if re.fullmatch(r"(?:https?://[^\s/]+(?:/\S*)?|file:/\S.*)", address) and _has_port(address):
         return address
     raise ValueError("must be an https address, or file: and a path from the root on")
+
+
+def _has_port(address: str) -> bool:
+    """Whether the port is one, or there is none."""
+    try:
+        return urlsplit(address).port != 0
+    except ValueError:
+        return False
 
 
 def match(value: str) -> frozenset[str]:

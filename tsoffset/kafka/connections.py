@@ -35,6 +35,10 @@ from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 
 # Without a handler the library's warnings would go to the terminal past the application.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+# What they log at DEBUG is each request, logins with their passwords among them.
+for _name in ("kafka.net.connection", "kafka.protocol.parser"):
+    logging.getLogger(_name).setLevel(logging.INFO)
+del _name
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -227,8 +231,6 @@ class Connections:
         # Attempts are paced by the rounds of a call; to wait here as well, for one broker
         # after the other, would hold up those that answer.
         manager.reset_backoff(node)
-        # Nor are credentials wrong for ever: brokers learn new ones, files are replaced.
-        manager.forget_refusal(node)
         # Each connection asks its own broker: during an upgrade they differ in versions.
         manager.broker_version_data = None
         connection = manager.get_connection(node, refresh_metadata_on_err=False)
@@ -239,9 +241,7 @@ class Connections:
                 await self.within(connection.init_future, wait_ms)
             except KafkaTimeoutError as error:
                 broker = manager.cluster.broker_metadata(node)
-                assert self._loop is not None
-                if self._loop.is_under_way((broker.host, broker.port)):
-                    words = f"the name {broker.host} is still looked up"
+                if (words := manager.waits_for(broker.host, broker.port)) is not None:
                     raise KafkaTimeoutError(words) from error
                 raise
             except KafkaProtocolError as error:
@@ -252,7 +252,8 @@ class Connections:
                 raise
             except Exception as error:
                 # A broker's part of a login is read by the library, which expects it to be right.
-                raise LoginFailed(f"the broker's answer: {type(error).__name__}") from error
+                words = f"the broker's answer: {type(error).__name__}"
+                raise (LoginFailed if self._security.login else KafkaError)(words) from error
         return connection
 
     def drop(self, node: Node) -> None:

@@ -9,8 +9,13 @@ from enum import Enum
 
 import kafka.errors as kafka_errors
 
-from tsoffset.errors import ClusterUnreachable
-from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable, TlsFailed
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.kafka.security.failures import (
+    LoginFailed,
+    StoreUnusable,
+    TlsFailed,
+    TokenUnavailable,
+)
 from tsoffset.model import Failed, FailureKind
 
 
@@ -168,6 +173,11 @@ _RULES: dict[type[BaseException], Rule] = {
         cause="logging in failed",
         next_step="check the sasl.* settings of {alias}",
     ),
+    TokenUnavailable: replace(
+        _CONNECTION,
+        cause="no token for logging in can be had",
+        next_step="check sasl.oauthbearer.token.endpoint.url of {alias} and what answers there",
+    ),
     TlsFailed: replace(
         _AUTHENTICATION,
         cause="TLS failed",
@@ -295,6 +305,7 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.KafkaError: _INTERNAL,
     # Ours, where one call was answered in part before the cluster went away.
     ClusterUnreachable: _CONNECTION,
+    ClusterRefused: _AUTHENTICATION,
 }
 
 

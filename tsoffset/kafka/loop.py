@@ -39,17 +39,18 @@ class Loop(NetworkSelector):  # type: ignore[misc]  # no types in the library
         """What the work returns or raises, done in a thread. Nobody waits for it where the loop
         ends first."""
         if key not in self._beside:
-            future = self._beside[key] = Future()
+            future = Future()
             threading.Thread(target=self._do, args=(key, work, future), daemon=True).start()
+            self._beside[key] = future
         result: T = await self._beside[key]
         return result
 
     def _do(self, key: Hashable, work: Callable[[], Any], future: Future) -> None:
         result: Any = None
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             result = work()
-        except Exception as cause:
+        except BaseException as cause:  # who waits must be told whatever it is
             error = cause
 
         def answer() -> None:

@@ -14,6 +14,7 @@ from kafka.errors import (
     LeaderNotAvailableError,
     MetadataEmptyBrokerList,
     RequestTimedOutError,
+    SaslAuthenticationFailedError,
     UnknownTopicOrPartitionError,
 )
 from kafka.protocol.metadata import MetadataRequest
@@ -23,6 +24,7 @@ from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
+from tsoffset.kafka.security.failures import TokenUnavailable
 from tsoffset.model import (
     Failed,
     FailureKind,
@@ -178,14 +180,17 @@ class Topology:
             f"check {self._alias}.bootstrap.servers and {self._alias}.security.protocol, and that"
             " the brokers run"
         )
-        refused = False
         for cause in causes.values():
             what = rule(cause)
-            refused = refused or what.kind is FailureKind.AUTHENTICATION
-            if isinstance(cause, InconsistentClusterIdError) or (
-                what.kind is FailureKind.AUTHENTICATION
+            if what.kind is FailureKind.AUTHENTICATION or isinstance(
+                cause, InconsistentClusterIdError | TokenUnavailable
             ):
                 next_step = what.next_step.format(alias=self._alias)
+        # To try a password again may lock an account; of others one address may come right.
+        refused = any(isinstance(cause, SaslAuthenticationFailedError) for cause in causes.values())
+        refused = refused or all(
+            rule(cause).kind is FailureKind.AUTHENTICATION for cause in causes.values()
+        )
         return (ClusterRefused if refused else ClusterUnreachable)(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): "
             + "; ".join(
@@ -282,12 +287,16 @@ class Topology:
             return node
         response = await self.metadata((), deadline)
         named: list[Node] = [broker.node_id for broker in response.brokers]
+        causes: dict[Node, KafkaError] = {}
         for node in named:
             try:
                 await connections.open(node, deadline)
-            except KafkaError:
+            except KafkaError as error:
+                causes[node] = error
                 continue
             return node
+        if any(rule(cause).kind is FailureKind.AUTHENTICATION for cause in causes.values()):
+            raise self._unreachable(causes, {node: f"broker {node}" for node in named}, deadline)
         raise ClusterUnreachable(
             f"connect to cluster {self._alias} ({deadline.seconds_spent:.1f} s): its bootstrap "
             f"addresses answer, but none of the brokers that they name does; "

@@ -11,5 +11,9 @@ class StoreUnusable(KafkaError):  # type: ignore[misc]  # no types in the librar
     """A key store or trust store cannot be read."""
 
 
+class TokenUnavailable(KafkaConnectionError):  # type: ignore[misc]  # no types in the library
+    """Where tokens come from does not answer, or not yet."""
+
+
 class LoginFailed(KafkaError):  # type: ignore[misc]  # no types in the library
     """What proves who we are cannot be had, or the broker's part of it is not right."""

@@ -4,8 +4,8 @@ The library's mechanism takes the process's own tickets alone, and asks for thos
 all connections wait. Here the first step, which is the one that asks, is made beforehand.
 """
 
-from collections import defaultdict
 from functools import partial
+from itertools import count
 from typing import Any
 
 from kafka.net.sasl import register_sasl_mechanism
@@ -15,24 +15,25 @@ from tsoffset.flow.security import KerberosLogin
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed
 
+_numbers = count()
+
 
 class Tickets:
     """The tickets of one login, kept in memory by the system's Kerberos."""
 
     def __init__(self, login: KerberosLogin) -> None:
         self._login = login
-        self._store = {"ccache": f"MEMORY:tsoffset-{id(self)}"}
-        self._begun: defaultdict[str, list[tuple[Any, bytes]]] = defaultdict(list)
+        self._store = {"ccache": f"MEMORY:tsoffset-{next(_numbers)}"}
+        self._begun: dict[str, tuple[Any, bytes]] = {}
 
     async def fresh(self, loop: Loop, host: str) -> None:
         """Have a handshake with a broker begun. Raises LoginFailed."""
-        self._begun[host].append(await loop.beside(object(), partial(self._begin, host)))
+        self._begun[host] = await loop.beside(object(), partial(self._begin, host))
 
     def handshake(self, host: str) -> tuple[Any, bytes]:
         """A handshake and its first message: one that was begun, or where a connection proves
         again who we are a new one, for which the tickets are mostly there."""
-        begun = self._begun[host]
-        return begun.pop() if begun else self._begin(host)
+        return self._begun.pop(host, None) or self._begin(host)
 
     def _begin(self, host: str) -> tuple[Any, bytes]:
         try:
@@ -42,10 +43,14 @@ class Tickets:
         login = self._login
         try:
             credentials = None
-            if login.keytab is not None:
+            if login.principal is not None:
                 principal = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
-                store = {**self._store, "client_keytab": login.keytab}
-                credentials = gssapi.Credentials(name=principal, usage="initiate", store=store)
+                store = {}
+                if login.keytab is not None:
+                    store = {**self._store, "client_keytab": login.keytab}
+                credentials = gssapi.Credentials(
+                    name=principal, usage="initiate", store=store or None
+                )
             service = gssapi.Name(f"{login.service_name}@{host}", gssapi.NameType.hostbased_service)
             handshake = gssapi.SecurityContext(name=service, creds=credentials, usage="initiate")
             return handshake, handshake.step(None)

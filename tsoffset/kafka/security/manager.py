@@ -2,17 +2,21 @@
 
 import ssl
 import time
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
+from kafka.errors import KafkaConnectionError
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaTCPTransport
 
-from tsoffset.flow.security import Security
+from tsoffset.flow.security import Security, Tls
 from tsoffset.kafka.loop import SCHEME, Loop
 from tsoffset.kafka.security.logins import Logins
-from tsoffset.kafka.security.tls import context
+from tsoffset.kafka.security.tls import context, why
 from tsoffset.kafka.security.transports import PlainTransport, TlsTransport
+
+T = TypeVar("T")
 
 
 class Manager(KafkaConnectionManager):  # type: ignore[misc]  # no types in the library
@@ -31,10 +35,10 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # no types in the 
         Raises KafkaError, at that moment at the latest.
         """
         assert timeout_at is not None
-        made: ssl.SSLContext | None = None
-        if self._security != Security():
-            left_ms = (timeout_at - time.monotonic()) * 1000
-            made = await self.wait_for(self.call_soon(self._prepared, node.host), left_ms)
+        security = self._security
+        made = None
+        if security.tls is not None:
+            made = await self._before(timeout_at, self._context, security.tls)
         sock = await create_connection(
             self._net,
             node.host,
@@ -43,22 +47,40 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # no types in the 
             proxy_url=self.config["proxy_url"],
             timeout_at=timeout_at,
         )
-        if made is None:
-            return PlainTransport(self._net, sock, host=node.host)
-        transport = TlsTransport(self._net, sock, host=node.host, ssl_context=made)
+        opened: Any = sock
         try:
-            await transport.handshake_until(timeout_at)
-        except BaseException:
-            transport.close()
+            if made is None:
+                opened = PlainTransport(self._net, sock, host=node.host)
+            else:
+                opened = TlsTransport(self._net, sock, host=node.host, ssl_context=made)
+                await opened.handshake_until(timeout_at)
+            if security.login is not None:
+                await self._before(timeout_at, self._logins.ready, self._net, node.host)
+        except BaseException as error:
+            opened.close()
+            if isinstance(error, OSError):  # of a broker that has gone meanwhile
+                raise KafkaConnectionError(why(error)) from None
             raise
-        return transport
+        return opened
 
-    def forget_refusal(self, node: Any) -> None:
-        """Let a node be asked again that did not accept our credentials."""
-        self._auth_failures.pop(node, None)
+    def waits_for(self, host: str, port: int) -> str | None:
+        """What a connection that is not ready may be waiting for, beside its broker."""
+        if self._net.is_under_way((host, port)):
+            return f"the name {host} is still looked up"
+        if self._security.tls is not None and self._net.is_under_way(self._security.tls):
+            return "stores of keys are still read"
+        if self._logins.is_asking(self._net):
+            return "a token is still asked for"
+        return None
 
-    async def _prepared(self, host: str) -> ssl.SSLContext | None:
-        """What a connection to a host needs from disk and from others, its TLS context for one."""
-        await self._logins.ready(self._net, host)
-        tls = self._security.tls
-        return None if tls is None else await self._net.beside(tls, lambda: context(tls))
+    async def _before(
+        self, moment: float, work: Callable[..., Coroutine[Any, Any, T]], *words: Any
+    ) -> T:
+        """What the work returns. Raises KafkaTimeoutError at that moment."""
+        left_ms = (moment - time.monotonic()) * 1000
+        result: T = await self.wait_for(self.call_soon(work, *words), left_ms)
+        return result
+
+    async def _context(self, tls: Tls) -> ssl.SSLContext:
+        made: ssl.SSLContext = await self._net.beside(tls, lambda: context(tls))
+        return made

@@ -5,6 +5,8 @@ import re
 import secrets
 import subprocess
 import tempfile
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +19,17 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+from cryptography.x509 import Certificate, load_pem_x509_certificate
 
+from tsoffset.errors import EmbeddedError
 from tsoffset.flow.security import Store
 from tsoffset.java import keytool
 from tsoffset.kafka.security.failures import StoreUnusable
 
 # Java's own form begins so: JKS and JCEKS.
 _JAVAS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
-_KEY = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.+?-----END \1-----", re.DOTALL)
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----")
+_KEY = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.+?)-----END \1-----", re.DOTALL)
 _ENTRY = re.compile(r"^Alias name: (?P<alias>.+)\n(?:.+\n)*?Entry type: PrivateKeyEntry", re.M)
 _KEYTOOL_SECONDS = 30
 
@@ -43,50 +47,82 @@ class Own:
 def certificates(store: Store) -> str:
     """The certificates of a trust store, as PEM text. Raises StoreUnusable."""
     if store.is_pem:
-        found = _CERTIFICATE.findall(store.certificates or _text(store))
-        if not found:
-            raise _unusable(store, "it holds no certificate in PEM form")
-        return "\n".join(found)
+        return _in_pem(store, store.certificates or _text(store))
     contents = _pkcs12(store, store.password)
     # Java trusts the certificate of a key's entry, too, and not those above it.
-    own = [contents.cert] if contents.cert else []
-    trusted = [*own, *contents.additional_certs]
+    trusted = [one.certificate for one in contents.additional_certs]
+    if contents.cert is not None:
+        trusted = [contents.cert.certificate, *_not_above(contents.cert.certificate, trusted)]
     if not trusted:
         raise _unusable(store, "it holds no certificate")
-    pem = [one.certificate.public_bytes(Encoding.PEM).decode() for one in trusted]
-    return "".join(pem)
+    return _as_pem(trusted)
+
+
+def _not_above(certificate: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
+    """The others without those that lead from the certificate to its authority."""
+    left = list(others)
+    issuer: Certificate | None = certificate
+    while issuer is not None:
+        name = issuer.issuer
+        issuer = next((one for one in left if one.subject == name), None)
+        if issuer is not None:
+            left.remove(issuer)
+    return left
 
 
 def own(store: Store) -> Own:
     """The key of a key store with its certificates. Raises StoreUnusable."""
     if store.is_pem:
         text = store.key or _text(store)
-        chain = _CERTIFICATE.findall(store.certificates or text)
+        pem = _in_pem(store, store.certificates or text)
         found = _KEY.search(text)
-        if not chain or not found:
-            raise _unusable(store, f"it holds no {'private key' if chain else 'certificate'}")
+        if not found:
+            raise _unusable(store, "it holds no private key")
         try:
             given = store.key_password.encode() if store.key_password else None
-            key = load_pem_private_key(found.group().encode(), given)
+            key = load_pem_private_key(_lines(*found.groups()), given)
         except TypeError:
             asked = "needs" if store.key_password is None else "has no"
             raise _unusable(store, f"its key {asked} ssl.key.password") from None
         except (ValueError, UnsupportedAlgorithm):
             what = "its key is of no known form, or ssl.key.password is wrong"
             raise _unusable(store, what) from None
-        pem = "\n".join(chain)
     else:
         contents = _pkcs12(store, store.key_password or store.password)
         if contents.key is None or contents.cert is None:
             raise _unusable(store, "it holds no private key with a certificate")
         key = contents.key
-        above = [contents.cert, *contents.additional_certs]
-        pem = "".join(one.certificate.public_bytes(Encoding.PEM).decode() for one in above)
+        pem = _as_pem(one.certificate for one in (contents.cert, *contents.additional_certs))
     password = secrets.token_urlsafe(32)
     encrypted = key.private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
     )
     return Own(pem, encrypted.decode(), password)
+
+
+def _in_pem(store: Store, text: str) -> str:
+    """The certificates of PEM text, whose lines may have become one, as in a properties file."""
+    try:
+        found = [
+            load_pem_x509_certificate(_lines("CERTIFICATE", body))
+            for body in _CERTIFICATE.findall(text)
+        ]
+    except ValueError:
+        raise _unusable(store, "a certificate of it is damaged") from None
+    if not found:
+        raise _unusable(store, "it holds no certificate in PEM form")
+    return _as_pem(found)
+
+
+def _lines(kind: str, body: str) -> bytes:
+    """A part of PEM text as it is to be; one with headers, of which lines matter, as it is."""
+    if ":" not in body:
+        body = "\n" + "\n".join(textwrap.wrap("".join(body.split()), 64)) + "\n"
+    return f"-----BEGIN {kind}-----{body}-----END {kind}-----\n".encode()
+
+
+def _as_pem(certificates: Iterable[Certificate]) -> str:
+    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
 def _pkcs12(store: Store, password: str | None) -> PKCS12KeyAndCertificates:
@@ -106,7 +142,9 @@ def _from_java(store: Store, key_password: str | None) -> tuple[bytes, str]:
     new = secrets.token_urlsafe(32)
     with tempfile.TemporaryDirectory(prefix="tsoffset-") as folder:
         target = Path(folder) / "store.p12"
-        words = ["-srckeystore", str(store.location), "-srcstorepass:env", "STORE"]
+        words = ["-srckeystore", str(store.location)]
+        # Without a password Java reads a trust store all the same, unverified.
+        words += ["-srcstorepass:env", "STORE"] if store.password else []
         words += ["-destkeystore", str(target), "-deststoretype", "PKCS12"]
         words += ["-deststorepass:env", "NEW", "-noprompt", "-importkeystore"]
         passwords = {"STORE": store.password or "", "NEW": new, "KEY": key_password or ""}
@@ -122,18 +160,17 @@ def _from_java(store: Store, key_password: str | None) -> tuple[bytes, str]:
 
 
 def _keytool(store: Store, words: list[str], passwords: dict[str, str]) -> str:
-    command = [str(keytool()), "-J-Duser.language=en", *words]
     try:
         done = subprocess.run(
-            command,
+            [str(keytool()), "-J-Duser.language=en", *words],
             env={**os.environ, **passwords},
-            stdin=subprocess.DEVNULL,
+            input="\n",
             capture_output=True,
             text=True,
             timeout=_KEYTOOL_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, EmbeddedError, subprocess.TimeoutExpired) as error:
         raise _unusable(store, f"keytool of Java cannot be run: {type(error).__name__}") from None
     if done.returncode != 0:
         raise _unusable(store, "it is damaged, or its password or the key's is wrong")

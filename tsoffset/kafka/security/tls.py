@@ -11,6 +11,8 @@ from tsoffset.kafka.security.stores import certificates, own
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _NEWEST = "TLSv1.3"
+# Marks among Java's names of cipher suites.
+_NO_CIPHER = frozenset({"TLS_EMPTY_RENEGOTIATION_INFO_SCSV", "TLS_FALLBACK_SCSV"})
 # What a broker says to close a handshake, as OpenSSL names it.
 _OF_OURS = ("CERTIFICATE", "UNKNOWN_CA", "BAD_CERT", "ACCESS_DENIED")
 
@@ -21,6 +23,11 @@ def context(tls: Tls) -> ssl.SSLContext:
     Raises StoreUnusable or TlsFailed.
     """
     return _context(tls, _mark(tls.trust), _mark(tls.own))
+
+
+def new_context(tls: Tls) -> ssl.SSLContext:
+    """The same, shared with nobody."""
+    return _made(tls)
 
 
 def _mark(store: Store | None) -> tuple[int, ...] | None:
@@ -34,8 +41,12 @@ def _mark(store: Store | None) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def _context(tls: Tls, *_marks: tuple[int, ...] | None) -> ssl.SSLContext:
+    return _made(tls)
+
+
+def _made(tls: Tls) -> ssl.SSLContext:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = tls.verify_host_name
     # As Java: whoever is in the trust store is trusted, whoever issued it.
@@ -44,10 +55,7 @@ def _context(tls: Tls, *_marks: tuple[int, ...] | None) -> ssl.SSLContext:
     if tls.trust is None:
         made.load_default_certs()
     else:
-        try:
-            made.load_verify_locations(cadata=certificates(tls.trust))
-        except ssl.SSLError as error:
-            raise StoreUnusable(f"trust store: {error.reason}") from None
+        made.load_verify_locations(cadata=certificates(tls.trust))
     if tls.own is not None:
         _show(made, tls.own)
     return made
@@ -57,19 +65,22 @@ def _show(made: ssl.SSLContext, store: Store) -> None:
     """Have the context show our certificate. OpenSSL takes it from a file alone, which is there for
     a moment, its key encrypted."""
     ours = own(store)
-    with tempfile.NamedTemporaryFile("w", prefix="tsoffset-", suffix=".pem") as file:
-        file.write(f"{ours.key}\n{ours.chain}\n")
-        file.flush()
-        try:
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="tsoffset-", suffix=".pem") as file:
+            file.write(f"{ours.key}\n{ours.chain}\n")
+            file.flush()
             made.load_cert_chain(file.name, password=ours.password)
-        except ssl.SSLError as error:
-            place = store.location or "the PEM text"
-            raise StoreUnusable(f"{place}: {error.reason or 'of no use'}") from None
+    except ssl.SSLError as error:
+        place = store.location or "the PEM text"
+        raise StoreUnusable(f"{place}: {_words(error.reason or 'of no use')}") from None
+    except OSError as error:
+        raise StoreUnusable(f"no temporary file for a key: {error.strerror}") from None
 
 
 def _choose_versions(made: ssl.SSLContext, tls: Tls) -> None:
-    newer = [name for name in tls.cipher_suites if "_WITH_" not in name]
-    older = [name for name in tls.cipher_suites if "_WITH_" in name]
+    suites = [name for name in tls.cipher_suites if name not in _NO_CIPHER]
+    newer = [name for name in suites if "_WITH_" not in name]
+    older = [name for name in suites if "_WITH_" in name]
     protocols = tls.protocols
     if tls.cipher_suites:
         ours = {one["name"] for one in made.get_ciphers() if one["protocol"] == _NEWEST}
@@ -87,6 +98,9 @@ def _choose_versions(made: ssl.SSLContext, tls: Tls) -> None:
             made.set_ciphers(":".join(map(_openssl_name, older)))
         except ssl.SSLError:
             raise TlsFailed("ssl.cipher.suites: OpenSSL knows none of them") from None
+        known = {one["name"] for one in made.get_ciphers()}
+        if unknown := [name for name in older if _openssl_name(name) not in known]:
+            raise TlsFailed(f"ssl.cipher.suites: OpenSSL does not know {', '.join(unknown)}")
 
 
 def _openssl_name(suite: str) -> str:

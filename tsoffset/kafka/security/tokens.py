@@ -2,9 +2,12 @@
 
 import base64
 import json
+import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -14,10 +17,12 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tsoffset.flow.security import MskToken, TokenEndpoint, TokenFile, TokenLogin
 from tsoffset.kafka.loop import Loop
-from tsoffset.kafka.security.failures import LoginFailed
-from tsoffset.kafka.security.tls import context, why
+from tsoffset.kafka.security.failures import LoginFailed, TokenUnavailable
+from tsoffset.kafka.security.tls import new_context, why
 
-_LARGEST_ANSWER = 1_000_000
+_LARGEST_ANSWER, _PIECE = 1_000_000, 65_536
+# A token is not asked for more often, nor sooner after one could not be had (as by Kafka).
+_LEAST_SECONDS, _PAUSE_SECONDS = 1.0, 10.0
 _MESSAGE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz_")
 _FOR_EVER = float("inf")
 
@@ -42,6 +47,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the li
         self._clock = clock
         self._token: Token | None = None
         self._due = 0.0
+        self._has_timer = False
 
     def token(self) -> str:
         """The text of the one that was fetched last."""
@@ -53,26 +59,37 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the li
         return self._login.extensions
 
     async def fresh(self, loop: Loop) -> None:
-        """Have a token that need not be exchanged yet. Raises LoginFailed."""
-        if self._clock() < self._due:
-            return
-        token = await loop.beside(self, self._fetched)
-        if token is self._token:
-            return  # another connection has waited for it, too
-        self._token = token
-        self._due = self._due_of(token)
-        if self._due < _FOR_EVER:
-            loop.call_later(max(0.0, self._due - self._clock()), lambda: self._again(loop))
+        """Have a token that need not be exchanged yet, or that lasts where no other is to be had.
 
-    def _fetched(self) -> Token:
-        return fetch(self._login)
+        Raises LoginFailed or TokenUnavailable.
+        """
+        if self._token is not None and self._clock() < self._due:
+            return
+        try:
+            token = await loop.beside(self, partial(fetch, self._login))
+            if token.ends <= self._clock():
+                raise LoginFailed("the token has ended already; compare clocks")
+        except (LoginFailed, TokenUnavailable):
+            if self._token is None or self._token.ends <= self._clock():
+                raise
+            self._due = self._clock() + _PAUSE_SECONDS
+        else:
+            # Several connections may have waited for the one.
+            if token is not self._token:
+                self._token, self._due = token, self._due_of(token)
+        if not self._has_timer:
+            self._has_timer = True
+            self._set_timer(loop)
+
+    def _set_timer(self, loop: Loop) -> None:
+        seconds = max(_LEAST_SECONDS, self._due - self._clock())
+        loop.call_later(seconds, lambda: self._again(loop))
 
     async def _again(self, loop: Loop) -> None:
-        try:
+        # Who connects next is told of what fails.
+        with suppress(LoginFailed, TokenUnavailable):
             await self.fresh(loop)
-        except Exception:
-            # Who connects next is told; until then the one that is there may do.
-            return
+        self._set_timer(loop)
 
     def _due_of(self, token: Token) -> float:
         """Kafka's ExpiringCredentialRefreshingLogin, without its jitter."""
@@ -80,14 +97,14 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the li
         if token.ends == _FOR_EVER:
             # A file may hold another one at any time, and an address tells nothing.
             return now + login.refresh_least_seconds
-        due = now + (token.ends - now) * login.refresh_factor
-        due = min(due, token.ends - login.refresh_buffer_seconds)
+        early = now + (token.ends - now) * login.refresh_factor
+        due = min(early, token.ends - login.refresh_buffer_seconds)
         due = max(due, now + login.refresh_least_seconds)
-        return due if due < token.ends else now + (token.ends - now) * login.refresh_factor
+        return due if due < token.ends else early
 
 
 def fetch(login: TokenLogin) -> Token:
-    """A token from where they come; this waits. Raises LoginFailed."""
+    """A token from where they come; this waits. Raises LoginFailed or TokenUnavailable."""
     match login.origin:
         case TokenEndpoint() as endpoint:
             return _from_endpoint(endpoint)
@@ -103,8 +120,8 @@ def _from_file(path: str) -> Token:
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise LoginFailed(f"no token in {path}: {why}") from None
-    if not text:
-        raise LoginFailed(f"no token in {path}: it is empty")
+    if not text or not text.isprintable():
+        raise LoginFailed(f"no token in {path}: it is {'not one line' if text else 'empty'}")
     return Token(text, _end_of(text))
 
 
@@ -117,8 +134,10 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
     if endpoint.scope:
         fields["scope"] = endpoint.scope
     try:
+        # A context of its own: the library that asks sets options of it.
         with urllib3.PoolManager(
-            ssl_context=context(endpoint.tls), assert_hostname=None, retries=False
+            ssl_context=new_context(endpoint.tls),
+            assert_hostname=None if endpoint.tls.verify_host_name else False,
         ) as pool:
             answer = pool.request(
                 "POST",
@@ -130,12 +149,13 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
                     connect=endpoint.connect_timeout_ms / 1000,
                     read=endpoint.read_timeout_ms / 1000,
                 ),
+                retries=False,
                 redirect=False,
                 preload_content=False,
             )
-            body = answer.read(_LARGEST_ANSWER)
+            body = _body(answer, time.monotonic() + endpoint.read_timeout_ms / 1000)
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise LoginFailed(f"no token from {_place(endpoint)}: {_words(error)}") from None
+        raise _not_asked(_place(endpoint), error) from None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -145,7 +165,8 @@ def _from_endpoint(endpoint: TokenEndpoint) -> Token:
     if answer.status != 200 or not isinstance(text, str) or not text.isprintable():
         said = fields_found.get("error")
         named = isinstance(said, str) and 0 < len(said) < 60 and {*said} <= _MESSAGE_CHARACTERS
-        raise LoginFailed(
+        later = answer.status >= 500 or answer.status == 429
+        raise (TokenUnavailable if later else LoginFailed)(
             f"no token from {_place(endpoint)}: it answers {answer.status}"
             + (f" ({said})" if named else "")
         )
@@ -158,8 +179,18 @@ def _place(endpoint: TokenEndpoint) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
+def _body(answer: Any, moment: float) -> bytes:
+    """The answer's content, by that moment of the monotonic clock. Raises TokenUnavailable."""
+    body = b""
+    while len(body) < _LARGEST_ANSWER and (some := answer.read1(_PIECE)):
+        body += some
+        if time.monotonic() > moment:
+            raise TokenUnavailable("no token: its answer takes too long")
+    return body
+
+
 def _end_told(seconds: object) -> float:
-    return time.time() + float(seconds) if isinstance(seconds, int | float) else _FOR_EVER
+    return time.time() + seconds if isinstance(seconds, int | float) else _FOR_EVER
 
 
 def _end_of(text: str) -> float:
@@ -168,7 +199,7 @@ def _end_of(text: str) -> float:
         payload = text.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return float(claims["exp"])
-    except (LookupError, TypeError, ValueError, RecursionError):
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError):
         return _FOR_EVER
 
 
@@ -192,13 +223,15 @@ def _from_aws(msk: MskToken) -> Token:
     return Token(text, ends_ms / 1000)
 
 
-def _words(error: BaseException) -> str:
-    """What the system said, which holds no part of the request."""
+def _not_asked(place: str, error: BaseException) -> LoginFailed | TokenUnavailable:
+    """By what the system said, which holds no part of the request."""
+    told = "no answer in time" if isinstance(error, urllib3.exceptions.TimeoutError) else ""
     found: BaseException | None = error
     while found is not None:
         for one in (found, *found.args):
+            if isinstance(one, ssl.SSLCertVerificationError):
+                return LoginFailed(f"no token from {place}: {why(one, 'its')}")
             if isinstance(one, OSError) and not isinstance(one, urllib3.exceptions.HTTPError):
-                return why(one, "its")
+                told = why(one, "its")
         found = found.__cause__ or found.__context__
-    timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
-    return "no answer in time" if timed_out else type(error).__name__
+    return TokenUnavailable(f"no token from {place}: {told or type(error).__name__}")

@@ -36,7 +36,8 @@ class _WithLastAnswer:
             return b"".join(received), None
         except ssl.SSLError as cause:
             # With TLS 1.3 a broker refuses our certificate after the handshake.
-            error = TlsFailed(why(cause))
+            refused = "ALERT" in (cause.reason or "")
+            error = (TlsFailed if refused else KafkaConnectionError)(why(cause))
         except OSError as cause:
             error = KafkaConnectionError(cause)
         return b"".join(received), None if received else error
@@ -75,7 +76,9 @@ class TlsTransport(_WithLastAnswer, KafkaSSLTransport):  # type: ignore[misc]
             except _CLOSED:
                 # As by a broker that starts or stops, or by one that expects no TLS.
                 raise KafkaConnectionError("closed in the handshake of TLS") from None
-            except OSError as error:
+            except ssl.SSLError as error:
                 raise TlsFailed(why(error)) from None
+            except OSError as error:
+                raise KafkaConnectionError(why(error)) from None
             else:
                 return
