@@ -21,7 +21,12 @@ from tests.waiting import wait_until
 from tsoffset.testing.embedded import Access, EmbeddedBroker, Listener, Security, Tokens
 from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority
 
-PASSWORDS = {"alice": '"al ice\\s = secret"', "bob": "bobs-secret"}
+PASSWORDS = {
+    "alice": '"al ice\\s = secret"',
+    "bob": "bobs-secret",
+    "carol": "carols-secret",
+    "dora": 'dor a"s \\ secret = 4',
+}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 

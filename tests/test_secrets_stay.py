@@ -27,8 +27,8 @@ from tsoffset.testing.embedded.ports import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
 
-TOPIC = "alices-canaries"
-GROUP = "alices-readers"
+TOPIC = "doras-canaries"
+GROUP = "doras-readers"
 KAFKA = "org.apache.kafka.common.security"
 STORE, KEY = "c4n4ry-store-7f", "c4n4ry-key-a1"
 WRONG = "c4n4ry-wrong-99"
@@ -48,13 +48,13 @@ class Run:
         secured, folder = self.secured, self.folder
         (folder / "private").mkdir(exist_ok=True)
         (folder / "private" / "secrets.properties").write_text(
-            "password = " + PASSWORDS["alice"].replace("\\", "\\\\") + "\n"
+            "password = " + PASSWORDS["dora"].replace("\\", "\\\\") + "\n"
         )
-        store = secured.authority.issue("alice").write_pkcs12(folder / "private" / "k.p12", STORE)
+        store = secured.authority.issue("dora").write_pkcs12(folder / "private" / "k.p12", STORE)
         jks = write_jks(store, folder / "private" / "k.jks", STORE, KEY)
-        sasl, plain = secured.by_password("alice", "PLAIN"), f"{KAFKA}.plain.PlainLoginModule"
+        sasl, plain = secured.by_password("dora", "PLAIN"), f"{KAFKA}.plain.PlainLoginModule"
         # A password between quotation marks has its own and backslashes escaped, by its file.
-        escaped = PASSWORDS["alice"].replace("\\", "\\\\").replace('"', '\\"')
+        escaped = PASSWORDS["dora"].replace("\\", "\\\\").replace('"', '\\"')
         (folder / "private" / "escaped").write_text(escaped)
         trust = [
             f"{alias}.ssl.truststore.{name}"
@@ -67,7 +67,7 @@ class Run:
             *trust,
             "A.security.protocol = SASL_SSL",
             "A.sasl.mechanism = PLAIN",
-            f'A.sasl.jaas.config = {plain} required username="alice"'
+            f'A.sasl.jaas.config = {plain} required username="dora"'
             f' password="${{dir:{folder / "private"}:escaped}}";',
             f"A.ssl.keystore.location = {jks}",
             f"A.ssl.keystore.password = {STORE}",
@@ -75,7 +75,7 @@ class Run:
             "B.security.protocol = SASL_SSL",
             "B.sasl.mechanism = OAUTHBEARER",
             f"B.sasl.oauthbearer.token.endpoint.url = {secured.tokens.token_url}",
-            "B.sasl.oauthbearer.client.credentials.client.id = alice",
+            "B.sasl.oauthbearer.client.credentials.client.id = dora",
             "B.sasl.oauthbearer.client.credentials.client.secret = ${env:TSOFFSET_CANARY}",
             f"B.sasl.jaas.config = {KAFKA}.oauthbearer.OAuthBearerLoginModule required;",
         ]
@@ -89,8 +89,8 @@ class Run:
         path.write_text(
             "\n".join(
                 [
-                    *("clusters = A, B", "A->B.enabled = true", "A->B.groups = alices.*"),
-                    *("A->B.topics = alices-canaries", "admin.timeout.ms = 8000"),
+                    *("clusters = A, B", "A->B.enabled = true", "A->B.groups = doras.*"),
+                    *("A->B.topics = doras-canaries", "admin.timeout.ms = 8000"),
                     *ours.values(),
                     "spark.master = local[2]",
                     "spark.eventLog.enabled = true",
@@ -104,7 +104,7 @@ class Run:
 
     def command(self, name: str, file: Path, *words: str, status: int = 0) -> str:
         """Run a command to its end and keep what it says; `status` is what it must end with."""
-        environment = {"TSOFFSET_CANARY": PASSWORDS["alice"], "TMPDIR": str(self.folder)}
+        environment = {"TSOFFSET_CANARY": PASSWORDS["dora"], "TMPDIR": str(self.folder)}
         with start(*words, "-c", str(file), env=environment) as process:
             while process.poll() is None:
                 self.look_at_processes(process.pid)
@@ -176,9 +176,9 @@ def run(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         admin.create_topic(topic, 1)
         admin.produce(topic, records[first:])
         for operation in ("read", "describe"):
-            secured.grant("alice", "topic", topic, operation)
+            secured.grant("dora", "topic", topic, operation)
     for operation in ("read", "describe"):
-        secured.grant("alice", "group", "alices*", operation)
+        secured.grant("dora", "group", "doras*", operation)
     admin.commit_offsets(GROUP, {(TOPIC, 0): (40, "note")})
     try:
         yield Run(secured, tmp_path_factory.mktemp("canaries"))
@@ -188,19 +188,19 @@ def run(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def canaries(secured: Secured) -> list[str]:
     issued = [token.rpartition(".")[2] for token in secured.tokens.issued]
-    return [PASSWORDS["alice"], STORE, KEY, WRONG, RECORD_KEY, RECORD_VALUE, *issued]
+    return [PASSWORDS["dora"], STORE, KEY, WRONG, RECORD_KEY, RECORD_VALUE, *issued]
 
 
 def test_a_search_finds_what_is_there(run: Run) -> None:
     """In each form; a search that finds nothing proves nothing."""
     folder = run.folder / "planted"
     folder.mkdir()
-    secret = PASSWORDS["alice"]
+    secret = PASSWORDS["dora"]
     planted = {
         "text": f"x{secret}y",
         "json": json.dumps({"a": secret}),
         "url": f"a?b={quote(secret)}",
-        "sasl": base64.b64encode(f"\0alice\0{secret}".encode()).decode(),
+        "sasl": base64.b64encode(f"\0dora\0{secret}".encode()).decode(),
     }
     for name, text in planted.items():
         (folder / name).write_text(text)
@@ -234,10 +234,10 @@ def test_stages_that_fail_tell_no_secret(run: Run) -> None:
     """Each with what a user may get wrong in it, and each right that may be missing."""
     secured = run.secured
     plain = f"{KAFKA}.plain.PlainLoginModule required"
-    wrong = f'{plain} username="alice" password="{WRONG}";'
+    wrong = f'{plain} username="dora" password="{WRONG}";'
     oauth = "B.sasl.oauthbearer.client.credentials.client.secret"
     cases = (
-        ("quote", 2, f'A.sasl.jaas.config = {plain} username="alice" password="{WRONG};'),
+        ("quote", 2, f'A.sasl.jaas.config = {plain} username="dora" password="{WRONG};'),
         ("option", 2, f'A.sasl.jaas.config = {wrong[:-1]} {WRONG}="x";'),
         ("number", 2, "A.request.timeout.ms = ${env:TSOFFSET_CANARY}"),
         ("endpoint", 2, f"B.sasl.oauthbearer.token.endpoint.url = {WRONG}"),
@@ -254,21 +254,21 @@ def test_stages_that_fail_tell_no_secret(run: Run) -> None:
         ("topic", TOPIC, ("read",)),
         ("topic", f"A.{TOPIC}", ("read",)),
         ("topic", f"A.{TOPIC}", ("read", "describe")),
-        ("group", "alices*", ("read",)),
+        ("group", "doras*", ("read",)),
     ):
-        secured.revoke("alice", kind, resource, *operations)
+        secured.revoke("dora", kind, resource, *operations)
         try:
             name = f"without-{kind}-{resource}-{len(operations)}".replace("*", "")
             with start(
                 *("sync", "-c", str(file), "--log-level", "debug", "--format", "json"),
-                env={"TSOFFSET_CANARY": PASSWORDS["alice"]},
+                env={"TSOFFSET_CANARY": PASSWORDS["dora"]},
             ) as process:
                 said = process.communicate()
             (run.folder / f"{name}.out").write_text("".join(said))
             assert process.returncode == 1, "".join(said)[-3_000:]
             assert "AUTHORIZATION" in said[0]
         finally:
-            secured.grant("alice", kind, resource, *operations)
+            secured.grant("dora", kind, resource, *operations)
     assert run.found(canaries(secured)) == []
 
 
@@ -282,7 +282,7 @@ def test_a_daemon_and_its_sparks_page_tell_no_secret(run: Run) -> None:
         start(
             *("run", "-c", str(file), "--log-format", "json", "--log-level", "debug"),
             stderr=errors.fileno(),
-            env={"TSOFFSET_CANARY": PASSWORDS["alice"]},
+            env={"TSOFFSET_CANARY": PASSWORDS["dora"]},
         ) as process,
     ):
         wait_until(lambda: "cycle_finished" in err.read_text(), "a cycle", seconds=120)

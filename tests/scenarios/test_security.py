@@ -14,8 +14,8 @@ from tsoffset.testing.embedded.security import Access, jaas
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-TOPIC = "alices-doors"
-GROUP = "alices-keepers"
+TOPIC = "carols-doors"
+GROUP = "carols-keepers"
 NOT_COPIED = 7
 COMMITTED = 25
 MECHANISMS = {
@@ -49,24 +49,24 @@ def lines(alias: str, access: Access, **more: str) -> Iterator[str]:
 def by_token(secured: Secured, secret: str) -> dict[str, str]:
     return {
         "sasl_mechanism": "OAUTHBEARER",
-        "sasl_jaas_config": jaas("OAUTHBEARER", {"clientId": "alice", "clientSecret": secret}),
+        "sasl_jaas_config": jaas("OAUTHBEARER", {"clientId": "carol", "clientSecret": secret}),
         "sasl_oauthbearer_token_endpoint_url": secured.tokens.token_url,
     }
 
 
 @pytest.fixture
 def filled(secured: Secured) -> Iterator[Contents]:
-    """A topic, its copy for each source, and a group; alice may do what tsoffset does."""
+    """A topic, its copy for each source, and a group; carol may do what tsoffset does."""
     contents = Contents(secured.broker.admin)
     records = numbered(40)
     copies = dict.fromkeys((f"{alias}.{TOPIC}" for alias in MECHANISMS), NOT_COPIED)
     for topic, first in {TOPIC: 0, **copies}.items():
         contents.create_topic(topic)
         contents.produce(topic, records[first:])
-        for alice in ("alice", "CN=alice"):
-            secured.grant(alice, "topic", topic, "read", "describe")
-    for alice in ("alice", "CN=alice"):
-        secured.grant(alice, "group", "alices*", "read", "describe")
+        for carol in ("carol", "CN=carol"):
+            secured.grant(carol, "topic", topic, "read", "describe")
+    for carol in ("carol", "CN=carol"):
+        secured.grant(carol, "group", "carols*", "read", "describe")
     contents.commit_offsets(GROUP, {(TOPIC, 0): (COMMITTED, "")})
     yield contents
     contents.close()
@@ -77,18 +77,18 @@ def test_each_mechanism_syncs_and_those_that_are_refused_say_why(
 ) -> None:
     """One command, a flow for each: all that may enter are committed exactly, workers included,
     the others fail by name, and the exit status tells that a cluster could not be entered."""
-    own = secured.authority.issue("alice").write_pem(tmp_path / "alice.pem")
+    own = secured.authority.issue("carol").write_pem(tmp_path / "carol.pem")
     another = Authority().write_pem(tmp_path / "another.pem")
-    password = secured.by_password("alice", "PLAIN")
+    password = secured.by_password("carol", "PLAIN")
     wrong = Access(
-        password.bootstrap, "SASL_SSL", password.trust_store, None, "PLAIN", "alice", "c4n4ry"
+        password.bootstrap, "SASL_SSL", password.trust_store, None, "PLAIN", "carol", "c4n4ry"
     )
     mtls = secured.by_tls("MTLS", own)
     written = [
-        *lines("plain", secured.by_password("alice", "PLAIN", tls=False)),
-        *lines("scram256", secured.by_password("alice", "SCRAM-SHA-256")),
-        *lines("scram512", secured.by_password("alice", "SCRAM-SHA-512")),
-        *lines("token", password, **by_token(secured, PASSWORDS["alice"])),
+        *lines("plain", secured.by_password("carol", "PLAIN", tls=False)),
+        *lines("scram256", secured.by_password("carol", "SCRAM-SHA-256")),
+        *lines("scram512", secured.by_password("carol", "SCRAM-SHA-512")),
+        *lines("token", password, **by_token(secured, PASSWORDS["carol"])),
         *lines("certificate", mtls),
         *lines("wrongpassword", wrong),
         *lines("wrongsecret", password, **by_token(secured, "c4n4ry")),
