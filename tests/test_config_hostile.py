@@ -1,7 +1,6 @@
 """Configuration files that are none: random bytes, references in a circle, huge values."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -67,23 +66,21 @@ def test_a_name_that_no_file_can_have_is_a_configuration_error() -> None:
         Configuration.read("a\0b")
 
 
+@pytest.mark.timeout(60)  # the square of its length would take hours
 @pytest.mark.parametrize(
     "value", ["${a:" * 500_000, "${a" * 500_000 + "}", "\\\\" * 500_000, "x" * 5_000_000]
 )
 def test_a_huge_value_takes_no_longer_than_its_length(value: str) -> None:
-    began = time.monotonic()
     text = FLOW + f"A.client.id = {value}\n"
     [flow] = Configuration("x.properties", text).resolve().flows
     assert flow.source.client["client.id"]
-    assert time.monotonic() - began < 10
 
 
+@pytest.mark.timeout(120)
 def test_json_of_many_members_takes_no_longer_than_its_length() -> None:
     """Each is found on its line by one look through the text."""
-    members = {f"name-{number}": "v" for number in range(20_000)}
-    began = time.monotonic()
-    problems(json.dumps(members, indent=1), Format.JSON)
-    assert time.monotonic() - began < 20
+    members = {f"groups.{number}": "v" for number in range(5_000)} | {"tasks.max": 0}
+    assert "x.json:5002: tasks.max" in problems(json.dumps(members, indent=1), Format.JSON)
 
 
 def test_half_of_a_character_is_a_problem() -> None:
