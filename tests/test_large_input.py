@@ -4,6 +4,8 @@ from contextlib import ExitStack
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
+import pytest
+
 from tests.hostile_broker import METADATA, Asked, Brokers, Lie, partition
 from tests.memory_flows import NOW_MS, Estate, flow, row_of
 from tsoffset.cycle.in_process import cycle
