@@ -304,6 +304,7 @@ def run(secured: Secured, command: str) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("side", "resource", "name", "revoked", "words"),
     [
@@ -357,6 +358,7 @@ def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_what_listings_do_not_show_is_told_on_real_brokers(
     least: dict[Side, Secured], tmp_path: Path
 ) -> None:
@@ -388,6 +390,7 @@ def test_what_listings_do_not_show_is_told_on_real_brokers(
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path: Path) -> None:
     """What a broker tells, for names that exist, that do not, and that are hidden."""
     source = least[Side.SOURCE]
@@ -420,6 +423,7 @@ def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path
 
 
 @pytest.mark.integration
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_a_sync_needs_no_right_to_write_on_the_source(
     least: dict[Side, Secured], tmp_path: Path

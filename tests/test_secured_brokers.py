@@ -23,7 +23,7 @@ from tsoffset.java import find_java
 from tsoffset.testing.embedded import Access, EmbeddedCluster, Listener, Security, resolve_jars
 from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority, write_jks
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 PASSWORD_MECHANISMS = [each for each in MECHANISMS if each != "OAUTHBEARER"]
 
