@@ -37,7 +37,7 @@ from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 # What they log at DEBUG is each request, logins with their passwords among them.
 for _name in ("kafka.net.connection", "kafka.protocol.parser"):
-    logging.getLogger(_name).setLevel(logging.INFO)
+    logging.getLogger(_name).setLevel(logging.WARNING)
 del _name
 
 T = TypeVar("T")
