@@ -32,7 +32,7 @@ $(PYTEST) -m "integration and $(1)"; second=$$?; \
 wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; exit $$((status | second))
 endef
 
-.PHONY: help setup java demo test test-fast test-all test-long bench bench-check lint lock lock-jars
+.PHONY: help setup java demo test test-fast test-all test-long bench soak bench-check lint lock lock-jars
 .PHONY: wheel sbom audit
 
 help: ## say what each target does
@@ -68,6 +68,10 @@ test-long: $(READY) ## everything at once, the long ones and ten times the rando
 
 bench: $(READY) ## all benchmarks on real brokers, into docs/performance.md (two hours)
 	$(BIN)/python -m benchmarks
+
+soak: $(READY) ## a daemon under load for half an hour: does it grow, does it skip?
+	$(BIN)/python -m benchmarks.soak
+	$(BIN)/python -m benchmarks.page
 
 bench-check: $(READY) ## quick benchmarks; their ratios against benchmarks/baseline.json
 	$(BIN)/python -m benchmarks.guard

@@ -9,9 +9,10 @@ from benchmarks.accuracy.report import placed, table
 from benchmarks.estimate import Estate, driver_gb, shares
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, Result, load, said
+from benchmarks.soak_page import soak, soak_plot
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE = DOCS / "performance.md"
+PAGE, RELIABILITY = DOCS / "performance.md", DOCS / "reliability.md"
 _MARK = "<!-- {name}, made by `python -m benchmarks.page`: {edge} -->"
 # Rather than a figure that nobody took.
 NOT_MEASURED = "No full run yet."
@@ -19,7 +20,9 @@ ALTERNATIVES = {
     "distance": "A cycle's time over the round trip, few and many positions",
     "growth": "A cycle's time over the pairs of group and partition",
     "peers": "A cycle's time over the pairs, beside MirrorMaker 2's",
+    "soak": "Memory of driver, Java and workers over half an hour",
 }
+_WAYS = ("alone", "watched")
 _KINDS = ("Fetch", "ListOffsets", "OffsetFetch", "OffsetCommit", "FindCoordinator")
 
 
@@ -27,22 +30,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
     parser.add_argument("--results", type=Path, default=FOLDER)
     chosen = parser.parse_args(arguments)
-    page = PAGE.read_text(encoding="utf-8")
     found = {path.stem: load(path.stem, chosen.results) for path in chosen.results.glob("*.json")}
-    for name, write in TABLES.items():
-        text = write(found[name]) if name in found else NOT_MEASURED
-        page = placed(page, text, *marks(name))
+    for path, tables, plots in PAGES:
+        page = path.read_text(encoding="utf-8")
+        for name, write in tables.items():
+            text = write(found[name]) if name in found else NOT_MEASURED
+            page = placed(page, text, *marks(name))
+        for name, draw in plots.items():
+            shown = ""
+            if name in found:
+                (DOCS / f"{name}.svg").write_text(draw(found[name]), encoding="utf-8")
+                shown = f"![{ALTERNATIVES[name]}]({name}.svg)"
+            page = placed(page, shown, *marks(f"plot of {name}"))
+        path.write_text(page, encoding="utf-8")
+        said(f"wrote {path}")
     needed = [found[name] for name in ("unit_costs", "growth") if name in found]
     text = estimate(*needed) if len(needed) == 2 else NOT_MEASURED
-    page = placed(page, text, *marks("estimate"))
-    for name, draw in PLOTS.items():
-        shown = ""
-        if name in found:
-            (DOCS / f"{name}.svg").write_text(draw(found[name]), encoding="utf-8")
-            shown = f"![{ALTERNATIVES[name]}]({name}.svg)"
-        page = placed(page, shown, *marks(f"plot of {name}"))
+    page = placed(PAGE.read_text(encoding="utf-8"), text, *marks("estimate"))
     PAGE.write_text(page, encoding="utf-8")
-    said(f"wrote {PAGE} from {', '.join(sorted(found))}")
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -302,6 +307,23 @@ def fixed_cost(result: Result) -> str:
     return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\n{told}"
 
 
+def watched(result: Result) -> str:
+    """A cycle that is watched over one that is not."""
+    rows = [
+        (
+            f"{one['groups']:,} groups x {one['partitions']} partitions",
+            *(median(one[key][way]) for key in ("seconds", "cpu_seconds") for way in _WAYS),
+            *(median(one["ratios"][key]) for key in ("seconds", "cpu_seconds")),
+        )
+        for one in result["sizes"]
+    ]
+    head = (
+        *("estate", "cycle alone, s", "watched, s", "alone, CPU s", "watched, CPU s"),
+        *("watched over alone", "CPU, watched over alone"),
+    )
+    return f"{taken(result)}\n\n{table(head, rows)}"
+
+
 def estimate(units: Result, growth_result: Result) -> str:
     """The large estate, on paper."""
     estate = Estate()
@@ -332,6 +354,7 @@ TABLES: Mapping[str, Callable[[Result], str]] = {
     "executors": executors,
     "memory": memory,
     "fixed_cost": fixed_cost,
+    "watched": watched,
 }
 
 
@@ -395,6 +418,11 @@ PLOTS: Mapping[str, Callable[[Result], str]] = {
     "growth": growth_plot,
     "peers": peers_plot,
 }
+Tables = Mapping[str, Callable[[Result], str]]
+PAGES: Sequence[tuple[Path, Tables, Tables]] = (
+    (PAGE, TABLES, PLOTS),
+    (RELIABILITY, {"soak": soak}, {"soak": soak_plot}),
+)
 
 
 if __name__ == "__main__":

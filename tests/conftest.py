@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import Phase, settings
 from kafka import KafkaAdminClient
 
@@ -51,6 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("no_cover")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_at_first() -> Iterator[None]:
+    """A task that runs in this process sets its logs up, for its process; the next test's are not
+    those."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -5,7 +5,7 @@ import os
 import socketserver
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,11 +39,15 @@ def logging_kept() -> Iterator[None]:
 
 
 def start(
-    *words: str, stderr: int | None = None, env: Mapping[str, str] | None = None
+    *words: str,
+    stderr: int | None = None,
+    env: Mapping[str, str] | None = None,
+    through: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start a command as a process of its own; its output goes to pipes, or to `stderr`."""
+    """Start a command as a process of its own; its output goes to pipes, or to `stderr`. `through`
+    is a command that becomes the one named after it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tsoffset", *words],
+        [*through, sys.executable, "-m", "tsoffset", *words],
         cwd=ROOT,
         env={**os.environ, **(env or {})},
         stdout=subprocess.PIPE,

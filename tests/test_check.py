@@ -9,7 +9,7 @@ import pytest
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
-from tests.memory_flows import flow
+from tests.memory_flows import flow, identity_flow
 from tests.producing import Contents, numbered
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.clusters import connection, same_cluster, settings_of
@@ -19,6 +19,7 @@ from tsoffset.commands.check.report import finding_lines
 from tsoffset.commands.check.survey import stamps
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
+    DefaultTopicFilter,
     IdentityReplicationPolicy,
 )
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
@@ -280,6 +281,20 @@ def test_a_flow_that_cannot_collide_is_no_competing_flow(competing: FlowSettings
     one = flow("A", "B", IdentityReplicationPolicy("A"))
     result = checked(one, first, second, target, filled("D"), others=(competing,))
     assert worst(result) == set()
+
+
+def test_a_replication_loop_is_found() -> None:
+    """A->B and B->A both take `orders` and both keep its name; `clicks` goes one way only."""
+    source, target = filled("A", "orders", "clicks"), filled("B", "orders", "clicks")
+    commit(source, "billing", "orders")
+    commit(source, "billing", "clicks")
+    there = identity_flow("A", "B")
+    back = identity_flow("B", "A", topic_filter=DefaultTopicFilter(exclude=("clicks",)))
+    finding = found(checked(there, source, target, others=(back,)), "flow B->A")
+    assert (finding.severity, "orders" in finding.finding) == (WARNING, True)
+    assert "clicks" not in finding.finding
+    for harmless in (replace(back, enabled=False), flow("B", "A")):
+        assert worst(checked(there, source, target, others=(harmless,))) == set()
 
 
 def test_a_cluster_is_asked_once_for_several_flows() -> None:

@@ -142,6 +142,16 @@ def test_rights_that_suffice_are_one_line_a_cluster() -> None:
     assert all("--operation DescribeConfigs" in (one.remedy or "") for one in unseen)
 
 
+@pytest.mark.parametrize("elects", [False, True])
+def test_the_group_of_an_election_is_asked_for_where_there_is_one(elects: bool) -> None:
+    """READ on it, which joining needs; it is on the target, whether it exists or not."""
+    source, target = mirrored()
+    target.allowed.restrict(GROUP, "tsoffset-A->B", DESCRIBE)
+    result = checked(flow(leader_election=elects), source, target)
+    missing = [one for one in result.findings if "READ missing on 1 group" in one.finding]
+    assert ["(tsoffset-A->B)" in one.finding for one in missing] == ([True] if elects else [])
+
+
 def test_many_missing_rights_are_one_finding_and_one_command() -> None:
     """Of 300 groups that may not be committed for, a few are named and all are granted."""
     source, target = mirrored()

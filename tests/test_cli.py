@@ -42,11 +42,11 @@ def test_help_names_the_commands_and_the_exit_statuses() -> None:
     """Who runs `tsoffset --help` finds every command, examples and what a status means."""
     result = invoke("--help")
     assert result.exit_code == 0
-    for word in ("demo", *FLOW_COMMANDS, "Examples:", "Exit status:"):
+    for word in ("demo", *FLOW_COMMANDS, "history", "Examples:", "Exit status:"):
         assert word in result.output
 
 
-@pytest.mark.parametrize("command", ["demo", *FLOW_COMMANDS])
+@pytest.mark.parametrize("command", ["demo", *FLOW_COMMANDS, "history"])
 def test_each_command_explains_itself_with_examples(command: str) -> None:
     """Help of a command says what it does and shows how it is called."""
     result = invoke(command, "--help")

@@ -28,7 +28,7 @@ from tsoffset.commands.compare.flow_comparison import Compared, compare
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
-from tsoffset.commands.selection import Selection
+from tsoffset.config.selection import Selection
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (

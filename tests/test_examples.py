@@ -1,8 +1,10 @@
-"""The script in examples/ that packs an environment for Spark's executors."""
+"""The scripts in examples/: one packs an environment for Spark's executors, one asks history."""
 
+import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pyspark
 import pytest
 
 from tests.invoking import ROOT
+from tests.past_cycles import Past, row
+from tsoffset.model import OutcomeKind
 from tsoffset.spark.session import spark_session
 
 SCRIPT = ROOT / "examples" / "pack-environment.sh"
@@ -99,3 +103,25 @@ def test_executors_run_in_the_packed_environment(
     assert prefix != sys.prefix
     assert prefix.startswith(str(home / "work"))
     assert all(package.startswith(f"{prefix}/lib/") for package in packages)
+
+
+@pytest.mark.thorough
+@pytest.mark.spark
+@pytest.mark.parametrize("how", ["python", "spark-submit"])
+def test_questions_to_history_are_answered(tmp_path: Path, how: str) -> None:
+    """By the script as it stands, with Python and with Spark's own command."""
+    past = Past(tmp_path, started=time.time() - 3_600)
+    past.keep(row("billing"))
+    past.keep(row("billing", outcome=OutcomeKind.WOULD_COMMIT, reread_bound=4711))
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    command = [sys.executable] if how == "python" else [str(submit), "--master", "local[2]"]
+    made = subprocess.run(
+        [*command, str(ROOT / "examples" / "history_questions.py"), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    assert "4711" in made.stdout
+    assert "billing" in made.stdout

@@ -32,7 +32,7 @@ from tsoffset.commands.explain.statements import (
     Told,
     Verdict,
 )
-from tsoffset.commands.selection import Selection
+from tsoffset.config.selection import Selection
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
@@ -664,7 +664,8 @@ def _word(kind: type[Statement]) -> str:
 
 def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
     out, notices = io.StringIO(), Notices()
-    selection = Selection.of(file, (), None, None).told(notices)
+    selection = Selection.of(file, (), None, None)
+    notices.configuration_warnings(selection.settings.warnings)
     status = run_explain(
         selection, Wanted(group), Output(out, format), notices, connect=estate.connect
     )

@@ -354,6 +354,7 @@ def test_a_leader_that_refuses_is_looked_up_and_asked_again(
     assert isinstance(read(cluster, tp, 4), Stretch)
     assert made.answers == 4
     assert cluster.requests["metadata"] == looked_up + 2
+    assert cluster.retries == 2
 
 
 def test_a_connection_that_breaks_is_made_again(
@@ -684,6 +685,7 @@ def test_a_broker_that_throttles_is_left_alone_and_asked_once_more(
     made.edit = first(throttled(30), times=3)
     assert all_of(cluster, tp) == list(range(10))
     assert made.answers == 13
+    assert 0.03 <= cluster.throttle_seconds <= 0.09
 
 
 def test_the_time_of_a_throttle_is_no_time_without_an_answer(
@@ -731,6 +733,7 @@ def test_a_broker_that_wants_ten_times_what_a_call_may_take_gets_nothing(
         assert isinstance(failed, Failed)
         assert failed.kind is FailureKind.TIMEOUT
         assert "the broker asks for patience" in failed.message
+        assert cluster.throttle_seconds <= 1.5
         assert times_of(cluster, tp) == whole
 
 

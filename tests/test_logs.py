@@ -4,6 +4,8 @@ import json
 import logging
 import socket
 import socketserver
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +56,40 @@ def test_other_libraries_log_in_the_same_format(capsys: pytest.CaptureFixture[st
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
     assert (event["event"], event["level"]) == ("disk a full", "warning")
+
+
+UNCAUGHT = """
+import sys, threading, warnings
+from tsoffset.logs import *
+log_what_nobody_caught()
+configure_logs(LogFormat.JSON, LogLevel.WARNING)
+warnings.warn("old")
+class Left:
+    def __del__(self): raise ValueError("in __del__")
+Left()
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+raise KeyError("password='c4n4ry'")
+"""
+
+
+def test_what_nobody_caught_is_logged_like_the_rest() -> None:
+    """Warnings and the tracebacks that Python prints itself are one JSON object a line, too."""
+    done = subprocess.run([sys.executable, "-c", UNCAUGHT], capture_output=True, text=True)
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [each["event"].partition(" ")[0] for each in events[1:]] == ["uncaught_error"] * 3
+    assert "old" in events[0]["event"]
+    assert "c4n4ry" not in done.stderr
+    assert done.returncode == 1
+
+
+def test_words_that_are_wrong_are_logged_as_the_words_ask() -> None:
+    """`--log-format json` holds for what click says of a command line, too."""
+    words = [sys.executable, "-m", "tsoffset", "plan", "--log-format", "json", "--bogus"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert ("--bogus" in json.loads(line)["message"], done.returncode) == (True, 2)
 
 
 def test_a_lost_peer_of_a_socket_server_is_no_traceback(

@@ -33,6 +33,7 @@ GROUP = "doras-readers"
 KAFKA = "org.apache.kafka.common.security"
 STORE, KEY = "c4n4ry-store-7f", "c4n4ry-key-a1"
 WRONG = "c4n4ry-wrong-99"
+TOKEN = "c4n4ry-of-the-listeners"
 RECORD_KEY, RECORD_VALUE = "c4n4ry-record-key", "c4n4ry-record-value"
 
 
@@ -278,9 +279,10 @@ def test_stages_that_fail_tell_no_secret(run: Run) -> None:
 
 
 def test_a_daemon_and_its_sparks_page_tell_no_secret(run: Run) -> None:
-    """What Spark's UI serves while it runs, its environment tab for one."""
-    port = free_port()
-    file = run.file("daemon", "spark.ui.enabled = true", f"spark.ui.port = {port}")
+    """What Spark's UI serves while it runs, its environment tab for one; and what we serve."""
+    port, own = free_port(), f"http://127.0.0.1:{free_port()}"
+    lines = ("spark.ui.enabled = true", f"spark.ui.port = {port}", f"listeners = {own}")
+    file = run.file("daemon", *lines, f"listeners.token = {TOKEN}")
     err = run.folder / "daemon.err"
     with (
         err.open("w") as errors,
@@ -298,6 +300,11 @@ def test_a_daemon_and_its_sparks_page_tell_no_secret(run: Run) -> None:
         for number, address in enumerate(
             [f"{base}/environment/", f"{base}/jobs/", f"{base}/stages/", f"{base}/executors/"]
             + [f"{api}/{what}" for what in ("environment", "jobs", "stages", "executors")]
+            + [f"{own}/{what}" for what in ("openapi.json", "metrics", "api/v1/flows")]
+            + [
+                f"{own}/api/v1/flows/A-%3EB{what}"
+                for what in ("", "/groups", "/topics", "/history")
+            ]
         ):
             served = page(address)
             assert len(served) > 100
@@ -305,7 +312,7 @@ def test_a_daemon_and_its_sparks_page_tell_no_secret(run: Run) -> None:
         os.kill(process.pid, signal.SIGTERM)
         process.communicate()
     assert process.returncode == 0
-    assert run.found(canaries(run.secured)) == []
+    assert run.found([*canaries(run.secured), TOKEN]) == []
 
 
 def page(address: str) -> bytes:

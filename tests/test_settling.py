@@ -214,6 +214,27 @@ def test_a_committer_that_moves_on_between_look_and_commit_is_not_moved_back(est
     assert {group for group, _ in target.sent_at} == {"first", "third"}
 
 
+def test_two_instances_at_worst_bring_records_again(estate, target):
+    """Another instance's whole cycle, for a later commit on the source, runs between our look and
+    our commit: the group stands further back than it could, never further than its source, and
+    the next cycle of either moves it on."""
+
+    def later() -> None:
+        for group in GROUPS:
+            estate.commit(group, "orders", 60)
+        cycle(flow(), estate["A"], estate["B"], clock=estate.time)
+        assert offsets() == [60] * len(GROUPS)
+
+    def offsets() -> list[int]:
+        return [target.group(group).offsets[COPY].offset for group in GROUPS]
+
+    target.after_looks = [later]
+    sync(estate, target)
+    assert offsets() == [40] * len(GROUPS)
+    sync(estate, target)
+    assert offsets() == [60] * len(GROUPS)
+
+
 def test_a_commit_without_an_answer_is_not_sent_over_one_that_came_since(estate, target):
     """It was written, its answer was lost, and the group's consumer went on from it: the group
     is read again and left where it is."""
@@ -324,3 +345,27 @@ def test_an_attempt_in_time_commits(estate, target):
     """The deadline is no other limit."""
     done = settled(estate, target, until=NOW_MS / 1000 + 1)
     assert {row.outcome for row in done.rows} == {OutcomeKind.COMMITTED}
+
+
+# --- a system clock that is set -------------------------------------------------------------
+
+
+def test_a_clock_that_is_set_forward_costs_one_cycle(estate, target, monkeypatch):
+    """All attempts count as given up at once; the next cycle counts from the new time."""
+    until = estate.time.time() + 600
+    monkeypatch.setattr(estate.time, "time", lambda: NOW_MS / 1000 + 3600)
+    done = settled(estate, target, until=until)
+    assert {verdict(row) for row in done.rows} == {failed(FailureKind.TIMEOUT)}
+    assert target.commits == []
+    done = settled(estate, target, until=estate.time.time() + 600)
+    assert {row.outcome for row in done.rows} == {OutcomeKind.COMMITTED}
+
+
+def test_a_clock_that_is_set_back_moves_no_group_back(estate, target, monkeypatch):
+    """An attempt that was given up may go on then, and decides on what the groups have now."""
+    until = estate.time.time() - 1
+    target.group("first").offsets[COPY] = CommittedOffset(45)
+    monkeypatch.setattr(estate.time, "time", lambda: NOW_MS / 1000 - 3600)
+    done = settled(estate, target, until=until)
+    assert verdict(row_of(done.rows, "first")) == skipped(Reason.TARGET_AHEAD)
+    assert target.group("first").offsets[COPY] == CommittedOffset(45)

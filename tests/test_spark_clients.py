@@ -2,12 +2,16 @@
 
 import os
 import threading
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.spark.clients import Clients, settings_digest
+from tsoffset.model import Side
+from tsoffset.spark.clients import Clients, Traffic, settings_digest
+from tsoffset.spark.spent import Spent
 from tsoffset.testing.memory_cluster import MemoryCluster
 
 A = ClusterSettings("A", ("a:9092",), {"client.id": "one"})
@@ -126,3 +130,28 @@ def test_forked_process_makes_its_own_clients() -> None:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     CLIENTS.close_idle(all_of_them=True)
+
+
+class Busy(MemoryCluster):
+    """Counts what it sends."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        self.requests = Counter(fetch=7)
+        self.retries = 3
+        self.throttle_seconds = 0.5
+
+
+def test_what_a_client_sends_while_it_is_leased_is_counted() -> None:
+    """Not what it had sent before, and also where the block fails; a client that does not count
+    sends nothing."""
+    spent = Spent()
+    one = replace(A, alias="busy")
+    with suppress(OSError), spent.lease(Side.SOURCE, Busy, one) as busy:
+        busy.requests["fetch"] += 2
+        busy.retries += 1
+        busy.throttle_seconds += 1.5
+        raise OSError("in the middle")
+    with spent.lease(Side.TARGET, connect, A):
+        pass
+    assert spent.traffic == {Side.SOURCE: Traffic(2, 1, 1.5), Side.TARGET: Traffic()}

@@ -60,7 +60,7 @@ def test_task_travels_without_what_its_references_stand_for(tmp_path: Path) -> N
     task = FlowTask(settings, "A->B", Narrowing(groups="billing"))
     sent = pickle.dumps(task)
     assert b"hunter2" not in sent
-    flow, _ = pickle.loads(sent).resolve()
+    flow, _, _ = pickle.loads(sent).resolve()
     assert flow.source.client["client.id"] == "hunter2"
     assert flow.group_filter.should_replicate_group("billing")
     assert not flow.group_filter.should_replicate_group("other")

@@ -47,6 +47,8 @@ def test_every_other_setting_is_the_users() -> None:
     given = settings(spark__ui__enabled="true", spark__executor__memory="2g")
     assert given["spark.ui.enabled"] == "true"
     assert given["spark.executor.memory"] == "2g"
+    assert settings()["spark.ui.retainedJobs"] == settings()["spark.ui.retainedStages"] == "50"
+    assert settings(spark__ui__retainedJobs="1000")["spark.ui.retainedJobs"] == "1000"
     assert settings()["spark.app.name"] == "test"
     assert settings(spark__app__name="mine")["spark.app.name"] == "mine"
 

@@ -20,6 +20,7 @@ from tsoffset.commands.options import (
     CONFIG,
     FLOW,
     FORMAT,
+    SINCE,
     STATE,
     WIDE,
     Choice,
@@ -29,12 +30,13 @@ from tsoffset.commands.options import (
     selection,
     word_of,
 )
-from tsoffset.logs import LogFormat, LogLevel, configure_logs
+from tsoffset.errors import UsageError
+from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
 if TYPE_CHECKING:
-    from tsoffset.commands.selection import Selection
+    from tsoffset.config.selection import Selection
 
 INTERRUPTED = 130
 
@@ -63,9 +65,15 @@ def _show_versions(context: click.Context, _option: click.Parameter, wanted: boo
 
 
 def _selected(notices: Notices, **choice: Unpack[Choice]) -> "Selection":
-    from tsoffset.commands.selection import Selection
+    from tsoffset.daemon.selecting import selected
 
-    return Selection.of(**choice).told(notices)
+    return _told(selected(**choice), notices)
+
+
+def _told(selection: "Selection", notices: Notices) -> "Selection":
+    """The same, once a person has been told of what the configuration warns of."""
+    notices.configuration_warnings(selection.settings.warnings)
+    return selection
 
 
 def _carried_out(work: Callable[..., int]) -> Callable[..., NoReturn]:
@@ -110,6 +118,7 @@ Examples:
   tsoffset sync  -c mm2.properties --format json > rows.ndjson
   tsoffset explain -c mm2.properties --group billing
   tsoffset compare -c mm2.properties
+  tsoffset history -c mm2.properties stuck
   tsoffset run   -c mm2.properties --log-format json
 
 {_EXIT_STATUS}""",
@@ -186,9 +195,9 @@ def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choi
     comes with its remedy. Nothing is written, and Spark is not started.
     """
     from tsoffset.commands.check.command import run_check
-    from tsoffset.commands.selection import Selection
+    from tsoffset.daemon.selecting import selected
 
-    return run_check(Selection.of(**choice), Output(sys.stdout, format, wide=wide), notices)
+    return run_check(selected(**choice), Output(sys.stdout, format, wide=wide), notices)
 
 
 def _cycle_command(name: str, summary: str, more: str, *, commit: bool) -> None:
@@ -322,6 +331,71 @@ def compare(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Ch
 
 
 @cli.command(
+    short_help="Ask past cycles: who is stuck, what is inexact, what was.",
+    epilog="""\b
+Questions:
+  stuck     pairs that are behind on the target and have not advanced there for --cycles cycles
+  worst     the largest bound on re-reads of each pair
+  accuracy  of each day how many translations were exact
+  cycles    the last cycles
+  group     each change of the groups that --groups names
+
+\b
+Examples:
+  tsoffset history -c mm2.properties stuck
+  tsoffset history -c mm2.properties --groups billing --since 36h group
+  tsoffset history -c mm2.properties --sql 'SELECT state, count(*) FROM cycles GROUP BY state'
+
+\b
+Exit status:
+  0    it was answered
+  1    the history cannot be read, or Spark gave up
+  2    bad usage or configuration; history.dir is not set
+  130  interrupted by Ctrl-C""",
+)
+@in_order(CONFIG, FLOW)
+@click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches.")
+@SINCE
+@click.option(
+    "--cycles",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="NUMBER",
+    help="For stuck: for how many cycles.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="NUMBER",
+    help="At most so many rows of a ready question.",
+)
+@click.option(
+    "--sql", metavar="TEXT", help="Your own question, over the views `cycles` and `pairs`."
+)
+@FORMAT
+@WIDE
+@quiet_logs
+@click.argument(
+    "question",
+    required=False,
+    type=click.Choice(["stuck", "worst", "accuracy", "cycles", "group"], case_sensitive=False),
+)
+@_carried_out
+def history(notices: Notices, *, config: Path, format: Format, wide: bool, **wanted: Any) -> int:
+    """Ask the cycles that `run` has kept at history.dir, through Spark SQL.
+
+    Reads what changed in each cycle, of the last seven days unless --since says otherwise, and
+    asks no cluster.
+    """
+    from tsoffset.commands.history import Wanted, run_history
+
+    return run_history(config, Wanted(**wanted), Output(sys.stdout, format, wide=wide), notices)
+
+
+@cli.command(
     short_help="Run until told to stop: a cycle of each flow per interval.",
     epilog="""\b
 Examples:
@@ -340,18 +414,97 @@ Exit status:
 def run(notices: Notices, **choice: Unpack[Choice]) -> int:
     """Run until told to stop: a cycle of each flow per sync.group.offsets.interval.seconds.
 
-    All flows share one Spark session and take turns. A cycle that fails is logged and the
-    next one is tried; a cluster that is away never ends the command. SIGTERM and Ctrl-C end
-    it within ten seconds. The configuration is read once, at the start.
+    Each flow has its own thread, and all share one Spark session. A cycle that fails is logged
+    and the next one is tried; a cluster that is away never ends the command. A configuration file
+    that changes is taken up, at once on SIGHUP. SIGTERM and Ctrl-C end it within ten seconds.
     """
-    from tsoffset.commands.daemon import Ending
     from tsoffset.commands.run import run_daemon
+    from tsoffset.daemon.selecting import Selector
+    from tsoffset.daemon.signals import Ending
 
-    if run_daemon(_selected(notices, **choice)) is Ending.ABANDONED:
+    selector = Selector(**choice)
+    if run_daemon(selector, _told(selector.select(), notices)) is Ending.ABANDONED:
         _leave_at_once()
     return 0
 
 
+def _list_options(work: Callable[..., int]) -> Callable[..., int]:
+    """Options that add to each of the four lists and take from it."""
+    for key in ("topics.exclude", "topics", "groups.exclude", "groups"):
+        option = f"--{key.replace('.', '-')}"
+        work = click.option(
+            f"{option}-remove",
+            multiple=True,
+            metavar="ENTRY",
+            help=f"Take this entry out of `{key}`, whoever put it there.",
+        )(work)
+        work = click.option(
+            f"{option}-add",
+            multiple=True,
+            metavar="REGEX",
+            help=f"Add a name or regular expression to `{key}`.",
+        )(work)
+    return work
+
+
+@cli.command(
+    short_help="Show or change which groups and topics a flow takes.",
+    epilog="""\b
+Examples:
+  tsoffset lists -c mm2.properties
+  tsoffset lists -c mm2.properties --flow 'A->B' --groups-add 'billing-.*'
+  tsoffset lists -c mm2.properties --flow 'A->B' --topics-exclude-add audit --groups-remove search
+  tsoffset lists -c mm2.properties --flow 'A->B' --reset
+
+\b
+Exit status:
+  0  done
+  2  bad usage or configuration""",
+)
+@in_order(CONFIG, FLOW)
+@_list_options
+@click.option("--reset", is_flag=True, help="Undo all changes, so that the file alone holds.")
+@FORMAT
+@WIDE
+@quiet_logs
+@_carried_out
+def lists(
+    notices: Notices,
+    *,
+    config: Path,
+    flows: tuple[str, ...],
+    reset: bool,
+    format: Format,
+    wide: bool,
+    **entries: tuple[str, ...],
+) -> int:
+    """Show which groups and topics a flow takes, or change that without editing the file.
+
+    Changes are kept in `state.dir` and hold for every command that uses the same file. A running
+    `tsoffset run` takes them up with its next cycle. Nothing is committed and no cluster asked.
+    """
+    from tsoffset.commands.lists import run_lists
+    from tsoffset.config.overrides import LIST_KEYS
+
+    selection = _selected(notices, config=config, flows=flows, groups=None, topics=None)
+    changes = {}
+    for key in LIST_KEYS:
+        name = key.replace(".", "_")
+        changes[key] = (entries[f"{name}_add"], entries[f"{name}_remove"])
+    output = Output(sys.stdout, format, wide=wide)
+    return run_lists(selection, changes, output, notices, reset=reset)
+
+
 def main() -> None:
     """The console script."""
-    cli(prog_name="tsoffset")
+    log_what_nobody_caught()
+    words = " ".join(sys.argv[1:]).replace("=", " ").lower()
+    if "--log-format json" not in words:
+        cli(prog_name="tsoffset")
+    try:
+        cli(prog_name="tsoffset", standalone_mode=False)
+    except click.ClickException as error:
+        # The words are wrong, so nothing has set up the logs that they ask for.
+        configure_logs(LogFormat.JSON, LogLevel.WARNING)
+        Notices(LogFormat.JSON).error(UsageError(error.format_message()), trace=False)
+        sys.exit(error.exit_code)

@@ -7,6 +7,8 @@ a cluster that cannot be reached at all raises (`ClusterUnreachable`).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -57,7 +59,8 @@ class Cluster(Protocol):
         `Failed` with `missing`. Raises ClusterUnreachable."""
 
     def groups(self) -> GroupListings:
-        """All groups with their state, one request a broker. Raises ClusterUnreachable."""
+        """All groups but those of elections, with their state, one request a broker. Raises
+        ClusterUnreachable."""
 
     def committed(
         self,
@@ -166,3 +169,51 @@ class Cluster(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+class Standing(Enum):
+    """How a member of a group stands with the group's coordinator."""
+
+    MEMBER = "the last assignment holds"
+    REBALANCING = "all members are to join again; the last assignment holds until they have"
+    REMOVED = "the others may have gone on without this one: the last assignment is void"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a member was given. The coordinator knew it at `asked_at` or later (seconds of
+    `time.monotonic`)."""
+
+    content: bytes
+    asked_at: float
+
+
+class Membership(Protocol):
+    """Our membership in one group of a cluster, which commits nothing.
+
+    One thread uses it at a time, but for `interrupt`. Failures are values; the next call tries
+    again, as far as need be with the coordinator looked up anew.
+    """
+
+    def join(
+        self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
+    ) -> Assignment | Standing | Failed:
+        """Join, or join again, and wait until all members have.
+
+        `assign` makes what every member is given of the metadata of each, by the members' ids; it
+        is called where the coordinator has chosen us for it. A standing, which is never MEMBER,
+        where the group moved on meanwhile.
+        """
+
+    def beat(self) -> Standing | Failed:
+        """One heartbeat; how we stand."""
+
+    def leave(self) -> None:
+        """Tell the coordinator that we are gone, so that it need not wait for the session's end.
+        It notices by itself where it cannot be told."""
+
+    def interrupt(self) -> None:
+        """End a call of another thread, which fails."""
+
+    def close(self) -> None:
+        """End all connections."""

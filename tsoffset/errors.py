@@ -4,7 +4,9 @@
 
     TsoffsetError                 exit status
     |- ConfigurationError         2   several Problems at once, each with key, value, file and line
-    |- UsageError                 2   the command's words are off (unknown flow, none enabled)
+    |- UsageError                 2   the command's words are off (unknown flow)
+    |  `- NoFlowEnabled
+    |- ListenerError              2   an address cannot be served at: taken, no certificate
     |- ClusterUnreachable         3   a cluster could not be reached at all
     |  `- ClusterRefused              it does not accept who we are, or we not who it is
     |- EmbeddedError              1   Kafka on this machine
@@ -13,7 +15,9 @@
     |  |- JarsUnavailable
     |  |- PortTaken
     |  `- StartFailed
-    `- CycleFailed                1   Spark gave up on a cycle
+    |- CycleFailed                1   Spark gave up on a cycle
+    |  `- CycleOverLimit              it took longer than it may
+    `- HistoryFailed              1   past cycles cannot be read, or Spark gave up on a question
 
 What goes wrong for one group, partition or broker is no exception: it is a
 `tsoffset.model.Failed` in the result. Texts say *operation, object, cluster: cause;
@@ -75,6 +79,16 @@ class UsageError(TsoffsetError):
     exit_status = 2
 
 
+class ListenerError(TsoffsetError):
+    """Metrics, API and page cannot be served at an address."""
+
+    exit_status = 2
+
+
+class NoFlowEnabled(UsageError):
+    """No flow of the configuration is on."""
+
+
 class ClusterUnreachable(TsoffsetError):
     """No address of a cluster answered."""
 
@@ -111,3 +125,11 @@ class StartFailed(EmbeddedError):
 
 class CycleFailed(TsoffsetError):
     """A cycle ended without a result."""
+
+
+class CycleOverLimit(CycleFailed):
+    """A cycle took longer than its limit, and was ended."""
+
+
+class HistoryFailed(TsoffsetError):
+    """A question to the history ended without an answer."""

@@ -8,9 +8,11 @@ import logging
 import re
 import socketserver
 import sys
+import threading
 from collections.abc import Mapping, MutableMapping
 from enum import StrEnum
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TextIO, cast
 
 import structlog
@@ -89,6 +91,23 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
     root.setLevel(max(level.number, logging.WARNING))
     if level is not LogLevel.DEBUG:
         handler.addFilter(_worth_telling)
+
+
+def log_what_nobody_caught() -> None:
+    """Have Python's warnings, and errors that end a thread or that nobody could catch, logged like
+    everything else of this process, in place of the lines that Python prints."""
+    logging.captureWarnings(True)
+
+    def uncaught(
+        kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not isinstance(error, SystemExit):
+            log = structlog.get_logger(__name__)
+            log.error("uncaught_error", exc_info=(kind, error, trace))
+
+    sys.excepthook = uncaught
+    threading.excepthook = lambda args: uncaught(*args[:3])
+    sys.unraisablehook = lambda args: uncaught(args.exc_type, args.exc_value, args.exc_traceback)
 
 
 def redacted(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from tsoffset.model import (
 from tsoffset.spark import steps
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowCarryOver
+from tsoffset.spark.spent import Stage
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 
 pytestmark = pytest.mark.spark
@@ -221,6 +222,23 @@ def test_mistake_after_a_commit_is_a_failed_row(
     assert outcomes(world.cycle()) == {OutcomeKind.UNCHANGED: 4 * PARTITIONS}
     committed = world.asked("B", "commit")
     assert len(committed) == len(set(committed))
+
+
+def test_cycle_says_what_its_stages_took_and_how_far_the_replicator_is(
+    shape: str, world: World
+) -> None:
+    """Each stage that has something to do takes time, in one task or in many; one that has
+    nothing takes none. The mirror here lacks nothing."""
+    world.store(*mirrored())
+    carry_over = FlowCarryOver()
+    spent = world.cycle(carry_over=carry_over).spent.seconds
+    assert all(spent[stage] > 0 for stage in Stage)
+    again = world.cycle(carry_over=carry_over)
+    assert [stage for stage in Stage if again.spent.seconds[stage] > 0] == [
+        Stage.LIST_GROUPS,
+        Stage.READ_COMMITS,
+    ]
+    assert again.replication["lag_records"].to_pylist() == [0] * PARTITIONS
 
 
 def test_workers_keep_their_connections(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from tsoffset.model import (
     OutcomeKind,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 REMOTE = f"A.{ORDERS}"
 

@@ -86,6 +86,27 @@ STATE = click.option(
     help="Where what this cycle learns is kept for the next one: a folder, or a URI such as"
     " s3://bucket/prefix.  [default: state.dir, if set]",
 )
+
+
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def _seconds(_context: click.Context, _option: click.Parameter, value: str) -> float:
+    number, unit = value[:-1], value[-1:]
+    if not (number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS):
+        raise click.BadParameter(f"{value!r} is no time such as 90m, 36h, 7d or 4w")
+    return float(int(number) * _UNITS[unit])
+
+
+SINCE = click.option(
+    "--since",
+    "since_seconds",
+    callback=_seconds,
+    default="7d",
+    show_default=True,
+    metavar="TIME",
+    help="How far back to look: 90m, 36h, 7d, 4w.",
+)
 LOG_FORMAT = word_of(
     "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."
 )

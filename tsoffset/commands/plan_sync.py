@@ -2,14 +2,13 @@
 
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
-from tsoffset.commands.selection import Selection, only_planned
+from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed
 from tsoffset.logs import LogFormat
-from tsoffset.model import OutcomeKind
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.progress import progress
@@ -120,38 +119,11 @@ def hand_over(
         output.flush()
     finally:
         # Groups have been moved, whatever becomes of the printing.
-        fields = in_fields(result, tally, commits=commits, seconds=seconds())
+        fields = result.facts(tally, commits=commits, seconds=seconds())
         log.info("cycle_finished", **fields)
     if output.format is not Format.TABLE:
         notices.note(f"{result.flow}: {summary()}")
     return exit_status(tally, unreachable=result.unreachable)
-
-
-def in_fields(
-    result: "CycleResult", tally: Tally, *, commits: bool, seconds: float
-) -> dict[str, Any]:
-    """What a log says of a cycle that has finished: the fields of `cycle_finished`. `seconds` is
-    what it took with the handing over of its rows."""
-    done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
-    kinds = (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
-    return {
-        "flow": result.flow,
-        "groups": result.groups,
-        "positions": result.positions,
-        "from_memory": result.cost.recalled,
-        "verified": result.cost.verified,
-        "source_fetches": result.cost.source_fetches,
-        "target_fetches": result.cost.target_fetches,
-        "time_lookups": result.cost.lookups,
-        "bytes_read": result.cost.bytes_read,
-        "source_bytes_read": result.cost.source_bytes_read,
-        "source_requests": result.cost.source_requests,
-        "rounds": result.cost.rounds,
-        "commit_gap_seconds": round(result.cost.commit_gap_seconds, 3),
-        **{kind.value: tally.outcomes[kind] for kind in kinds},
-        "reread_bound": tally.reread_bound,
-        "seconds": round(seconds, 3),
-    }
 
 
 def exit_status(tally: Tally, *, unreachable: bool) -> int:

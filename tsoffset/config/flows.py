@@ -69,13 +69,12 @@ class FlowSource:
     def fields(self, of: type, side: Side | None = None) -> dict[str, Any]:
         """The values of the keys that fill fields of `of`, by field; for one side without those
         of the keys that begin with the other's name."""
-        return {
-            key.fills.name: self.value(key)
-            for key in FLOW_KEYS.values()
-            if key.fills is not None
-            and key.fills.of is of
-            and not (side and key.name.startswith(f"{side.other}."))
+        keys_of_side = {
+            name: key
+            for name, key in FLOW_KEYS.items()
+            if not (side and name.startswith(f"{side.other}."))
         }
+        return fields_of(of, keys_of_side, self.settings)
 
 
 def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
@@ -97,6 +96,7 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
         topic_filter=_topic_filter(origin, findings),
         enabled=enabled,
         translation=translation,
+        lists={key.name: origin.value(key) for key in keys.LISTS},
         **origin.fields(FlowSettings) | {"isolation": _isolation(origin)},
     )
 
@@ -104,6 +104,17 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
 def read(key: Key[T], setting: Setting | None) -> T:
     """The value, or the key's default where it is absent or not usable."""
     return key.read(setting.value) if setting is not None and setting.usable else key.default
+
+
+def fields_of(
+    of: type, keys: Mapping[str, Key[Any]], settings: Mapping[str, Setting]
+) -> dict[str, Any]:
+    """The values of those keys that fill fields of `of`, by field."""
+    return {
+        key.fills.name: read(key, settings.get(name))
+        for name, key in keys.items()
+        if key.fills is not None and key.fills.of is of
+    }
 
 
 def _check_aliases(origin: FlowSource, findings: Findings) -> None:

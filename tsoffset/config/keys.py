@@ -10,7 +10,14 @@ from tsoffset.config import values
 from tsoffset.config.key_table import Field, Keys
 from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.flow import policy
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.flow.settings import (
+    ClusterSettings,
+    FlowSettings,
+    HistorySettings,
+    MetricsSettings,
+    ServerSettings,
+    TranslationSettings,
+)
 
 MIRROR_PACKAGE = "org.apache.kafka.connect.mirror."
 _NO_NAMES: tuple[str, ...] = ()
@@ -46,7 +53,7 @@ GROUPS = FLOW_KEYS.declare(
     "Groups to sync: names or regular expressions, each matching a whole name. Empty: none."
     " Also written `group`.",
 )
-FLOW_KEYS.declare(
+GROUPS_EXCLUDE = FLOW_KEYS.declare(
     "groups.exclude",
     policy.DEFAULT_GROUPS_EXCLUDE,
     values.names,
@@ -58,12 +65,13 @@ TOPICS = FLOW_KEYS.declare(
     values.names,
     "Topics to sync, by their names on the source. Internal topics and heartbeats never are.",
 )
-FLOW_KEYS.declare(
+TOPICS_EXCLUDE = FLOW_KEYS.declare(
     "topics.exclude",
     policy.DEFAULT_TOPICS_EXCLUDE,
     values.names,
     "Topics to leave out; wins over `topics`. Also written `topics.blacklist`.",
 )
+LISTS = (GROUPS, GROUPS_EXCLUDE, TOPICS, TOPICS_EXCLUDE)
 GROUP_FILTER = FLOW_KEYS.declare(
     "group.filter.class",
     f"{MIRROR_PACKAGE}DefaultGroupFilter",
@@ -113,6 +121,20 @@ FLOW_KEYS.declare(
     Field(FlowSettings, "sync_interval_seconds"),
     values.integer(1),
     "Seconds from the start of one cycle of `run` to the start of the next.",
+)
+FLOW_KEYS.declare(
+    "cycle.limit.seconds",
+    Field(FlowSettings, "cycle_limit_seconds"),
+    values.integer(1),
+    "Seconds after which a cycle of `run` is ended; the next one begins when it is due.",
+    "ten times `sync.group.offsets.interval.seconds`, at least 300",
+)
+FLOW_KEYS.declare(
+    "leader.election.enabled",
+    Field(FlowSettings, "leader_election"),
+    values.boolean,
+    "Of several instances of `run` with this flow one runs it, and another takes over when that"
+    " ends; they agree by a consumer group on the target.",
 )
 FLOW_KEYS.declare(
     "refresh.groups.enabled",
@@ -324,20 +346,74 @@ STATE_DIR = FILE_KEYS.declare(
     " at any time. A path, or a URI such as `s3://bucket/prefix` ([State](commands.md#state)).",
 )
 FILE_KEYS.declare(
-    "history.dir", None, values.text, "Directory for the results of past cycles.", later=True
+    "history.dir",
+    Field(HistorySettings, "directory"),
+    values.text,
+    "Directory for the results of past cycles, as Parquet; a path, or a URI such as"
+    " `s3://bucket/prefix`.",
+)
+FILE_KEYS.declare(
+    "history.full.every",
+    Field(HistorySettings, "full_every"),
+    values.integer(1),
+    "Every so many cycles all rows are kept, else those that changed.",
+)
+FILE_KEYS.declare(
+    "history.retention.days",
+    Field(HistorySettings, "retention_days"),
+    values.integer(1),
+    "Days for which past cycles are kept.",
 )
 FILE_KEYS.declare(
     "listeners",
-    _NO_NAMES,
-    values.names,
-    "Addresses at which `run` serves metrics, API and status page.",
-    later=True,
+    Field(ServerSettings, "listeners"),
+    values.listeners,
+    "Addresses at which `run` serves metrics, API and status page, `http://host:port` or"
+    " `https://host:port`. Port 0: a free one, which the log tells. Empty: none.",
 )
-FILE_KEYS.declare("listeners.https.*", None, values.text, "TLS of these addresses.", later=True)
+FILE_KEYS.declare(
+    "listeners.https.ssl.keystore.location",
+    Field(ServerSettings, "key_store"),
+    values.text,
+    "PEM file with the private key and the certificates of the https listeners.",
+)
+FILE_KEYS.declare(
+    "listeners.https.ssl.key.password",
+    Field(ServerSettings, "key_password"),
+    values.text,
+    "Password of that key, if it has one.",
+)
+FILE_KEYS.declare(
+    "listeners.token",
+    Field(ServerSettings, "token"),
+    values.token,
+    "Bearer token of those who may pause, resume and sync through the API.",
+    "none: nobody may",
+)
+FILE_KEYS.declare(
+    "listeners.read.token",
+    Field(ServerSettings, "read_token"),
+    values.token,
+    "Bearer token of those who may read API and metrics, also through the page; what holds no data"
+    " asks for none (`/healthz`, `/readyz`, `/docs`, the page's own files).",
+    "none: everybody may",
+)
+FILE_KEYS.declare(
+    "metrics.groups.max",
+    Field(MetricsSettings, "groups_max"),
+    values.integer(0),
+    "So many groups of a flow, the first by name, have [metrics](metrics.md) of their own; the"
+    " others are in the sums alone.",
+)
+FILE_KEYS.declare(
+    "metrics.topics.max",
+    Field(MetricsSettings, "topics_max"),
+    values.integer(0),
+    "The same for source topics.",
+)
 FILE_KEYS.declare(
     "status.remote.urls",
-    _NO_NAMES,
-    values.names,
-    "Other instances whose state the status page shows.",
-    later=True,
+    Field(ServerSettings, "remote_urls"),
+    values.urls,
+    "Addresses of other instances whose flows the status page shows, too.",
 )

@@ -8,7 +8,8 @@ from typing import Self
 
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.flows import FlowSource, flow_settings, read, review_of_classes
+from tsoffset.config.flows import FlowSource, fields_of, flow_settings, read, review_of_classes
+from tsoffset.config.overrides import Overrides
 from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
 from tsoffset.config.providers import Resolver, Unresolved
 from tsoffset.config.review import TOP_NAMES, review
@@ -16,7 +17,7 @@ from tsoffset.config.security import warn_of_unused
 from tsoffset.config.source import Format, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
-from tsoffset.flow.settings import Settings
+from tsoffset.flow.settings import HistorySettings, MetricsSettings, ServerSettings, Settings
 
 _SPARK = "spark."
 _PROVIDER_CLASS = re.compile(rf"{re.escape(keys.PROVIDERS.name)}\.(?P<name>.+)\.class")
@@ -29,12 +30,14 @@ class Configuration:
     """A configuration file's text, with every `${...}` still in it.
 
     This is what travels to Spark's workers: each process resolves it itself, so that what
-    the references stand for is nowhere but in the process that uses it.
+    the references stand for is nowhere but in the process that uses it. `overrides` are what an
+    operator changed of it since, by flow.
     """
 
     path: str
     text: str = field(repr=False)
     format: Format = Format.PROPERTIES
+    overrides: Mapping[str, Overrides] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -81,6 +84,7 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
     elif (pair := _connect_pair(top, origin, findings)) is not None:
         clusters = pair
         sources.append(FlowSource(*pair, top, origin.path, False, resolver.substituted))
+    sources = [_overridden(source, origin) for source in sources]
     flows = tuple(flow_settings(source, findings) for source in sources)
     review_of_classes(sources, findings)
     if dedicated:
@@ -91,8 +95,18 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
         clusters=clusters,
         spark={name: s.value for name, s in top.items() if name.startswith(_SPARK)},
         state_dir=read(keys.STATE_DIR, top.get(keys.STATE_DIR.name)),
+        server=ServerSettings(**fields_of(ServerSettings, keys.FILE_KEYS, top)),
+        history=HistorySettings(**fields_of(HistorySettings, keys.FILE_KEYS, top)),
+        metrics=MetricsSettings(**fields_of(MetricsSettings, keys.FILE_KEYS, top)),
         warnings=findings.warnings,
     )
+
+
+def _overridden(source: FlowSource, origin: Configuration) -> FlowSource:
+    overrides = origin.overrides.get(source.name)
+    if overrides is None:
+        return source
+    return replace(source, settings=overrides.applied(source.settings, origin.path))
 
 
 def _provider_classes(entries: Sequence[Entry]) -> dict[str, str]:

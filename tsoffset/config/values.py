@@ -20,6 +20,7 @@ _ADDRESS = re.compile(
     r":(?P<port>[0-9]{1,5})"
 )
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_TOKEN = re.compile(r"[0-9A-Za-z._~+/-]{16,}=*")
 INT32_MAX = 2**31 - 1
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
@@ -212,3 +213,35 @@ def addresses(value: str) -> tuple[str, ...]:
     if not found:
         raise ValueError("must name at least one host:port")
     return tuple(dict.fromkeys(found))
+
+
+def listeners(value: str) -> tuple[str, ...]:
+    """A list of `http://host:port` or `https://host:port`, as Connect's; empty text is none."""
+    found = split_list(value)
+    if all(_is_url(item) and urlsplit(item).port is not None for item in found):
+        return found
+    raise ValueError("must be a list of http://host:port or https://host:port")
+
+
+def urls(value: str) -> tuple[str, ...]:
+    """A list of http or https addresses, without user and password."""
+    found = split_list(value)
+    if all(_is_url(item) and "@" not in urlsplit(item).netloc for item in found):
+        return found
+    raise ValueError("must be a list of http or https addresses without user and password")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != -1
+    except ValueError:
+        return False
+
+
+def token(value: str) -> str:
+    """A bearer token (RFC 6750) that cannot be guessed by trying."""
+    stripped = value.strip()
+    if _TOKEN.fullmatch(stripped):
+        return stripped
+    raise ValueError("must be 16 letters, digits and -._~+/= at least")

@@ -94,6 +94,15 @@ class Clusters:
             self.configuration,
             "# Read by MirrorMaker 2 and by tsoffset alike.\n"
             + _lines(telling)
+            + "\n# For `tsoffset run`; MirrorMaker 2 has no use for it.\n"
+            + _lines(
+                {
+                    "sync.group.offsets.interval.seconds": "5",
+                    "state.dir": str(self.folder / "state"),
+                    "history.dir": str(self.folder / "history"),
+                    "listeners": "http://127.0.0.1:8083",
+                }
+            )
             + "\n# For quick starts and single copies on one machine.\n"
             + _lines(wanted),
         )

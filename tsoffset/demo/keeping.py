@@ -47,6 +47,10 @@ def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
             f"{secured.get(TARGET, '')}",
         ]
     )
+    narrator.say(
+        "To run tsoffset as a daemon, until Ctrl-C, with a status page at http://127.0.0.1:8083/:"
+    )
+    narrator.quote([f"{ours} run -c {file}"])
     narrator.say("What they write about themselves:")
     narrator.quote(str(each.log_path) for each in reversed(clusters.processes))
     narrator.say(f"To end it all ({', '.join(each.name for each in clusters.processes)}):")

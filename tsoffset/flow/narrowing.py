@@ -77,13 +77,13 @@ class Narrowing:
     topics: str | None = None
 
     def __post_init__(self) -> None:
-        _expression("--groups", self.groups)
-        _expression("--topics", self.topics)
+        expression("--groups", self.groups)
+        expression("--topics", self.topics)
 
     def apply(self, flow: FlowSettings) -> FlowSettings:
         """The flow with its filters narrowed."""
-        groups = _expression("--groups", self.groups)
-        topics = _expression("--topics", self.topics)
+        groups = expression("--groups", self.groups)
+        topics = expression("--topics", self.topics)
         if groups is not None:
             flow = replace(flow, group_filter=MatchingGroups(flow.group_filter, groups))
         if topics is not None:
@@ -123,7 +123,9 @@ def _narrowed(
     return WrittenNames(passing, inner.only or own is not None)
 
 
-def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
+def expression(option: str, text: str | None) -> re.Pattern[str] | None:
+    """What an option's regular expression is compiled to, for `matches`; None where it is not
+    given. Raises UsageError for a bad one."""
     if text is None:
         return None
     try:

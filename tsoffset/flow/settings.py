@@ -7,7 +7,7 @@ the program sees nothing of files, aliases or inheritance. Units are in the name
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tsoffset.errors import UsageError
+from tsoffset.errors import NoFlowEnabled, UsageError
 from tsoffset.flow.policy import GroupFilter, ReplicationPolicy, TopicFilter
 from tsoffset.flow.security import Security
 from tsoffset.model import Isolation
@@ -84,7 +84,10 @@ class FlowSettings:
 
     `sync_enabled` is None where `sync.group.offsets.enabled` is absent (we commit);
     `tasks_max` is None where `tasks.max` is absent (chosen from the work).
-    `isolation` is what the replicator reads the source with.
+    `isolation` is what the replicator reads the source with. `cycle_limit_seconds` is None where
+    the limit follows from the interval (`longest_cycle_seconds`). With `leader_election` one of
+    several instances runs the flow. `lists` are `groups`, `topics` and their excludes as the
+    filters were given them.
     """
 
     source: ClusterSettings
@@ -98,8 +101,11 @@ class FlowSettings:
     refresh_groups_interval_seconds: int = 600
     sync_enabled: bool | None = None
     sync_interval_seconds: int = 60
+    cycle_limit_seconds: int | None = None
+    leader_election: bool = False
     tasks_max: int | None = None
     translation: TranslationSettings = field(default_factory=TranslationSettings)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -107,9 +113,62 @@ class FlowSettings:
         return f"{self.source.alias}->{self.target.alias}"
 
     @property
+    def election_group(self) -> str:
+        """The group on the target in which instances agree who runs the flow."""
+        return f"tsoffset-{self.name}"
+
+    @property
+    def longest_cycle_seconds(self) -> int:
+        """After how many seconds a cycle is ended: ten intervals where the user does not say, and
+        five minutes at least, for what one silent broker may take of a cycle."""
+        if self.cycle_limit_seconds is not None:
+            return self.cycle_limit_seconds
+        return max(10 * self.sync_interval_seconds, 300)
+
+    @property
     def commits(self) -> bool:
         """False where the user turned syncing off: the flow is planned, never committed."""
         return self.sync_enabled is not False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where and how `run` serves metrics, API and status page.
+
+    `listeners` are `http://host:port` or `https://host:port`, none where nothing is served.
+    `key_store` is a PEM file with a private key and its certificates, for https. `token` is what
+    a caller shows who changes something (None: nobody may), `read_token` who reads (None:
+    everybody may). `remote_urls` are other instances that the page shows, too.
+    """
+
+    listeners: tuple[str, ...] = ("http://127.0.0.1:8083",)
+    key_store: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    read_token: str | None = field(default=None, repr=False)
+    remote_urls: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """What is kept of past cycles: `directory` is a path or a URI, None where nothing is.
+
+    Every `full_every`-th cycle is kept whole, of the others only what changed; `retention_days`
+    is how long.
+    """
+
+    directory: str | None = field(default=None, repr=False)
+    full_every: int = 60
+    retention_days: int = 365
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """So many groups and source topics of a flow have metrics of their own, the rest only in
+    sums."""
+
+    groups_max: int = 1_000
+    topics_max: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +185,9 @@ class Settings:
     clusters: tuple[str, ...]
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     state_dir: str | None = field(default=None, repr=False)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     warnings: tuple[str, ...] = ()
 
     def flow(self, name: str) -> FlowSettings:
@@ -145,7 +207,7 @@ class Settings:
             enabled = tuple(flow for flow in self.flows if flow.enabled)
             if enabled:
                 return enabled
-            raise UsageError(f"no flow is enabled; {self._flows_in_words()}")
+            raise NoFlowEnabled(f"no flow is enabled; {self._flows_in_words()}")
         chosen = tuple(self.flow(name) for name in dict.fromkeys(names))
         for flow in chosen:
             if not flow.enabled:

@@ -92,6 +92,16 @@ class KafkaCluster:
         return dict(self._connections.requests)
 
     @property
+    def retries(self) -> int:
+        """How often a call asked again so far, for what had no answer or one that may change."""
+        return self._connections.retries
+
+    @property
+    def throttle_seconds(self) -> float:
+        """For how many seconds brokers were left alone so far since they wanted it."""
+        return self._connections.throttle_seconds
+
+    @property
     def bytes_read(self) -> int:
         """How many bytes of record batches came so far, as they lie in the log."""
         return self._reads.bytes_read
@@ -160,7 +170,7 @@ class KafkaCluster:
         }
 
     def groups(self) -> GroupListings:
-        """All groups with their state, one request a broker."""
+        """All groups but those of elections, with their state, one request a broker."""
         return self._groups.listings(self._deadline())
 
     def committed(

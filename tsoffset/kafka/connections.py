@@ -96,6 +96,8 @@ class Connections:
         self.alias = settings.alias
         self.client = client_settings(settings)
         self.requests: Counter[str] = Counter()
+        self.retries = 0
+        self.throttle_seconds = 0.0
         self.fetch_rate = Rate(settings.fetch_max_bytes_per_second)
         self.fetch_window = settings.fetch_max_in_flight or WINDOW
         self._windows: dict[tuple[Node, str, int], Window] = {}
@@ -141,6 +143,11 @@ class Connections:
                 self._manager = Manager(self._loop, self._security, **self.client.library)
                 self._loop.start()
             return self._loop
+
+    def count_retry(self) -> None:
+        """Take notice of a call that asks again."""
+        with self._lock:
+            self.retries += 1
 
     async def at_each(
         self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
@@ -409,6 +416,9 @@ class Connections:
         def sent(count: int) -> None:
             self.requests[api.name] += count
 
+        def throttled(seconds: float) -> None:
+            self.throttle_seconds += seconds
+
         assert self._loop is not None
         stream = FrameStream(
             self._loop,
@@ -417,6 +427,7 @@ class Connections:
             spoken,
             take,
             sent,
+            throttled,
             window=self._window(node, api, window, rate),
             rate=rate,
             rest=self._rests.setdefault(node, Rest()),

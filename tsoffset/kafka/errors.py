@@ -292,6 +292,22 @@ _RULES: dict[type[BaseException], Rule] = {
         "the commit is larger than the cluster takes",
         "raise max.message.bytes of __consumer_offsets on {alias}",
     ),
+    # Elections alone join groups.
+    kafka_errors.InconsistentGroupProtocolError: Rule(
+        FailureKind.COORDINATOR,
+        "the group of this name is another application's",
+        "end that application, or give it or the flow's clusters another name",
+    ),
+    kafka_errors.InvalidSessionTimeoutError: Rule(
+        FailureKind.COORDINATOR,
+        "the brokers do not allow this session timeout",
+        "have group.min.session.timeout.ms and group.max.session.timeout.ms of {alias} allow 10 s",
+    ),
+    kafka_errors.GroupMaxSizeReachedError: Rule(
+        FailureKind.COORDINATOR,
+        "the group has as many members as the brokers allow",
+        "end some of them, or raise group.max.size of the brokers of {alias}",
+    ),
     # A commit is written by the coordinator as a record, and these are its troubles.
     kafka_errors.NotEnoughReplicasError: replace(
         _COORDINATOR_MOVED, cause="too few brokers hold the group's offsets"

@@ -16,6 +16,8 @@ from tsoffset.kafka.topology import Topology
 from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
 
 LIST_GROUPS = Api("list_groups", ListGroupsRequest, 0, 5)
+# The protocol type of our own groups (`tsoffset.kafka.membership`), as "connect" is Connect's.
+ELECTION = "tsoffset"
 # For so long other brokers are asked for a coordinator where one does not understand.
 _ANOTHER_SECONDS = 1.0
 
@@ -33,7 +35,8 @@ class Groups:
     # --- listing ---------------------------------------------------------------------------
 
     def listings(self, deadline: Deadline) -> GroupListings:
-        """All groups, one request a broker; brokers that do not answer are named."""
+        """All groups but those of elections, which never commit; one request a broker, and brokers
+        that do not answer are named."""
         find_brokers = partial(self._topology.brokers, deadline)
         found = as_a_whole(self._connections, find_brokers, deadline)
         attempt = partial(self._list_round, deadline=deadline)
@@ -62,7 +65,9 @@ class Groups:
                 answers[node] = answer_to(trouble, operation, self._connections.alias)
             else:
                 answers[node] = tuple(
-                    _listing(group, node, response.API_VERSION) for group in response.groups
+                    _listing(group, node, response.API_VERSION)
+                    for group in response.groups
+                    if group.protocol_type != ELECTION
                 )
 
         async def ask(node: int, _: None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
@@ -16,7 +16,7 @@ from kafka.protocol.admin import (
 
 from tsoffset.kafka.connections import Api, Connections, Node, in_parts
 from tsoffset.kafka.deadline import Deadline
-from tsoffset.kafka.errors import Trouble
+from tsoffset.kafka.errors import Trouble, error_class, failure
 from tsoffset.kafka.groups import Groups
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import TOPICS_PER_REQUEST, Topology
@@ -186,11 +186,16 @@ class Preflight:
                     answers[topic] = answer_to(response, f"{_CONFIGURATION_OF} {topic}", alias)
                 return
             for one in response.results:
-                answers[one.resource_name] = (
-                    answer_to(one.error_code, f"{_CONFIGURATION_OF} {one.resource_name}", alias)
-                    if one.error_code
-                    else {each.name: each.value for each in one.configs if each.value is not None}
-                )
+                what = f"{_CONFIGURATION_OF} {one.resource_name}"
+                if error_class(one.error_code) is UnknownTopicOrPartitionError:
+                    # It was there when topics were listed: to ask again would wait for nothing.
+                    answers[one.resource_name] = failure(one.error_code, what, alias)
+                elif one.error_code:
+                    answers[one.resource_name] = answer_to(one.error_code, what, alias)
+                else:
+                    answers[one.resource_name] = {
+                        each.name: each.value for each in one.configs if each.value is not None
+                    }
 
         node = await self._topology.any_broker(deadline)
         await self._connections.pipeline_many(

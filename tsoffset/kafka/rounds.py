@@ -167,5 +167,6 @@ def _retrying(connections: Connections, deadline: Deadline) -> Retrying:
         wait=wait_exponential(multiplier=first, max=longest) + wait_random(0, first),
         retry=retry_if_result(lambda open_still: open_still is True)
         | retry_if_exception(_may_come_right),
+        before_sleep=lambda _: connections.count_retry(),
         retry_error_callback=lambda state: state.outcome and state.outcome.exception(),
     )

@@ -38,13 +38,44 @@ class Counting(Protocol):
     def requests(self) -> Mapping[str, int]:
         """How many requests were sent so far, by kind."""
 
+    @property
+    def retries(self) -> int:
+        """How often a call asked again so far."""
 
-def requests_sent(client: Cluster) -> int:
-    """How many requests the client has sent so far; 0 of one that does not count them."""
-    # The in-memory cluster has no count, but an account of all that it was asked.
-    if isinstance(client, Counting) and isinstance(client.requests, Mapping):
-        return sum(client.requests.values())
-    return 0
+    @property
+    def throttle_seconds(self) -> float:
+        """For how many seconds brokers were left alone so far since they wanted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What went to a cluster: `requests` that were sent, `retries` of calls that asked again, and
+    the seconds for which brokers that throttle were left alone."""
+
+    requests: int = 0
+    retries: int = 0
+    throttle_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, client: Cluster) -> "Traffic":
+        """What the client has counted so far; nothing of one that does not count."""
+        if not isinstance(client, Counting):
+            return cls()
+        return cls(sum(client.requests.values()), client.retries, client.throttle_seconds)
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(
+            self.requests + other.requests,
+            self.retries + other.retries,
+            self.throttle_seconds + other.throttle_seconds,
+        )
+
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(
+            self.requests - other.requests,
+            self.retries - other.retries,
+            self.throttle_seconds - other.throttle_seconds,
+        )
 
 
 def settings_digest(settings: ClusterSettings) -> str:

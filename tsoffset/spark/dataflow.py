@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
@@ -19,18 +20,20 @@ from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.known_logs import KnownLogs
 from tsoffset.cycle.matching import joined
 from tsoffset.cycle.pipeline import CycleTables, Looked, after_look, cycle_tables
+from tsoffset.cycle.replication import replication
 from tsoffset.cycle.schema import LOOKED
 from tsoffset.cycle.settle import failed_row
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import GroupListings, TopicDescription, TopicPartition
+from tsoffset.model import GroupListings, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
-from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, Rows
 from tsoffset.spark.jobs import Jobs, Progress
 from tsoffset.spark.packing import in_one_task
+from tsoffset.spark.spent import Spent, Stage
 from tsoffset.spark.steps import SparkSteps
 from tsoffset.spark.tasks import StepsInTask
 from tsoffset.spark.worker_logs import worker_logs
@@ -45,74 +48,89 @@ def run_cycle(
     commit: bool,
     carry_over: FlowCarryOver | None = None,
     progress: Progress | None = None,
+    limit_seconds: float | None = None,
+    other_flows: int = 0,
 ) -> CycleResult:
     """Run one cycle of a flow; with `commit` (and unless the flow's syncing is turned off)
     target groups are moved.
 
     `carry_over` is brought up to date. `progress` is told the stage, and how many of how many
-    tasks are done. Raises ConfigurationError and UsageError for what cannot be run at all, and
-    CycleFailed where Spark gave up; a cluster that cannot be reached is a failed row.
+    tasks are done. After `limit_seconds` the cycle is ended. `other_flows` run in the session at
+    the same time. Raises ConfigurationError and UsageError for what cannot be run at all,
+    CycleFailed where Spark gave up and CycleOverLimit; a cluster that cannot be reached is a failed
+    row.
     """
     started = time.perf_counter()
     carry_over = FlowCarryOver() if carry_over is None else carry_over
-    flow, _ = task.resolve()
+    flow, _, reverse = task.resolve()
     notify = progress or _silent
-    notify("list groups", 0, 1)
-    try:
+    spent = Spent()
+    jobs = Jobs(session, flow.name, progress)
+
+    def whole() -> tuple[Preflight, CycleTables]:
+        notify("list groups", 0, 1)
         with (
-            CLIENTS.lease(task.connect, flow.source) as source,
-            CLIENTS.lease(task.connect, flow.target) as target,
+            spent.on(Stage.LIST_GROUPS),
+            spent.lease(Side.SOURCE, task.connect, flow.source) as source,
+            spent.lease(Side.TARGET, task.connect, flow.target) as target,
         ):
             start = _preflight(flow, source, target, carry_over)
+        notify("list groups", 1, 1)
+        seconds = _since(started)
+        log.debug("groups_listed", flow=flow.name, groups=len(start.groups), seconds=seconds)
+        steps = _steps(session, jobs, task, flow, carry_over, spent, commit, other_flows)
+        return start, _spread(flow, steps, start.groups, carry_over)
+
+    try:
+        start, done = jobs.run(whole, limit_seconds)
     except ClusterUnreachable as error:
-        return _unreachable(flow, error, time.perf_counter() - started)
-    notify("list groups", 1, 1)
-    log.debug(
-        "groups_listed",
-        flow=flow.name,
-        groups=len(start.groups),
-        seconds=_since(started),
-    )
-    jobs = Jobs(session, flow.name, progress)
-    done = jobs.run(
-        lambda: _spread(session, jobs, task, flow, start.groups, carry_over, commit=commit)
-    )
+        return _unreachable(flow, error, time.perf_counter() - started, spent)
     carry_over.learn(done.carry_over)
     carry_over.rows = len(done.rows)
     failures = rows_table(failed_row(flow.name, failure) for failure in start.failures)
     return CycleResult(
         flow=flow.name,
         rows=Rows(joined([failures, done.rows])),
-        warnings=start.warnings + _standing_warnings(flow),
+        warnings=start.warnings
+        + _standing_warnings(flow)
+        + _loop_warnings(flow, reverse, done.rows),
         unreachable=False,
         seconds=time.perf_counter() - started,
         groups=len(start.groups),
         positions=done.positions,
         cost=done.cost,
+        spent=spent,
+        replication=replication(carry_over.partitions),
     )
 
 
-def _spread(
+def _steps(
     session: SparkSession,
     jobs: Jobs,
     task: FlowTask,
     flow: FlowSettings,
-    groups: Sequence[GroupWork],
     carry_over: FlowCarryOver,
-    *,
+    spent: Spent,
     commit: bool,
-) -> CycleTables:
-    """The cycle of these groups, in one task or in many."""
+    other_flows: int,
+) -> SparkSteps:
     format, level = worker_logs()
-    steps = SparkSteps(
+    return SparkSteps(
         session,
         jobs,
-        StepsInTask(task, uuid.uuid4().hex, commit and flow.commits, format, level),
+        StepsInTask(task, uuid.uuid4().hex, commit and flow.commits, format, level, spent=spent),
         coordinators=_coordinators(carry_over),
-        leaders=lambda topics: _leaders(task, flow, topics),
+        leaders=lambda topics: _leaders(task, flow, topics, spent),
         most_tasks=flow.tasks_max,
         most_reads=flow.source.fetch_max_in_flight,
+        other_flows=other_flows,
     )
+
+
+def _spread(
+    flow: FlowSettings, steps: SparkSteps, groups: Sequence[GroupWork], carry_over: FlowCarryOver
+) -> CycleTables:
+    """The cycle of these groups, in one task or in many."""
     remembered = CarryOver(carry_over.pairs, carry_over.partitions)
     if not groups:
         nothing = Looked(LOOKED.empty_table(), KnownLogs.none())
@@ -133,9 +151,11 @@ def _since(start: float) -> float:
     return round(time.perf_counter() - start, 3)
 
 
-def _unreachable(flow: FlowSettings, error: ClusterUnreachable, seconds: float) -> CycleResult:
+def _unreachable(
+    flow: FlowSettings, error: ClusterUnreachable, seconds: float, spent: Spent
+) -> CycleResult:
     row = failed_row(flow.name, all_failed(error))
-    return CycleResult(flow.name, Rows(rows_table([row])), (), True, seconds, 0, 0)
+    return CycleResult(flow.name, Rows(rows_table([row])), (), True, seconds, 0, 0, spent=spent)
 
 
 def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:
@@ -144,6 +164,22 @@ def _standing_warnings(flow: FlowSettings) -> tuple[str, ...]:
     return (
         f"flow {flow.name}: translation.proof = timestamps proves nothing, so re-reads have no "
         "bound and records can be skipped; content is the default",
+    )
+
+
+def _loop_warnings(
+    flow: FlowSettings, reverse: FlowSettings | None, rows: pa.Table
+) -> tuple[str, ...]:
+    if reverse is None:
+        return ()
+    topics = set(rows["source_topic"].unique().to_pylist()) - {None}
+    looped = looped_topics(flow, reverse, topics)
+    if not looped:
+        return ()
+    return (
+        f"flows {flow.name} and {reverse.name} both take {', '.join(looped[:3])}"
+        f"{' and others' if len(looped) > 3 else ''} under one name: a replicator that runs both "
+        f"ways copies each record for ever; {REMEDY}",
     )
 
 
@@ -191,11 +227,11 @@ def _coordinators(carry_over: FlowCarryOver) -> Mapping[str, int | None]:
 
 
 def _leaders(
-    task: FlowTask, flow: FlowSettings, topics: set[str]
+    task: FlowTask, flow: FlowSettings, topics: set[str], spent: Spent
 ) -> Mapping[TopicPartition, int | None]:
     """Where the source's partitions lead, as far as it says so: it only groups the work."""
     try:
-        with CLIENTS.lease(task.connect, flow.source) as source:
+        with spent.lease(Side.SOURCE, task.connect, flow.source) as source:
             described = source.topics(topics)
     except ClusterUnreachable:
         return {}

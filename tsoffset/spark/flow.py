@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
 
 from tsoffset.cluster import Cluster
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
+from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import GroupListings, Row
+from tsoffset.model import GroupListings, OutcomeKind, Row
 from tsoffset.spark.clients import Connect
+from tsoffset.spark.spent import Spent, Stage
+from tsoffset.terminal.output import Tally
 
 _ROWS_AT_ONCE = 10_000
 
@@ -38,14 +42,23 @@ class FlowTask:
     narrowing: Narrowing = field(default_factory=Narrowing)
     connect: Connect = kafka_cluster
 
-    def resolve(self) -> tuple[FlowSettings, tuple[FlowSettings, ...]]:
-        """The flow's settings in this process, and those of its competing flows.
-
-        Raises ConfigurationError and UsageError.
-        """
+    def resolve(self) -> "ResolvedFlow":
+        """The flow's settings in this process. Raises ConfigurationError and UsageError."""
         settings = self.configuration.resolve()
         flow = settings.flow(self.flow)
-        return self.narrowing.apply(flow), settings.competing_flows_of(flow)
+        return ResolvedFlow(
+            self.narrowing.apply(flow),
+            settings.competing_flows_of(flow),
+            reverse_of(flow, settings.flows),
+        )
+
+
+class ResolvedFlow(NamedTuple):
+    """A flow's settings, those of the flows into the same target, and of the one back."""
+
+    flow: FlowSettings
+    competing: tuple[FlowSettings, ...]
+    reverse: FlowSettings | None
 
 
 @dataclass(slots=True)
@@ -106,7 +119,9 @@ class CycleResult:
 
     `unreachable` is true where a cluster of the flow could not be reached at all: `rows` is
     then the one failed row. `groups` is how many groups passed the filter, `positions` how
-    many distinct positions they have committed, `cost` what it took to translate them.
+    many distinct positions they have committed, `cost` what it took to translate them, `spent`
+    what it took in all. `replication` says how far the replicator has come (REPLICATION), in the
+    partitions of which something is remembered.
     """
 
     flow: str
@@ -117,3 +132,33 @@ class CycleResult:
     groups: int
     positions: int
     cost: Cost = field(default_factory=Cost)
+    spent: Spent = field(default_factory=Spent)
+    replication: pa.Table = field(default_factory=REPLICATION.empty_table)
+
+    def facts(self, tally: Tally, *, commits: bool, seconds: float) -> dict[str, Any]:
+        """What a log says of the cycle: the fields of `cycle_finished`. `seconds` is what it took
+        with the handing over of its rows."""
+        done = OutcomeKind.COMMITTED if commits else OutcomeKind.WOULD_COMMIT
+        kinds = (done, OutcomeKind.UNCHANGED, OutcomeKind.SKIPPED, OutcomeKind.FAILED)
+        cost, seconds_of, both = self.cost, self.spent.seconds, self.spent.traffic.values()
+        return {
+            "flow": self.flow,
+            "groups": self.groups,
+            "positions": self.positions,
+            "from_memory": cost.recalled,
+            "verified": cost.verified,
+            "source_fetches": cost.source_fetches,
+            "target_fetches": cost.target_fetches,
+            "time_lookups": cost.lookups,
+            "bytes_read": cost.bytes_read,
+            "source_bytes_read": cost.source_bytes_read,
+            "source_requests": cost.source_requests,
+            "rounds": cost.rounds,
+            "retries": sum(side.retries for side in both),
+            "throttle_seconds": round(sum(side.throttle_seconds for side in both), 3),
+            "commit_gap_seconds": round(cost.commit_gap_seconds, 3),
+            **{kind.value: tally.outcomes[kind] for kind in kinds},
+            "reread_bound": tally.reread_bound,
+            **{f"{stage}_seconds": round(seconds_of[stage], 3) for stage in Stage},
+            "seconds": round(seconds, 3),
+        }

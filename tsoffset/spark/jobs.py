@@ -14,7 +14,7 @@ import structlog
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tsoffset.errors import CycleFailed
+from tsoffset.errors import CycleFailed, CycleOverLimit
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +24,10 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage's name, how many of its tasks are done, and how many there are."""
 
 _POLL_SECONDS = 0.2
+# A Java that is alive says so at once; one that has not ended its jobs by then never will.
+_ANSWERS_WITHIN_SECONDS = 10.0
+# What a cycle does first, in the driver alone.
+_BEFORE_SPARK = "list groups"
 _LONGEST = 400
 _TASK_FAILURE = re.compile(r"most recent failure: Lost task .*? \(TID \d+\) \(.*?\): (?P<what>.+)")
 _JAVA_MESSAGE = re.compile(r"^(?:Caused by: |: )\S+: (?P<message>.+)$", re.MULTILINE)
@@ -53,24 +57,31 @@ class Jobs:
         self._stage = ""
         self._interrupted = False
 
-    def run(self, work: Callable[[], T]) -> T:
+    def run(self, work: Callable[[], T], limit_seconds: float | None = None) -> T:
         """What `work` returns, which uses Spark only by `collect`.
 
         Whatever ends the wait for it ends its jobs too. Raises CycleFailed for what Spark
-        raises.
+        raises, and CycleOverLimit after so many seconds.
         """
         outcome: Future[T] = Future()
         threading.Thread(target=self._work, args=(work, outcome), daemon=True).start()
         if self._progress is not None:
             threading.Thread(target=self._watch, args=(outcome,), daemon=True).start()
         try:
-            return outcome.result()
+            return outcome.result(limit_seconds)
         except BaseException as error:
             if not outcome.done():
                 self._interrupted = True
                 cancelling = threading.Thread(target=self._cancel, args=(outcome,), daemon=True)
                 cancelling.start()
-                cancelling.join()
+                if self._stage:
+                    cancelling.join(_ANSWERS_WITHIN_SECONDS)
+                if isinstance(error, TimeoutError):
+                    raise CycleOverLimit(
+                        f"run cycle, flow {self._flow}: ended by its limit, in the step "
+                        f"{self._stage or _BEFORE_SPARK}; the next cycle starts anew from the "
+                        "clusters. Where a cycle has so much to do, raise cycle.limit.seconds"
+                    ) from error
             elif isinstance(error, SPARK_ERRORS):
                 raise CycleFailed(
                     f"run cycle, flow {self._flow}: Spark gave up: {cause(error)}; the next cycle "
@@ -98,6 +109,8 @@ class Jobs:
     def _work(self, work: Callable[[], T], outcome: Future[T]) -> None:
         try:
             self._context.setJobGroup(self._group, f"tsoffset {self._flow}")
+            # Where flows share a session, each has its part of it.
+            self._context.setLocalProperty("spark.scheduler.pool", self._flow)
             result = work()
         except BaseException as error:
             outcome.set_exception(error)
@@ -132,11 +145,32 @@ class Jobs:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """False where the session's Spark is gone and a new session is needed."""
+    """False where the session's Spark is gone, or says nothing, and a new session is needed."""
+
+    def asked() -> bool:
+        try:
+            return not session.sparkContext._jsc.sc().isStopped()
+        except (AttributeError, *SPARK_ERRORS):
+            return False
+
+    return in_time(asked) or False
+
+
+def in_time(work: Callable[[], T]) -> T | None:
+    """What `work` returns, which waits for Java alone; None where Java is hung."""
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
     try:
-        return not session.sparkContext._jsc.sc().isStopped()
-    except (AttributeError, *SPARK_ERRORS):
-        return False
+        return outcome.result(_ANSWERS_WITHIN_SECONDS)
+    except TimeoutError:
+        return None
 
 
 def cause(error: BaseException) -> str:

@@ -68,8 +68,10 @@ class Jvm:
 
     def _launch(self, conf: SparkConf, writing: int, launching: Future[None]) -> None:
         try:
-            streams = {"stdout": writing, "stderr": writing}
-            self.gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            # A session of its own: Ctrl-C and a signal to our group are for us, and Java ends after
+            # what it does for us has.
+            options = {"stdout": writing, "stderr": writing, "start_new_session": True}
+            self.gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
         except BaseException as error:
             launching.set_exception(error)
         else:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from pyspark.sql import SparkSession
 
+from tsoffset.spark.exit_files import forget_gone_files
 from tsoffset.spark.jobs import SPARK_ERRORS
 
 # Workers are idle for so long at most: Spark looks every ten seconds whether the minute is over.
@@ -20,8 +21,8 @@ IDLE_SECONDS = 45.0
 
 @contextmanager
 def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
-    """Keep the session's workers alive while the block lasts. Gives the thread that does so, which
-    ends soon after the block."""
+    """Keep the session's workers alive while the block lasts, and let Java forget the sockets of
+    their jobs. Gives the thread that does so, which ends soon after the block."""
     over = threading.Event()
     context = session.sparkContext
 
@@ -30,6 +31,7 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
             # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
             with suppress(*SPARK_ERRORS):
                 context.parallelize([None], 1).mapPartitions(_nothing).collect()
+            forget_gone_files(context)
 
     keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
     keeping.start()

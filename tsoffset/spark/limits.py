@@ -1,6 +1,8 @@
 """What Spark's settings allow for: how many tasks at once, and how much of results."""
 
+import os
 import re
+from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
@@ -12,8 +14,10 @@ _UNITS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SIZE = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
 
 
-def slots(context: SparkContext) -> int:
-    """How many tasks Spark runs at once when all executors that it may have are there.
+def slots(context: SparkContext, other_flows: int = 0) -> int:
+    """How many tasks Spark runs at once when all executors that it may have are there; each of
+    several flows has an equal part, so that however many of them wait for silent brokers, the
+    others have theirs.
 
     Its own default counts those that have come so far, and is 2 before the first.
     """
@@ -25,7 +29,20 @@ def slots(context: SparkContext) -> int:
     else:
         executors = _number(conf, "spark.executor.instances", 0)
     cpus = _number(conf, "spark.task.cpus", 1)
-    return max(1, context.defaultParallelism // cpus, executors * (cores // cpus))
+    there = max(1, context.defaultParallelism // cpus, executors * (cores // cpus))
+    return max(1, there // (1 + other_flows))
+
+
+def processors() -> int:
+    """How many processors this process may use: what Java takes for `local[*]`."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        allowed = -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        # No control group of the second version, or no limit in it.
+        return there or 1
+    return max(1, min(there or 1, allowed))
 
 
 def _number(conf: SparkConf, key: str, default: int) -> int:

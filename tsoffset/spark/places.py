@@ -1,12 +1,13 @@
-"""Where state lies: a folder of this machine, or a place that others can reach, too.
+"""Where state and history lie: a folder of this machine, or a place that others can reach, too.
 
-Both keep small files by name. A folder and object stores replace one in one step: who reads has the
+Both keep files by name. A folder and object stores replace one in one step: who reads has the
 old one or the new. What cannot be done raises OSError, or pyarrow's
 ArrowInvalid for a URI that is none.
 """
 
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -19,9 +20,13 @@ from tempfile import NamedTemporaryFile
 from typing import Protocol, TypeVar
 from urllib.request import url2pathname
 
+import pyarrow as pa
 from pyarrow import fs
 
 T = TypeVar("T")
+
+UNREACHABLE = (OSError, pa.ArrowException)
+"""What a place raises for what cannot be done."""
 
 # What is written lies under such a name until it is whole. A killed process leaves it.
 _HALF = ".half"
@@ -29,6 +34,8 @@ _LEFT_SECONDS = 3600.0
 # Libraries of object stores ask again for up to a quarter of an hour. No cycle waits so long.
 ANSWERS_WITHIN_SECONDS = 30.0
 S3_ANSWERS_WITHIN_SECONDS = 5.0
+# The others, object stores, take a name with folders in it as it is.
+_WITH_FOLDERS = ("hdfs", "local", "mock")
 
 
 class Place(Protocol):
@@ -43,9 +50,25 @@ class Place(Protocol):
     def read(self, name: str) -> bytes:
         """What the file holds. Raises FileNotFoundError where there is none."""
 
-    def write(self, name: str, content: bytes, head: int) -> None:
+    def write(self, name: str, content: bytes, head: int | None = None) -> None:
         """Put the content in place of what the file held; nothing is written where it holds that
-        already. Its first `head` bytes tell it from any other content."""
+        already. Its first `head` bytes tell it from any other content; None: it is a new file."""
+
+    def below(self, *names: str) -> "Place":
+        """A folder in it, which is made where it is first written to."""
+
+    def names(self, beginning: str = "") -> list[str]:
+        """The names of its whole files and folders that begin so, in order; none where it is not
+        there."""
+
+    def open(self, name: str) -> pa.NativeFile:
+        """A file to read parts of. Raises FileNotFoundError where there is none."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a folder with all that is in it; nothing where there is none."""
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written, once that is an hour old."""
 
 
 def place_of(directory: str | Path) -> Place:
@@ -56,6 +79,12 @@ def place_of(directory: str | Path) -> Place:
     here = text.removeprefix("file://")
     is_here = here != text and here.startswith("/")
     return Folder(Path(url2pathname(here))) if is_here else Store(text)
+
+
+def in_words(place: Place, error: Exception) -> str:
+    """What went wrong with a place, in one line and without credentials."""
+    words = error.strerror if isinstance(error, OSError) else None
+    return place.without_credentials((words or str(error)).partition("\n")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +105,20 @@ class Folder:
         """As `Place.read`."""
         return self.path(name).read_bytes()
 
-    def write(self, name: str, content: bytes, head: int) -> None:
+    def write(self, name: str, content: bytes, head: int | None = None) -> None:
         """As `Place.write`."""
         path = self.path(name)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._sweep(name)
-        # Reading it all is cheap here, and mends a file that was damaged.
-        if path.exists() and path.read_bytes() == content:
-            return
+        if head is not None:
+            self._sweep(f".{name}.*{_HALF}")
+            # Reading it all is cheap here, and mends a file that was damaged.
+            if path.exists() and path.read_bytes() == content:
+                return
         # A name of its own, since process numbers repeat: each container has a number 1. It
         # is made for this user alone: who could write to it could say where groups resume.
+        # Spark, among others, reads no file whose name begins with a dot.
         with NamedTemporaryFile(
-            dir=self.folder, prefix=f"{name}.", suffix=_HALF, delete=False
+            dir=self.folder, prefix=f".{name}.", suffix=_HALF, delete=False
         ) as file:
             try:
                 file.write(content)
@@ -99,8 +130,37 @@ class Folder:
                     Path(file.name).unlink()
                 raise
 
-    def _sweep(self, name: str) -> None:
-        for half in self.folder.glob(f"{name}.*{_HALF}"):
+    def below(self, *names: str) -> "Folder":
+        """As `Place.below`."""
+        return Folder(self.folder.joinpath(*names))
+
+    def names(self, beginning: str = "") -> list[str]:
+        """As `Place.names`."""
+        try:
+            found = [file.name for file in self.folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(n for n in found if n.startswith(beginning) and not n.endswith(_HALF))
+
+    def open(self, name: str) -> pa.NativeFile:
+        """As `Place.open`."""
+        return pa.OSFile(str(self.path(name)))
+
+    def remove(self, name: str) -> None:
+        """As `Place.remove`."""
+        path = self.path(name)
+        with suppress(FileNotFoundError):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def sweep(self) -> None:
+        """As `Place.sweep`."""
+        self._sweep(f"*{_HALF}")
+
+    def _sweep(self, pattern: str) -> None:
+        for half in self.folder.glob(pattern):
             with suppress(OSError):
                 if time.time() - half.stat().st_mtime > _LEFT_SECONDS:
                     half.unlink()
@@ -111,13 +171,14 @@ class Store:
     """A file system that pyarrow knows by its URI; a file is an object, put as a whole."""
 
     uri: str
+    inside: str = ""
 
     def path(self, name: str) -> str:
         """As `Place.path`."""
         scheme, _, rest = self.uri.partition("://")
         # A secret that was not quoted may hold anything, but for the last of these.
         place = re.split("[?#]", rest.rpartition("@")[2])[0]
-        return f"{scheme}://{place.rstrip('/')}/{name}"
+        return f"{scheme}://{place.rstrip('/')}/{self.inside}{name}"
 
     def without_credentials(self, words: str) -> str:
         """As `Place.without_credentials`."""
@@ -128,25 +189,66 @@ class Store:
         """As `Place.read`."""
 
         def whole() -> bytes:
-            store, folder = _opened(self.uri)
-            with store.open_input_file(f"{folder}/{name}") as file:
+            with self.open(name) as file:
                 return bytes(file.read())
 
         return _in_time(whole)
 
-    def write(self, name: str, content: bytes, head: int) -> None:
+    def write(self, name: str, content: bytes, head: int | None = None) -> None:
         """As `Place.write`. Of what is there only the length and the head are read."""
 
         def put() -> None:
-            store, folder = _opened(self.uri)
-            path = f"{folder}/{name}"
-            with suppress(FileNotFoundError), store.open_input_file(path) as file:
-                if file.size() == len(content) and file.read(head) == content[:head]:
-                    return
-            with store.open_output_stream(path, compression=None) as file:
+            if head is not None:
+                with suppress(FileNotFoundError), self.open(name) as file:
+                    if file.size() == len(content) and file.read(head) == content[:head]:
+                        return
+            store, folder = self._opened()
+            if self.inside and store.type_name in _WITH_FOLDERS:
+                store.create_dir(folder, recursive=True)
+            with store.open_output_stream(f"{folder}/{name}", compression=None) as file:
                 file.write(content)
 
         _in_time(put)
+
+    def below(self, *names: str) -> "Store":
+        """As `Place.below`."""
+        return Store(self.uri, self.inside + "".join(f"{name}/" for name in names))
+
+    def names(self, beginning: str = "") -> list[str]:
+        """As `Place.names`, by one listing."""
+
+        def listed() -> list[str]:
+            store, folder = self._opened()
+            files = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+            return sorted(file.base_name for file in files if file.base_name.startswith(beginning))
+
+        return _in_time(listed)
+
+    def open(self, name: str) -> pa.NativeFile:
+        """As `Place.open`."""
+        store, folder = self._opened()
+        return store.open_input_file(f"{folder}/{name}")
+
+    def remove(self, name: str) -> None:
+        """As `Place.remove`."""
+
+        def gone() -> None:
+            store, folder = self._opened()
+            path = f"{folder}/{name}"
+            with suppress(FileNotFoundError):
+                if store.get_file_info(path).type is fs.FileType.Directory:
+                    store.delete_dir(path)
+                else:
+                    store.delete_file(path)
+
+        _in_time(gone)
+
+    def sweep(self) -> None:
+        """As `Place.sweep`: there is nothing."""
+
+    def _opened(self) -> tuple[fs.FileSystem, str]:
+        store, folder = _opened(self.uri)
+        return store, f"{folder}/{self.inside}".rstrip("/")
 
 
 @cache

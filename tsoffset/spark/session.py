@@ -25,9 +25,10 @@ from tsoffset.errors import CycleFailed
 from tsoffset.java import find_java
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.heap import give_back_what_is_freed
-from tsoffset.spark.jobs import cause
+from tsoffset.spark.jobs import cause, in_time
 from tsoffset.spark.jvm import Jvm
 from tsoffset.spark.keep_workers import workers_kept
+from tsoffset.spark.limits import processors
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +45,12 @@ _ALWAYS = {
 _UNLESS_SET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Flows that run side by side take turns, each in a pool of its own (`tsoffset.spark.jobs`).
+    "spark.scheduler.mode": "FAIR",
+    # By itself Spark remembers a thousand jobs and stages with all their tasks, for a page that
+    # nobody looks at; a daemon would fill that for a quarter of an hour to a day.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
     # What a worker reads comes in buffers of megabytes. glibc soon takes such from the heap, where
     # what is kept lies between them: measured 6 % more for eight times as many batches of 1 MB,
     # where it was 29 %.
@@ -61,18 +68,23 @@ _LONGEST_FOLDER = 60
 
 @contextmanager
 def spark_session(
-    spark_settings: Mapping[str, str], *, app_name: str = "tsoffset", keep_workers: bool = False
+    spark_settings: Mapping[str, str],
+    *,
+    app_name: str = "tsoffset",
+    keep_workers: bool = False,
+    flows: int = 1,
 ) -> Iterator[SparkSession]:
     """A session of Spark, on this machine's cores unless `spark.master` says otherwise.
 
     `spark_settings` are the user's `spark.*` keys. With `keep_workers` worker processes on this
-    machine stay alive between two cycles, however far apart. The session, its Java
+    machine stay alive between two cycles, however far apart. So many `flows` run side by side in
+    it, each with a part of its own. The session, its Java
     process and the clients that this process keeps for its cycles end with the block. Raises
     JavaMissing and JavaTooOld, and CycleFailed where Spark does not start.
     """
     find_java()
     give_back_what_is_freed()
-    settings = session_settings(spark_settings, app_name)
+    settings = session_settings(spark_settings, app_name, flows)
     with ExitStack() as stack:
         settings |= stack.enter_context(_sockets(settings))
         session = stack.enter_context(_session(settings))
@@ -112,15 +124,19 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     finally:
         # A Spark that died on its own cannot be stopped any more.
         with suppress(PySparkException, py4j.protocol.Py4JError, OSError):
-            session.stop()
+            in_time(session.stop)
         jvm.close()
         CLIENTS.close_idle(all_of_them=True)
 
 
-def session_settings(spark_settings: Mapping[str, str], app_name: str) -> dict[str, str]:
+def session_settings(
+    spark_settings: Mapping[str, str], app_name: str, flows: int = 1
+) -> dict[str, str]:
     """The user's settings with ours: what must hold, and defaults.
 
-    `local[N]` becomes `local[N,4]`: Spark gives up at the first lost worker otherwise.
+    `local[N]` becomes `local[N,4]`: Spark gives up at the first lost worker otherwise. Each of
+    several flows has N slots: tasks that wait for a silent broker leave the others theirs
+    (`tsoffset.spark.limits.slots`).
     """
     settings = {**_UNLESS_SET, "spark.app.name": app_name, **spark_settings, **_ALWAYS}
     for key, ours in _ALWAYS.items():
@@ -128,7 +144,10 @@ def session_settings(spark_settings: Mapping[str, str], app_name: str) -> dict[s
             log.warning("spark_setting_overridden", key=key, value=ours)
     master = settings.get("spark.master", DEFAULT_MASTER)
     if local := _LOCAL.fullmatch(master):
-        master = f"local[{local['threads'] or 1},{_LOCAL_ATTEMPTS}]"
+        threads = local["threads"] or "1"
+        if flows > 1:
+            threads = str((processors() if threads == "*" else int(threads)) * flows)
+        master = f"local[{threads},{_LOCAL_ATTEMPTS}]"
     settings["spark.master"] = master
     if _is_here(settings):
         settings = {**_UNLESS_SET_HERE, **settings}

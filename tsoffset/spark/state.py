@@ -17,13 +17,12 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.old_state import of_version_1
-from tsoffset.spark.places import Place, place_of
+from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
 
 VERSION = 2
 _MAGIC = b"tsoffset state"
 _KEPT = pa.schema([("pairs", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
-_UNREACHABLE = (OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,8 @@ class StateFile:
             return FlowCarryOver(), None
         except _Unusable as error:
             why = f"{error}; it will be replaced"
-        except _UNREACHABLE as error:
-            why = f"{self._in_words(error)}; see that this user can reach and read it"
+        except UNREACHABLE as error:
+            why = f"{in_words(self._place, error)}; see that this user can reach and read it"
         return FlowCarryOver(), (
             f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
             "anew"
@@ -81,18 +80,13 @@ class StateFile:
         head, stream = _content(carry_over)
         try:
             self._place.write(self._name, head + stream, len(head))
-        except _UNREACHABLE as error:
+        except UNREACHABLE as error:
             return (
-                f"write state, flow {self.flow}: {self.path}: {self._in_words(error)}; the next "
-                "process will look at every position anew: make room, or see that this user can "
-                "reach and write it"
+                f"write state, flow {self.flow}: {self.path}: {in_words(self._place, error)}; the "
+                "next process will look at every position anew: make room, or see that this user "
+                "can reach and write it"
             )
         return None
-
-    def _in_words(self, error: Exception) -> str:
-        words = error.strerror if isinstance(error, OSError) else None
-        first = (words or str(error)).partition("\n")[0]
-        return self._place.without_credentials(first)
 
 
 class _Unusable(Exception):

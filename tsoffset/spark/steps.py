@@ -35,6 +35,7 @@ from tsoffset.spark import packing
 from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.spark.jobs import Jobs
 from tsoffset.spark.limits import result_bytes, slots
+from tsoffset.spark.spent import Stage
 from tsoffset.spark.tasks import StepsInTask, run_step
 
 # A task's commits are wanted for this long after its job began: ten minutes, and more where there
@@ -43,6 +44,8 @@ from tsoffset.spark.tasks import StepsInTask, run_step
 # slower than that, its translations are remembered and the next one commits.
 COMMIT_SECONDS = 600.0
 COMMIT_SECONDS_A_PAIR = 0.01
+# The stages of steps that have tasks of their own: those of all steps in one task it tells itself.
+_STAGES = {"look": Stage.READ_COMMITS, "translate": Stage.TRANSLATE, "settle": Stage.SETTLE}
 # What a row of results is taken to need of what Spark allows for; measured 20 to 60.
 _BYTES_A_ROW = 256
 
@@ -51,7 +54,7 @@ class SparkSteps:
     """`tsoffset.cycle.steps.Steps`, spread over Spark's tasks.
 
     `coordinators` are those of the source's groups, `leaders` says where the source's partitions
-    lead: both only group the work.
+    lead: both only group the work. `other_flows` run in the same session at the same time.
     """
 
     def __init__(
@@ -64,17 +67,19 @@ class SparkSteps:
         leaders: Callable[[set[str]], Mapping[TopicPartition, int | None]],
         most_tasks: int | None,
         most_reads: int | None,
+        other_flows: int = 0,
     ) -> None:
         self._context = session.sparkContext
         self._jobs = jobs
         self._steps = steps
         self._coordinators = coordinators
         self._leaders = leaders
-        self._most_tasks = most_tasks
         self._most_reads = most_reads
-        self.slots = slots(self._context)
+        self.slots = slots(self._context, other_flows)
         if most_tasks is not None:
             self.slots = min(self.slots, most_tasks)
+        # More than can run wait in one job, unless they would take the slots of others.
+        self._most_tasks = self.slots if other_flows else most_tasks
 
     def logs(self, partitions: pa.Table) -> KnownLogs:
         """As `Steps.logs`, by the driver."""
@@ -175,6 +180,7 @@ class SparkSteps:
     ) -> list[Any]:
         """A step on each piece of work, in as few jobs as Spark takes the results of, and as the
         user's limit on tasks and `at_once` allow for. No two pieces are held beside each other."""
+        started = time.perf_counter()
         limits = [limit for limit in (self._most_tasks, at_once) if limit is not None]
         found: list[Any] = []
         pieces = iter(work)
@@ -182,7 +188,17 @@ class SparkSteps:
             cells = [to_cell(each) for each in islice(pieces, end - begin)]
             job = self._context.parallelize(cells, len(cells)).map(partial(run_step, steps, step))
             found += self._jobs.collect(stage, job.collect)
-        return [from_cell(cell) for cell in found]
+        results = [from_cell(cell) for cell in found]
+        total = self._steps.spent
+        for _, spent in results:
+            for side, traffic in spent.traffic.items():
+                total.add_traffic(side, traffic)
+            if step not in _STAGES:
+                for stage_there, seconds in spent.seconds.items():
+                    total.add_seconds(stage_there, seconds)
+        if step in _STAGES:
+            total.add_seconds(_STAGES[step], time.perf_counter() - started)
+        return [result for result, _ in results]
 
     @property
     def _most_rows(self) -> int:

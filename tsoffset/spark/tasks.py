@@ -9,9 +9,8 @@ import gc
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 import structlog
@@ -37,15 +36,15 @@ from tsoffset.cycle.values import (
     work_of,
 )
 from tsoffset.cycle.work import Cost
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
-from tsoffset.model import Failed, FailureKind
+from tsoffset.model import Failed, FailureKind, Side
 from tsoffset.rule.decide import TranslatedPosition, decide
 from tsoffset.rule.translate import Translation
 from tsoffset.spark.cells import from_cell, to_cell
-from tsoffset.spark.clients import CLIENTS, requests_sent
-from tsoffset.spark.flow import FlowTask
+from tsoffset.spark.clients import CLIENTS, Traffic
+from tsoffset.spark.flow import FlowTask, ResolvedFlow
 from tsoffset.spark.packing import PAIRS_IN_ONE_TASK
+from tsoffset.spark.spent import Spent, Stage
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +61,7 @@ class StepsInTask:
     From `until` on (seconds since 1970 UTC) nothing is committed: a task that comes so late was
     given up. `translating` is how many tasks translate at once, and share the limits on what is
     read from the source. `tasks` is how many translate in all, and share `translation.verify`.
+    `spent` is what these steps have taken so far.
     """
 
     task: FlowTask
@@ -72,11 +72,12 @@ class StepsInTask:
     until: float | None = None
     translating: int = 1
     tasks: int = 1
+    spent: Spent = field(default_factory=Spent)
 
     def logs(self, partitions: pa.Table) -> KnownLogs:
         """As `Steps.logs`; where that breaks nothing is known of any log."""
         try:
-            with self._here() as here:
+            with self._here(Stage.READ_COMMITS) as here:
                 return here.logs(partitions)
         except Exception:
             log.exception("logs_broke", flow=self.task.flow)
@@ -85,7 +86,7 @@ class StepsInTask:
     def look(self, groups: pa.Table, remembered: pa.Table, logs: pa.Table) -> pa.Table:
         """As `Steps.look`."""
         try:
-            with self._here() as here:
+            with self._here(Stage.READ_COMMITS) as here:
                 return here.look(groups, remembered, logs)
         except Exception as error:
             names = ", ".join(groups["group"].to_pylist()[:3])
@@ -97,11 +98,11 @@ class StepsInTask:
     ) -> tuple[pa.Table, pa.Table, Cost]:
         """As `Steps.translate`."""
         try:
-            with self._here() as here:
-                before = requests_sent(here.source)
+            with self._here(Stage.TRANSLATE) as here:
+                before = Traffic.of(here.source)
                 *found, cost = here.translate(positions, partitions)
-                sent = requests_sent(here.source) - before
-                return *found, replace(cost, source_requests=sent)
+                sent = Traffic.of(here.source) - before
+                return *found, replace(cost, source_requests=sent.requests)
         except Exception as error:
             work = work_of(positions, {})
             what = f"translate positions of {work[0].source}"
@@ -116,7 +117,7 @@ class StepsInTask:
     def settle(self, settlements: pa.Table, groups: pa.Table) -> tuple[pa.Table, Cost]:
         """As `Steps.settle`."""
         try:
-            with self._here() as here:
+            with self._here(Stage.SETTLE) as here:
                 return here.settle(settlements, groups)
         except Exception as error:
             names = {number: work.group for number, work in groups_of(groups).items()}
@@ -142,23 +143,24 @@ class StepsInTask:
         return after_look(self.task.flow, self, groups, carry_over, looked)
 
     @contextmanager
-    def _here(self) -> Iterator[StepsHere]:
-        flow, competing_flows = self._resolve()
-        with ExitStack() as leases:
-
-            def client(settings: Any) -> Any:
-                return leases.enter_context(CLIENTS.lease(self.task.connect, settings))
-
+    def _here(self, stage: Stage) -> Iterator[StepsHere]:
+        resolved = self._resolve()
+        flow, connect = resolved.flow, self.task.connect
+        with self.spent.on(stage), ExitStack() as leases:
+            source = flow.source.shared_by(self.translating)
             yield StepsHere(
                 replace(flow, translation=flow.translation.shared_by(self.tasks)),
-                client(flow.source.shared_by(self.translating)),
-                client(flow.target),
-                [CompetingFlow(one, client(one.source)) for one in competing_flows],
+                leases.enter_context(self.spent.lease(Side.SOURCE, connect, source)),
+                leases.enter_context(self.spent.lease(Side.TARGET, connect, flow.target)),
+                [
+                    CompetingFlow(one, leases.enter_context(CLIENTS.lease(connect, one.source)))
+                    for one in resolved.competing
+                ],
                 commit=self.commit,
                 until=self.until,
             )
 
-    def _resolve(self) -> tuple[FlowSettings, tuple[FlowSettings, ...]]:
+    def _resolve(self) -> ResolvedFlow:
         key = (self.cycle, self.task.flow)
         if key not in _resolved:
             if not structlog.is_configured():
@@ -178,13 +180,14 @@ class StepsInTask:
 
 
 # What this worker resolved for the cycle that it works on.
-_resolved: dict[tuple[str, str], tuple[FlowSettings, tuple[FlowSettings, ...]]] = {}
+_resolved: dict[tuple[str, str], ResolvedFlow] = {}
 
 
 def run_step(steps: StepsInTask, step: str, cell: bytes) -> bytes:
-    """A step on what lies in a cell."""
+    """A step on what lies in a cell: what it comes to, and what it has taken (Spent)."""
     _keep_what_is_imported()
-    return to_cell(getattr(steps, step)(*from_cell(cell)))
+    steps = replace(steps, spent=Spent())
+    return to_cell((getattr(steps, step)(*from_cell(cell)), steps.spent))
 
 
 @cache

@@ -1,5 +1,7 @@
 """What a command says to a person beside its result: on standard error, a sentence each."""
 
+from collections.abc import Iterable
+
 import structlog
 from rich.text import Text
 
@@ -29,11 +31,15 @@ class Notices:
         else:
             _say("warning", "yellow", sentence)
 
+    def configuration_warnings(self, warnings: Iterable[str]) -> None:
+        """What the configuration was warned of."""
+        for warning in warnings:
+            self.warning("configuration_warning", warning)
+
     def error(self, error: BaseException, *, trace: bool) -> None:
         """What stopped the command, with a traceback only where it is asked for."""
         if isinstance(error, TsoffsetError):
-            for warning in error.warnings:
-                self.warning("configuration_warning", warning)
+            self.configuration_warnings(error.warnings)
         for sentence in sentences(error):
             if self.format is LogFormat.JSON:
                 log.error("command_failed", message=sentence)

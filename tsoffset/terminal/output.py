@@ -23,7 +23,7 @@ from tsoffset.terminal.console import SteadyConsole
 T = TypeVar("T")
 
 # What stands on the target after the cycle (or would): what a failover resumes from.
-_IN_PLACE = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
+IN_PLACE = (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
 
 
 class Format(StrEnum):
@@ -186,7 +186,7 @@ class Tally:
                 reasons[alike.reason] += alike.rows
             elif alike.outcome is OutcomeKind.FAILED and alike.reason is not None:
                 failures[alike.reason] += alike.rows
-            elif alike.outcome in _IN_PLACE and alike.translated:
+            elif alike.outcome in IN_PLACE and alike.translated:
                 unproven += alike.rows - alike.bounded
                 bound += alike.reread_bound
         return cls(outcomes, reasons, failures, bound, unproven)

@@ -6,7 +6,7 @@ from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.machine import machine
 from tsoffset.commands.check.report import finding_lines
-from tsoffset.commands.selection import Selection
+from tsoffset.config.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices

@@ -30,6 +30,7 @@ from tsoffset.commands.check.survey import (
 )
 from tsoffset.commands.open_flow import Connect
 from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import written_groups, written_topics
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import ClusterDescription, Resource, Side, TopicDescription
@@ -162,6 +163,8 @@ class _FlowCheck:
         if target is not None:
             yield from self._part(flow.target, self._target(survey, synced))
             yield from self._competing_flows(target, synced)
+            if (reverse := reverse_of(flow, self._all_flows)) is not None:
+                yield from groups.replication_loop(flow, synced, reverse)
 
     def _connected(
         self, settings: ClusterSettings

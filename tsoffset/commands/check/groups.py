@@ -11,6 +11,7 @@ from tsoffset.commands.check.survey import (
     renamed,
 )
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
+from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, GroupListing, GroupListings
 from tsoffset.terminal.output import counted
@@ -113,6 +114,20 @@ def competing_flows(
             f"writes {counted(len(shared), 'topic')} ({names(shared)}) too: a group with commits "
             "on both sources is skipped (SEVERAL_SOURCES)",
             "leave each topic or group to one flow, or give the flows names that differ",
+        )
+
+
+def replication_loop(
+    flow: FlowSettings, synced: Sequence[SyncedTopic], reverse: FlowSettings
+) -> Iterator[Finding]:
+    """Topics that this flow and the one back both take under one name."""
+    looped = looped_topics(flow, reverse, (topic.source for topic in synced))
+    if looped:
+        yield Scope(flow.name).warning(
+            f"flow {reverse.name}",
+            f"takes {counted(len(looped), 'topic')} ({names(looped)}) back under one name: a "
+            "replicator that runs both ways copies each record for ever",
+            REMEDY,
         )
 
 

@@ -154,7 +154,8 @@ def survey_target(
     names = {topic.target for topic in synced}
     topics = target.topics(names)
     described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
-    rights = target.rights(names, syncable_groups(flow, source))
+    election = [flow.election_group] if flow.leader_election else []
+    rights = target.rights(names, [*syncable_groups(flow, source), *election])
     return TargetSurvey(listings, topics, stamps(target, described), rights)
 
 

@@ -9,7 +9,7 @@ from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.commands.open_flow import Connect
-from tsoffset.commands.selection import Selection
+from tsoffset.config.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices

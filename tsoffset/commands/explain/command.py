@@ -3,7 +3,7 @@
 from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.open_flow import Connect
-from tsoffset.commands.selection import Selection
+from tsoffset.config.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices

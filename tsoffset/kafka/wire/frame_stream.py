@@ -81,7 +81,8 @@ class FrameStream(Generic[Q, A]):
     """The requests of one kind and call over one connection.
 
     `take` gets every question exactly once, with its answer or the KafkaError that came instead.
-    `may_send` is asked right before a request goes out. `sent` is told how many did.
+    `may_send` is asked right before a request goes out. `sent` is told how many did, `throttled`
+    for how many more seconds a broker is left alone.
     """
 
     # The transport looks for the library's metrics here.
@@ -95,6 +96,7 @@ class FrameStream(Generic[Q, A]):
         codec: Codec[Q, A],
         take: Callable[[Q, A | KafkaError], None],
         sent: Callable[[int], None],
+        throttled: Callable[[float], None],
         *,
         window: Window,
         rate: Rate,
@@ -110,6 +112,7 @@ class FrameStream(Generic[Q, A]):
         self._encode, self._decode = codec.encode, codec.decode
         self._take = take
         self._sent = sent
+        self._throttled = throttled
         self._window = window
         self._rate = rate
         self._rest = rest
@@ -359,7 +362,8 @@ class FrameStream(Generic[Q, A]):
         """A broker has said for how long it is to be left alone (KIP-219), by everybody who
         uses this connection. If that is too long for the call, the call ends in it."""
         connection = self._connection
-        until = time.monotonic() + seconds
+        now = time.monotonic()
+        until, rested = now + seconds, max(now, self._rest.until)
         if until > self._rest.until:
             self._rest.until, self._rest.seconds = until, seconds
         self._window.throttled()
@@ -367,6 +371,7 @@ class FrameStream(Generic[Q, A]):
             self._deadline.rest_until(self._rest.until)
         else:
             self.outlasted = True
+        self._throttled(max(0.0, self._rests_until - rested))
         reason = f"{_THROTTLED} {until}"
         connection.pause(reason)
         self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))

@@ -1,8 +1,8 @@
-"""The loop of `tsoffset run`: a cycle per flow and interval, until a signal ends it.
+"""What ends the daemon, and has it look at its configuration: signals.
 
-The cycles run in a thread of their own. The main thread does nothing but wait for signals,
-so it can end a cycle that hangs; and no signal handler runs code of ours, since a handler
-that takes a lock may meet it already taken.
+The work is done in other threads. The main thread does nothing but wait for signals, so it can end
+a cycle that hangs; and no signal handler runs code of ours, since a handler that takes a lock may
+meet it already taken.
 """
 
 import os
@@ -10,7 +10,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from typing import Self
 
@@ -23,7 +23,7 @@ FINISH_SECONDS = 4.0
 CANCEL_SECONDS = 3.0
 
 _ENDED = 0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Ending(Enum):
@@ -33,64 +33,46 @@ class Ending(Enum):
     ABANDONED = "abandoned"
 
 
-def serve(
-    intervals: Mapping[str, float],
-    cycle: Callable[[str], None],
-    *,
-    wait: Callable[[float], bool],
-    now: Callable[[], float] = time.monotonic,
-) -> None:
-    """Run `cycle(flow)` for each flow once per its interval in seconds, one at a time.
-
-    The interval counts from start to start. A cycle that takes longer than its interval is
-    followed at once by what is due, and what it missed is not made up for. `wait(seconds)`
-    answers true once it is time to stop.
-    """
-    due = dict.fromkeys(intervals, now())
-    while True:
-        flow = min(due, key=due.__getitem__)
-        if wait(max(0.0, due[flow] - now())):
-            return
-        started = now()
-        cycle(flow)
-        due[flow] = max(started + intervals[flow], now())
-
-
 def supervise(
-    work: Callable[[threading.Event], None],
-    cancel: Callable[[], None],
+    work: Callable[[], None],
     *,
+    stop: Callable[[], None],
+    cancel: Callable[[], None],
+    hang_up: Callable[[], None],
     finish_seconds: float = FINISH_SECONDS,
     cancel_seconds: float = CANCEL_SECONDS,
 ) -> Ending:
     """Run `work` in a thread until it ends, or SIGTERM or SIGINT ends it.
 
-    On a signal the event that `work` was given is set; after `finish_seconds` (or a second
-    signal) `cancel` is called; after `cancel_seconds` more the thread is left behind, and
-    the process should end without waiting for it. Raises what `work` raises, unless it was
-    told to stop. Call it from the main thread.
+    On such a signal `stop` is called, which must not wait; after `finish_seconds` (or a second
+    signal) `cancel` is; after `cancel_seconds` more the thread is left behind, and the process
+    should end without waiting for it. SIGHUP calls `hang_up`. Raises what `work` raises, unless it
+    was told to stop. Call it from the main thread.
     """
-    stop = threading.Event()
+    stopping = False
     failures: list[BaseException] = []
     with Signals() as signals:
 
         def body() -> None:
             try:
-                work(stop)
+                work()
             except BaseException as error:
-                if stop.is_set():
+                if stopping:
                     log.info("work_ended_by_stop", error=f"{type(error).__name__}: {error}")
                 else:
                     failures.append(error)
             finally:
                 signals.wake()
 
-        thread = threading.Thread(target=body, name="cycles", daemon=True)
+        thread = threading.Thread(target=body, name="daemon", daemon=True)
         thread.start()
-        received = signals.wait(None)
+        while (received := signals.wait(None)) == signal.SIGHUP:
+            hang_up()
+        signals.ignore(signal.SIGHUP)
         if received != _ENDED:
             log.info("stop_requested", signal=_name(received))
-            stop.set()
+            stopping = True
+            stop()
             if signals.wait(finish_seconds) != _ENDED:
                 log.warning("cycle_cancelled", waited_seconds=finish_seconds)
                 threading.Thread(target=cancel, name="cancel", daemon=True).start()
@@ -105,10 +87,11 @@ def supervise(
 
 
 class Signals:
-    """SIGTERM and SIGINT as something to wait for, as long as the `with` block lasts."""
+    """SIGTERM, SIGINT and SIGHUP as something to wait for, as long as the `with` block lasts."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
+        self._heeded = frozenset(map(int, _SIGNALS))
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
 
@@ -136,8 +119,12 @@ class Signals:
             if not select.select([self._read], [], [], left)[0]:
                 return None
             number = os.read(self._read, 1)[0]
-            if number == _ENDED or number in _SIGNALS:
+            if number == _ENDED or number in self._heeded:
                 return number
+
+    def ignore(self, number: int) -> None:
+        """Hear nothing of one of the signals any more."""
+        self._heeded = self._heeded - {number}
 
     def wake(self) -> None:
         """Let `wait` return; may be called from any thread."""

@@ -1,0 +1,92 @@
+"""The table and the plot of a soak, for docs/reliability.md."""
+
+from benchmarks.accuracy.report import table
+from benchmarks.plots import Axis, Point, plot
+from benchmarks.results import Result
+
+_MEMORY = {
+    "java_mb": "Java, resident",
+    "workers_mb": "largest worker",
+    "driver_mb": "driver",
+    "heap_mb": "Java's heap",
+}
+_NAMES = {
+    "driver_mb": "driver's Python, MB resident",
+    "java_mb": "Spark's Java, MB resident",
+    "heap_mb": "its heap after a collection, MB",
+    "workers_mb": "the largest Python worker, MB resident",
+    "worker_processes": "worker processes, with the one that starts them",
+    "driver_threads": "threads of the driver",
+    "java_threads": "threads of Java",
+    "worker_threads": "threads of a worker at most",
+    "workers_threads": "threads of all workers",
+    "driver_files": "open files and sockets of the driver",
+    "java_files": "open files and sockets of Java",
+    "worker_files": "open files and sockets of a worker at most",
+    "workers_files": "open files and sockets of all workers",
+    "driver_sockets": "sockets of the driver",
+    "java_sockets": "sockets of Java",
+    "worker_sockets": "sockets of a worker at most",
+    "workers_sockets": "sockets of all workers",
+    "retained": "jobs, stages and tasks that Spark remembers, objects",
+    "spark_kb": "Spark's local directory, kB",
+    "spark_files": "files in it",
+    "state_kb": "`state.dir`, kB",
+    "state_files": "files in it",
+    "history_kb": "`history.dir`, kB",
+    "history_files": "files in it",
+}
+
+
+def soak(result: Result) -> str:
+    """What grew by how much over the second half."""
+    rows = []
+    for name, words in _NAMES.items():
+        if name not in result["grown"]:
+            continue
+        one = result["grown"][name]
+        may = one["may_grow"]
+        rows.append(
+            (
+                words,
+                _number(one["median"]),
+                f"{_number(one['low'])} to {_number(one['high'])}",
+                f"{'+' if one['grown'] > 0 else ''}{_number(one['grown'])}",
+                "" if may is None else _number(may),
+            )
+        )
+    head = ("second half", "median", "lowest to highest", "grew by", "may grow by")
+    machine, cycle = result["machine"], result["cycle_seconds"]
+    troubles = ", ".join(f"{name} ({count} times)" for name, count in result["troubles"].items())
+    traffic = ", ".join(f"{count:,} {name}" for name, count in sorted(result["traffic"].items()))
+    words = (
+        f"{result['taken']}, {result['minutes']:g} minutes on {machine['cores']} cores shared with "
+        f"other work (load {machine['load']} at the end), Python {machine['python']}.",
+        f"{result['cycles']:,} cycles of {result['groups']} groups, median {cycle['median']:.2g} s,"
+        f" longest {cycle['high']:.3g} s.",
+        f"{result['commits_judged']:,} commits on the target, all judged: no skip, no step back.",
+        f"Meanwhile {traffic}; {troubles}.",
+    )
+    return f"{' '.join(words)}\n\n{table(head, rows)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+
+
+def soak_plot(result: Result) -> str:
+    """Memory over the minutes."""
+    lines = {
+        words: [
+            Point(float(minute), one["median"], one["low"], one["high"])
+            for minute, one in result["minutes_of"][name].items()
+        ]
+        for name, words in _MEMORY.items()
+    }
+    points = [point for line in lines.values() for point in line]
+    return plot(
+        "Memory of a daemon with a cycle a second",
+        Axis("minutes", [point.x for point in points]),
+        Axis("MB", [point.high for point in points]),
+        lines,
+    )

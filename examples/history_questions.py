@@ -1,0 +1,49 @@
+"""Ask past cycles something of your own, with Spark SQL.
+
+    python examples/history_questions.py /var/lib/tsoffset/history
+    spark-submit examples/history_questions.py /var/lib/tsoffset/history 30
+
+The directory is `history.dir`, the number how many days to look back (7). The views `cycles` and
+`pairs` are described in docs/history.md.
+"""
+
+import os
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+from tsoffset.history.views import Asked, open_views
+from tsoffset.spark.places import place_of
+
+# What would have been read again, had a failover been at the worst moment of each day.
+WORST_MOMENT = """
+SELECT flow, date(ended_at) AS day, max(reread_bound) AS records,
+  max_by(ended_at, reread_bound) AS at, round(max(lag_seconds_max)) AS oldest_seconds
+FROM cycles WHERE reached GROUP BY flow, day ORDER BY flow, day
+"""
+
+# Groups whose pairs change their outcome most often: these deserve a look.
+RESTLESS = """
+SELECT flow, `group`, count(*) AS changes, count(DISTINCT reason) AS reasons
+FROM pairs GROUP BY flow, `group` HAVING count(DISTINCT outcome) > 1
+ORDER BY changes DESC, flow, `group` LIMIT 20
+"""
+
+
+def main() -> None:
+    directory = sys.argv[1]
+    days = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    # Without spark-submit, Spark's workers would take the first python3 on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = SparkSession.builder.appName("history questions").getOrCreate()
+    asked = Asked(start=time.time() - days * 86_400)
+    for warning in open_views(session, place_of(directory), asked).warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for question in (WORST_MOMENT, RESTLESS):
+        session.sql(question).show(100, truncate=False)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

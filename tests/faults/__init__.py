@@ -1,0 +1,1 @@
+"""A running daemon and what befalls its clusters, its network and its processes."""

@@ -1,0 +1,320 @@
+"""What can befall a running daemon: each a block within which it lasts."""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
+from itertools import cycle, islice
+
+import pytest
+from kafka import KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+
+from tests.faults.stage import THREE, Stage, elect_preferred, own_namespace, set_names
+from tests.producing import numbered
+from tests.waiting import wait_until
+
+Fault = Callable[[Stage], AbstractContextManager[None]]
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that stands still, if it is there to go on afterwards."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+# --- clusters -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def source_down(stage: Stage) -> Iterator[None]:
+    """All three nodes of the source are killed at once, and started again."""
+    for node in stage.a.nodes:
+        node.kill()
+    try:
+        yield
+    finally:
+        # At once: none of them has all groups for itself.
+        with ThreadPoolExecutor() as pool:
+            for started in [pool.submit(node.start) for node in stage.a.nodes]:
+                started.result()
+        stage.leads(2)
+
+
+@contextmanager
+def target_down(stage: Stage) -> Iterator[None]:
+    """The target's only broker is killed, and started again: its coordinator loads then."""
+    stage.singles["B"].kill()
+    try:
+        yield
+    finally:
+        stage.singles["B"].start()
+
+
+@contextmanager
+def target_restarted(stage: Stage) -> Iterator[None]:
+    """The target's only broker is stopped in order and started, twice."""
+    for _ in range(2):
+        stage.singles["B"].restart()
+    yield
+
+
+@contextmanager
+def node_down(stage: Stage) -> Iterator[None]:
+    """One of the source's three nodes, which leads and coordinates, is killed."""
+    stage.leads(2)
+    stage.a.nodes[1].kill()
+    try:
+        yield
+    finally:
+        stage.a.nodes[1].start()
+        stage.leads(2)
+
+
+@contextmanager
+def node_hung(stage: Stage) -> Iterator[None]:
+    """One of the source's three nodes stands still with its connections open."""
+    stage.leads(2)
+    pid = stage.a.nodes[1].pid
+    assert pid is not None
+    with stopped(pid):
+        yield
+    stage.leads(2)
+
+
+@contextmanager
+def target_hung(stage: Stage) -> Iterator[None]:
+    """The target's only broker stands still with its connections open."""
+    pid = stage.singles["B"].pid
+    assert pid is not None
+    with stopped(pid):
+        yield
+
+
+def _moving(stage: Stage, topic: str, partitions: int) -> Iterator[None]:
+    """Each partition is led by one node after the other, without a pause, while the block lasts."""
+    over = threading.Event()
+    admin = stage.contents["A"].admin
+    orders = [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
+
+    def move(order: list[int]) -> None:
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        with suppress(KafkaError):
+            admin.alter_partition_reassignments(dict.fromkeys(places, order))
+            wait_until(lambda: not admin.list_partition_reassignments(), "all is moved")
+            elect_preferred(stage.contents["A"])
+
+    def work() -> None:
+        for order in cycle(orders):
+            if over.wait(0.3):
+                return
+            move(order)
+
+    moving = threading.Thread(target=work)
+    moving.start()
+    try:
+        yield
+    finally:
+        over.set()
+        moving.join()
+    move(orders[0])
+
+
+@contextmanager
+def leaders_move(stage: Stage) -> Iterator[None]:
+    """The leaders of the source's partitions change about each second."""
+    yield from _moving(stage, "orders", 3)
+
+
+@contextmanager
+def coordinators_move(stage: Stage) -> Iterator[None]:
+    """The coordinators of the source's groups change about each second, and load."""
+    yield from _moving(stage, "__consumer_offsets", 4)
+
+
+@contextmanager
+def topics_deleted(stage: Stage) -> Iterator[None]:
+    """A topic that groups have committed for is deleted on the source, and its copy then, again and
+    again in the middle of cycles."""
+    source, target = stage.contents["A"], stage.contents["B"]
+    over = threading.Event()
+
+    def work() -> None:
+        for number in range(1000):
+            topic = f"passing-{number}"
+            for contents, name in ((target, f"A.{topic}"), (source, topic)):
+                contents.create_topic(name)
+                contents.produce(name, numbered(50))
+            source.commit_offsets("billing-passing", {(topic, 0): 25})
+            over.wait(0.5)
+            for contents, name in ((source, topic), (target, f"A.{topic}")):
+                contents.delete_topic(name)
+            if over.is_set():
+                return
+
+    deleting = threading.Thread(target=work)
+    deleting.start()
+    try:
+        yield
+    finally:
+        over.set()
+        deleting.join()
+
+
+@contextmanager
+def open_transaction(stage: Stage) -> Iterator[None]:
+    """Somebody has committed for a group of the target, in a transaction that stays open."""
+    group, link = "billing-open", stage.traffic[THREE].link
+    stage.contents["A"].commit_offsets(group, {(link.topic, 0): 1})
+    with closing(
+        KafkaProducer(bootstrap_servers=[link.target], transactional_id="open")
+    ) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        there = TopicPartition(link.remote, 0)
+        producer.send_offsets_to_transaction({there: OffsetAndMetadata(0, "", -1)}, group)
+        yield
+        producer.abort_transaction()
+
+
+# --- the network --------------------------------------------------------------------------------
+
+
+def _cut(stage: Stage, cluster: str) -> AbstractContextManager[None]:
+    return stage.proxies[cluster].cutting()
+
+
+def _black_hole(stage: Stage, cluster: str) -> AbstractContextManager[None]:
+    return stage.proxies[cluster].black_hole()
+
+
+@contextmanager
+def _nameless(stage: Stage, *, answers: bool) -> Iterator[None]:
+    """Brokers' names are not known any more, and all connections to them end."""
+    if not own_namespace():
+        pytest.skip("a process cannot have a resolv.conf of its own here")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        # Where a resolver asks; nothing of the system's listens at this address.
+        try:
+            server.bind(("127.0.0.77", 53))
+        except OSError as error:
+            pytest.skip(f"there can be no name server of ours here: {error}")
+        replying = threading.Thread(target=_no_such_name, args=(server, answers), daemon=True)
+        replying.start()
+        (stage.folder / "resolv.conf").write_text("nameserver 127.0.0.77\noptions timeout:30\n")
+        set_names(stage.folder, known=False)
+        stage.proxies["B"].end_connections()
+        try:
+            yield
+        finally:
+            set_names(stage.folder, known=True)
+            server.sendto(b"", server.getsockname())
+            replying.join()
+
+
+def _no_such_name(server: socket.socket, answers: bool) -> None:
+    while True:
+        question, peer = server.recvfrom(1500)
+        if not question:
+            return
+        if answers:
+            # An answer, recursion available, NXDOMAIN; the question as it was.
+            server.sendto(question[:2] + b"\x81\x83" + question[4:], peer)
+
+
+# --- Spark and the machine ----------------------------------------------------------------------
+
+
+@contextmanager
+def worker_killed(stage: Stage) -> Iterator[None]:
+    """Spark's Python workers are killed, one after the other, as for their memory."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.2):
+            for worker in stage.workers()[1:]:
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                over.wait(0.5)
+
+    killing = threading.Thread(target=work)
+    killing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        killing.join()
+
+
+@contextmanager
+def all_workers_killed(stage: Stage) -> Iterator[None]:
+    """All of Spark's Python is killed at once, what starts workers with them."""
+    for worker in stage.workers():
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+    yield
+
+
+@contextmanager
+def worker_hung(stage: Stage) -> Iterator[None]:
+    """A Python worker of Spark's stands still with a task."""
+    with ExitStack() as still:
+        for worker in islice(reversed(stage.workers()), 1):
+            still.enter_context(stopped(worker))
+        yield
+
+
+@contextmanager
+def python_hung(stage: Stage) -> Iterator[None]:
+    """All of Spark's Python stands still, what starts workers with them."""
+    with ExitStack() as still:
+        for worker in stage.workers():
+            still.enter_context(stopped(worker))
+        yield
+
+
+@contextmanager
+def java_killed(stage: Stage) -> Iterator[None]:
+    """Spark's Java is killed."""
+    os.kill(stage.java, signal.SIGKILL)
+    yield
+
+
+@contextmanager
+def java_hung(stage: Stage) -> Iterator[None]:
+    """Spark's Java stands still."""
+    with stopped(stage.java):
+        yield
+
+
+@contextmanager
+def disk_full(stage: Stage) -> Iterator[None]:
+    """There is no room left where the state is kept."""
+    if not own_namespace():
+        pytest.skip("a process cannot have a disk of its own here")
+    filler = stage.state / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1024))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+target_cut: Fault = partial(_cut, cluster="B")
+source_cut: Fault = partial(_cut, cluster="C")
+target_black_hole: Fault = partial(_black_hole, cluster="B")
+source_black_hole: Fault = partial(_black_hole, cluster="C")
+names_fail: Fault = partial(_nameless, answers=True)
+names_hang: Fault = partial(_nameless, answers=False)

@@ -1,0 +1,89 @@
+"""TCP connections through a thread of ours, which can be held up, cut in an answer, or ended."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from tsoffset.testing.embedded.ports import HOST, free_port
+
+_CHUNK = 1 << 16
+
+
+class Proxy:
+    """Passes on what comes at `front` to the port `back`, and the answers, while it is open."""
+
+    def __init__(self) -> None:
+        self.front, self.back = free_port(), free_port()
+        self._loop = asyncio.new_event_loop()
+        self._passing = asyncio.Event()
+        self._passing.set()
+        self._cutting = False
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
+
+    def __enter__(self) -> "Proxy":
+        self._thread.start()
+        assert self._listening.wait(30), "the proxy does not listen"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    @contextmanager
+    def black_hole(self) -> Iterator[None]:
+        """Connections stay, new ones are taken, and nothing comes through, as of a line that is
+        down: what was sent arrives after it."""
+        self._loop.call_soon_threadsafe(self._passing.clear)
+        try:
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._passing.set)
+
+    @contextmanager
+    def cutting(self) -> Iterator[None]:
+        """Requests arrive; half of the answer comes, and the end of the connection."""
+        self._cutting = True
+        try:
+            yield
+        finally:
+            self._cutting = False
+
+    def end_connections(self) -> None:
+        """End all that are open now; new ones are taken."""
+        self._loop.call_soon_threadsafe(self._abort)
+
+    def _abort(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(asyncio.start_server(self._meet, HOST, self.front))
+        self._listening.set()
+        self._loop.run_forever()
+
+    async def _meet(self, near: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+        try:
+            far, send = await asyncio.open_connection(HOST, self.back)
+        except OSError:
+            answer.transport.abort()
+            return
+        self._writers |= {answer, send}
+        await asyncio.gather(self._carry(near, send), self._carry(far, answer, answers=True))
+        self._writers -= {answer, send}
+
+    async def _carry(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, answers: bool = False
+    ) -> None:
+        with suppress(OSError):
+            while data := await source.read(_CHUNK):
+                await self._passing.wait()
+                if answers and self._cutting:
+                    target.write(data[: len(data) // 2])
+                    break
+                target.write(data)
+                await target.drain()
+        target.close()

@@ -1,0 +1,156 @@
+"""Whatever befalls a cluster, the network or Spark: a flow goes on by itself afterwards, no commit
+of it skips a record or goes back, and the other flow of the same daemon does not notice."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, takewhile
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.faults import Fault
+from tests.faults.stage import (
+    SINGLE,
+    THREE,
+    Events,
+    Stage,
+    bad,
+    ended,
+    good,
+    named,
+    seconds_between,
+    staged,
+)
+from tests.waiting import wait_until
+from tsoffset.daemon.status import FlowState
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.thorough]
+
+BOTH = (THREE, SINGLE)
+Says = Callable[[Events], bool]
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(tmp_path_factory.mktemp("faults")) as made:
+        yield made
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A fault, the flows that it befalls, and what the log says of it; None where no cycle of
+    theirs need fail. `shown` is false where the flow's state stays what it is."""
+
+    fault: Fault
+    says: Says | None
+    flows: Sequence[str] = (THREE,)
+    shown: bool = True
+
+
+def failed_row(*reasons: str) -> Says:
+    """Rows failed for one of these reasons."""
+    return lambda events: any(e["reason"] in reasons for e in named(events, "rows_need_attention"))
+
+
+def event(name: str, words: str = "") -> Says:
+    """There is such an event, with these words in it."""
+    return lambda events: any(words in str(each) for each in named(events, name))
+
+
+AWAY = failed_row("UNREACHABLE", "TIMEOUT")
+LIMIT = event("cycle_failed", "ended by its limit")
+CASES = {
+    "target_down": Case(faults.target_down, AWAY),
+    "java_killed": Case(faults.java_killed, event("session_replaced"), BOTH, False),
+    "source_down": Case(faults.source_down, AWAY),
+    "target_restarted": Case(faults.target_restarted, None),
+    "target_hung": Case(faults.target_hung, AWAY),
+    "node_hung": Case(faults.node_hung, None),
+    "node_down": Case(faults.node_down, None),
+    "leaders_move": Case(faults.leaders_move, None),
+    "coordinators_move": Case(faults.coordinators_move, None),
+    "topics_deleted": Case(faults.topics_deleted, None),
+    "open_transaction": Case(faults.open_transaction, failed_row("COORDINATOR")),
+    "target_cut": Case(faults.target_cut, AWAY),
+    "source_cut": Case(faults.source_cut, AWAY, (SINGLE,)),
+    "target_black_hole": Case(faults.target_black_hole, AWAY),
+    "source_black_hole": Case(faults.source_black_hole, AWAY, (SINGLE,)),
+    "names_fail": Case(faults.names_fail, AWAY),
+    "names_hang": Case(faults.names_hang, AWAY),
+    "worker_killed": Case(faults.worker_killed, None, BOTH),
+    "all_workers_killed": Case(faults.all_workers_killed, None, BOTH),
+    "worker_hung": Case(faults.worker_hung, LIMIT, BOTH),
+    "python_hung": Case(faults.python_hung, LIMIT, BOTH),
+    "java_hung": Case(faults.java_hung, event("session_replaced"), BOTH, False),
+    "disk_full": Case(faults.disk_full, event("state_not_written"), shown=False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_flow_outlives(stage: Stage, name: str, record_property: Callable[..., None]) -> None:
+    """While it lasts log and status say so, and the other flow's cycles are all good. Afterwards
+    one more cycle of the flow may fail, that which ran meanwhile. What was committed is right
+    throughout."""
+    case = CASES[name]
+    others = [flow for flow in BOTH if flow not in case.flows]
+    stage.rest()
+    begin = stage.said()
+    with case.fault(stage):
+        if case.says is not None:
+            stage.wait_for(case.says, begin)
+            if case.shown:
+                wait_until(partial(_is_shown, stage, case.flows), "the status has it")
+        for flow in BOTH:
+            wanted = 2 if flow in others or case.says is None else 1
+            stage.wait_for(partial(_has_ended, flow, wanted), begin)
+    over = stage.said()
+    for flow in BOTH:
+        stage.wait_for(lambda events, flow=flow: any(map(good, ended(events, flow))), over)
+    for traffic in stage.traffic.values():
+        traffic.judge()
+
+    events = stage.daemon.events()
+    for flow in others:
+        assert not list(filter(bad, ended(events[begin:], flow)))
+        assert _longest_gap(events[begin:], flow) <= stage.patience(flow)
+    for flow in case.flows:
+        after = ended(events[over:], flow)
+        still = list(takewhile(bad, after))
+        record_property(f"recovered {flow}", seconds_between(events[over - 1], after[len(still)]))
+        assert len(still) <= 1, still
+    record_property("lasted", seconds_between(events[begin - 1], events[over - 1]))
+    record_property(
+        "bad cycles", {f: len(list(filter(bad, ended(events[begin:], f)))) for f in BOTH}
+    )
+
+
+def _is_shown(stage: Stage, flows: Sequence[str]) -> bool:
+    return any(stage.state_of(flow) in (FlowState.FAILED, FlowState.DEGRADED) for flow in flows)
+
+
+def _has_ended(flow: str, wanted: int, events: Events) -> bool:
+    return len(ended(events, flow)) >= wanted
+
+
+def _longest_gap(events: Events, flow: str) -> float:
+    begun = named(events, "cycle_started", flow)
+    return max((seconds_between(*two) for two in pairwise(begun)), default=0.0)
+
+
+def test_nothing_is_left_of_what_befell_it(stage: Stage) -> None:
+    """Threads, files, connections, memory and processes are about what they were at first."""
+    at_first = stage.at_first
+    assert at_first is not None
+
+    def about_the_same() -> bool:
+        now = stage.held()
+        return (
+            now.threads <= at_first.threads + 10
+            and now.files <= at_first.files + 15
+            and now.sockets <= at_first.sockets + 12
+            and now.megabytes <= at_first.megabytes + 100
+            and now.processes <= at_first.processes + 2
+        )
+
+    wait_until(about_the_same, f"{at_first} again, now {stage.held()}", seconds=240)

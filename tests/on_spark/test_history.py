@@ -1,0 +1,183 @@
+"""Questions to past cycles through Spark SQL, whether their days have been merged or not."""
+
+import json
+import re
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.configured import nowhere, properties_file
+from tests.invoking import start
+from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
+from tests.test_history import merge, spoiled
+from tsoffset.errors import UsageError
+from tsoffset.history.questions import Question, answer, own_answer
+from tsoffset.history.views import Asked, Opened, open_views
+from tsoffset.model import OutcomeKind, Precision, Reason
+from tsoffset.spark.places import place_of
+
+pytestmark = pytest.mark.spark
+
+SKIPPED = {
+    "outcome": OutcomeKind.SKIPPED,
+    "reason": Reason.GROUP_ACTIVE,
+    "current_target_offset": 3,
+    "message": "why",
+}
+BOUNDED = {"precision": Precision.BOUNDED, "target_offset": 1, "current_target_offset": 1}
+
+
+@pytest.fixture(params=["as written", "merged"])
+def past(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Eight cycles over midnight of a group that is active on the target since the third, one that
+    stands still, one that goes and one that is inexact; then two of another process."""
+    past = Past(tmp_path, NOON + DAY / 2 - 4.5 * MINUTE, full_every=3)
+    for n in range(1, 9):
+        rows = [row("idle"), row("inexact", offset=n, reread_bound=n % 5, **BOUNDED)]
+        rows.append(row("active", offset=n, **(SKIPPED if n > 2 else {})))
+        if n < 4:
+            rows.append(row("gone"))
+        past.keep(*rows)
+    other = Past(tmp_path, past.started + 8 * MINUTE, id="b2")
+    for n in (9, 10):
+        other.keep(row("idle"), row("active", offset=n, **SKIPPED))
+    if request.param == "merged":
+        merge(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def session(session: SparkSession) -> SparkSession:
+    """One with settings and views of its own."""
+    return session.newSession()
+
+
+def opened(session: SparkSession, directory: Path, **asked: Any) -> Opened:
+    return open_views(session, place_of(directory), Asked(**asked))
+
+
+def ask(session: SparkSession, question: Question, *, cycles: int = 3) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = answer(session, question, cycles=cycles, limit=50).to_pylist()
+    return found
+
+
+def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past: Path) -> None:
+    """For so many cycles, over a restart and midnight: not who stands where it should, and not who
+    is no more."""
+    opened(session, past)
+    (found,) = ask(session, Question.STUCK)
+    assert (found["group"], found["cycles"], found["source_cycles"]) == ("active", 7, 0)
+    assert (found["reason"], found["message"]) == ("GROUP_ACTIVE", "why")
+    assert ask(session, Question.STUCK, cycles=8) == []
+
+
+def test_worst_has_the_largest_bound_of_each_pair(session: SparkSession, past: Path) -> None:
+    """With the time at which it had it; pairs without any are not told."""
+    opened(session, past)
+    (found,) = ask(session, Question.WORST)
+    assert (found["group"], found["reread_bound"], found["source_offset"]) == ("inexact", 4, 4)
+
+
+def test_accuracy_is_told_by_day(session: SparkSession, past: Path) -> None:
+    """Newest first, from the cycles' own rows."""
+    opened(session, past)
+    second, first = ask(session, Question.ACCURACY)
+    assert (first["cycles"], second["cycles"]) == (4, 6)
+    assert first["exact_percent"] == pytest.approx(100 * 9 / 13, abs=1e-3)
+    assert first["failed_cycles"] == 0
+
+
+def test_cycles_are_told_newest_first(session: SparkSession, past: Path) -> None:
+    """Each once, of all processes."""
+    opened(session, past)
+    found = ask(session, Question.CYCLES)
+    assert len(found) == 10
+    assert [one["ended_at"] for one in found] == sorted(
+        (one["ended_at"] for one in found), reverse=True
+    )
+    assert found[0]["state"] == "running"
+
+
+def test_a_groups_course_is_told_oldest_first(session: SparkSession, past: Path) -> None:
+    """Of the groups that are asked for alone; one time ends where the next begins, and a pair that
+    went ends with its last cycle."""
+    opened(session, past, groups=re.compile("gone|active"))
+    found = ask(session, Question.GROUP)
+    assert {one["group"] for one in found} == {"gone", "active"}
+    active = [one for one in found if one["group"] == "active"]
+    assert [one["source_offset"] for one in active][-2:] == [9, 10]
+    assert all(earlier["until"] == later["since"] for earlier, later in pairwise(active))
+    assert active[-1]["until"] is None
+    *_, last = [one for one in found if one["group"] == "gone"]
+    assert last["until"] == active[3]["since"]
+
+
+def test_the_past_is_there_as_it_was_at_any_time(session: SparkSession, past: Path) -> None:
+    """The pairs of a time are those of the last cycle before it, and it is the same whether days
+    were merged."""
+    opened(session, past)
+
+    def at(minutes: float) -> dict[str, int]:
+        then = NOON + DAY / 2 - 4.5 * MINUTE + minutes * MINUTE
+        time = f"timestamp_millis(bigint({then} * 1000))"
+        found = own_answer(
+            session,
+            "SELECT `group`, source_offset FROM pairs"  # noqa: S608 (of a number)
+            f" WHERE since <= {time} AND (until > {time} OR until IS NULL)",
+        ).to_pylist()
+        return {one["group"]: one["source_offset"] for one in found}
+
+    assert at(3.5) == {"idle": 7, "inexact": 3, "active": 3, "gone": 7}
+    assert at(6.5) == {"idle": 7, "inexact": 6, "active": 6}
+    assert at(99) == {"idle": 7, "active": 10}
+
+
+def test_only_what_is_asked_for_is_read(session: SparkSession, past: Path) -> None:
+    """Of a time, no day before it; of other flows nothing."""
+    everything = opened(session, past).files
+    start = NOON + DAY / 2 + MINUTE
+    assert opened(session, past, start=start).files < everything
+    assert {one["ended_at"].timestamp() >= start for one in ask(session, Question.CYCLES)} == {True}
+    assert opened(session, past, flows=["B->A"]).files == 0
+    assert ask(session, Question.STUCK) == []
+
+
+def test_files_that_cannot_be_read_are_named(session: SparkSession, past: Path) -> None:
+    """The rest answers."""
+    strange = files(past / "cycles")[-1]
+    spoiled(strange, "9")
+    (warning,) = opened(session, past).warnings
+    assert str(strange) in warning
+    assert 0 < len(ask(session, Question.CYCLES)) < 10
+
+
+@pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM pairs", "SELECT 1 FROM rows"])
+def test_a_question_that_is_none_is_bad_usage(
+    session: SparkSession, tmp_path: Path, sql: str
+) -> None:
+    """Spark's sentence, without its stack, and where to find what can be asked."""
+    opened(session, tmp_path)
+    with pytest.raises(UsageError, match="the views are `cycles` and `pairs`"):
+        own_answer(session, sql)
+
+
+@pytest.mark.thorough
+def test_the_command_answers(tmp_path: Path) -> None:
+    """As a process of its own, from configuration to JSON lines; what was read is said beside."""
+    directory = tmp_path / "history"
+    past = Past(directory, started=time.time() - 60 * MINUTE)
+    for n in range(1, 6):
+        past.keep(row("billing", offset=n), row("active", offset=n, **SKIPPED))
+    extra = f"history.dir = {directory}", "spark.master = local[2]"
+    config = properties_file(tmp_path, nowhere(), nowhere(), *extra)
+    words = ("--cycles", "4", "--format", "json", "stuck")
+    command = start("history", "-c", str(config), *words)
+    output, said = command.communicate()
+    assert command.returncode == 0, said
+    (found,) = map(json.loads, output.splitlines())
+    assert (found["group"], found["cycles"]) == ("active", 4)
+    assert "1 row from 6 files of history" in said

@@ -1,0 +1,114 @@
+"""Cycles that have ended, as an observer is told of them, and what history has of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.memory_flows import flow
+from tsoffset.cycle.values import rows_table
+from tsoffset.daemon.status import Board, Cycle, FlowStatus, Instance
+from tsoffset.history.files import Kind, days, look
+from tsoffset.history.flow_history import FlowHistory
+from tsoffset.model import OutcomeKind, Precision, Row
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.places import place_of
+from tsoffset.terminal.row_columns import tally_of
+
+FLOW = "A->B"
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
+DAY = 86_400.0
+MINUTE = 60.0
+
+
+def row(group: str = "billing", partition: int = 0, offset: int = 7, **changes: Any) -> Row:
+    """A pair that is in place, unless it is said otherwise."""
+    fields: dict[str, Any] = {
+        "flow": FLOW,
+        "group": group,
+        "source_topic": "orders",
+        "partition": partition,
+        "source_offset": offset,
+        "source_timestamp_ms": 1_000 + offset,
+        "target_topic": "A.orders",
+        "target_offset": offset,
+        "current_target_offset": offset,
+        "outcome": OutcomeKind.UNCHANGED,
+        "reason": None,
+        "precision": Precision.EXACT,
+        "reread_bound": 0,
+        "message": None,
+    }
+    return Row(**(fields | changes))
+
+
+@dataclass(slots=True)
+class Past:
+    """A daemon's cycles of one flow, a minute each, and their history below `directory`."""
+
+    directory: Path
+    started: float = NOON
+    id: str = "a1"
+    full_every: int = 60
+    cycles: int = 0
+    board: Board = field(init=False)
+    history: FlowHistory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.board = Board(Instance(self.id, "here", 1, self.started), now=lambda: self.started)
+        self.board.set_flows([flow()])
+        root = place_of(self.directory)
+        self.history = FlowHistory(root, FLOW, self.id, self.full_every)
+
+    def ended(self, rows: Sequence[Row] | None, **facts: int) -> tuple[Cycle, FlowStatus]:
+        """The next cycle, with these rows; None: it came to nothing."""
+        self.cycles += 1
+        result = tally = None
+        if rows is not None:
+            table = rows_table(rows)
+            result = CycleResult(FLOW, Rows(table), (), False, 1.0, 1, 1)
+            tally = tally_of(table)
+        cycle = Cycle(
+            FLOW,
+            self.cycles,
+            self.started + MINUTE * self.cycles,
+            1.5,
+            True,
+            result,
+            tally,
+            None if rows is not None else "Spark gave up",
+            facts={"groups": 1, **facts},
+        )
+        status = self.board.cycle_ended(cycle)
+        assert status is not None
+        return cycle, status
+
+    def keep(self, *rows: Row, **facts: int) -> pa.Table:
+        """End a cycle with these rows, write it, and return what was known then."""
+        cycle, status = self.ended(rows, **facts)
+        self.history.add(cycle, status)
+        self.history.write()
+        return status.pairs
+
+
+def files(directory: Path) -> list[Path]:
+    """All files of history."""
+    return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def rows_of(directory: Path, kind: Kind) -> list[dict[str, Any]]:
+    """All rows that a reader finds, in the order of cycles."""
+    root = place_of(directory)
+    tables = [
+        file.table() for day in days(root, kind, FLOW) for file in look(root, kind, FLOW, day).files
+    ]
+    rows = [one for table in tables for one in table.to_pylist()]
+    return sorted(rows, key=lambda one: (one["instance"], one["cycle"]))
+
+
+def pairs_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Its rows in an order that does not depend on theirs."""
+    return sorted(map(tuple, (one.values() for one in table.to_pylist())), key=repr)

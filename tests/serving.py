@@ -1,0 +1,178 @@
+"""A daemon as the API sees it: a board of made-up cycles, and controls that only remember."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from starlette.testclient import TestClient
+
+from tests.memory_flows import flow
+from tsoffset.cycle.replication import REPLICATION
+from tsoffset.cycle.schema import ROWS
+from tsoffset.cycle.schema import table as schema_table
+from tsoffset.cycle.values import rows_table
+from tsoffset.daemon.points import PastCycles, RecentCycles
+from tsoffset.daemon.status import Board, Cycle, Instance
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.model import OutcomeKind, Precision, Reason, Row
+from tsoffset.server.api import Metrics, application
+from tsoffset.server.guard import Guard, Rates
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.terminal.row_columns import tally_of
+
+AT = 1_800_000_000.0
+FLOW = "A->B"
+PATH = "/api/v1/flows/A-%3EB"
+TOKEN, READ_TOKEN = "changing-token-0123456789", "reading-token-0123456789"
+
+
+def row(
+    group: str | None, topic: str | None = "orders", partition: int | None = 0, **more: Any
+) -> Row:
+    """A row that was committed and is exact, but for what is given."""
+    fields: dict[str, Any] = {
+        "flow": FLOW,
+        "group": group,
+        "source_topic": topic,
+        "partition": partition,
+        "source_offset": 50,
+        "source_timestamp_ms": 1_799_999_999_000,
+        "target_topic": None if topic is None else f"A.{topic}",
+        "target_offset": 40,
+        "current_target_offset": 30,
+        "outcome": OutcomeKind.COMMITTED,
+        "precision": Precision.EXACT,
+        "reread_bound": 0,
+    }
+    return Row(**{**fields, **more})
+
+
+def skipped(group: str, topic: str = "orders", partition: int = 0, **more: Any) -> Row:
+    """A row of a group that is active on the target, and stands at 30 there."""
+    fields = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.GROUP_ACTIVE}
+    return row(group, topic, partition, **{**fields, "message": "has members; stop them", **more})
+
+
+class Controls:
+    """Remembers what it was asked."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self.asked: list[tuple[str, str]] = []
+
+    def _ask(self, what: str, flow: str) -> None:
+        if self._board.status(flow) is None:
+            raise KeyError(flow)
+        self.asked.append((what, flow))
+
+    def pause(self, flow: str) -> None:
+        self._ask("pause", flow)
+
+    def resume(self, flow: str) -> None:
+        self._ask("resume", flow)
+
+    def sync_now(self, flow: str) -> None:
+        self._ask("sync", flow)
+
+
+class Daemon:
+    """Flows A->B and B->A, and what is served of them."""
+
+    def __init__(self, settings: ServerSettings | None = None) -> None:
+        self.settings = settings or ServerSettings()
+        self.now = AT
+        instance = Instance("0123456789ab", "here", 42, AT - 100)
+        self.board = Board(instance, now=lambda: self.now)
+        self.board.set_flows([flow(), flow("B", "A")])
+        self.controls = Controls(self.board)
+        self.recent = RecentCycles()
+
+    def cycle(
+        self,
+        rows: Iterable[Row] | pa.Table,
+        flow: str = FLOW,
+        replication: Iterable[tuple[str, int, int | None, int | None]] = (),
+        **more: Any,
+    ) -> Cycle:
+        """A cycle of one second has come to these rows now, and to these of REPLICATION."""
+        table = rows if isinstance(rows, pa.Table) else rows_table(rows)
+        groups = len(table["group"].unique())
+        result = CycleResult(flow, Rows(table), (), False, 1.0, groups, len(table))
+        result = replace(result, replication=schema_table(REPLICATION, replication))
+        fields: dict[str, Any] = {"result": result, "tally": tally_of(table)}
+        return self._ended(flow, **{**fields, "facts": {"flow": flow, "seconds": 1.0}, **more})
+
+    def failure(self, error: str, flow: str = FLOW) -> Cycle:
+        """A cycle has come to nothing."""
+        return self._ended(flow, error=error)
+
+    def _ended(self, flow: str, **fields: Any) -> Cycle:
+        status = self.board.status(flow)
+        assert status is not None
+        cycle = Cycle(flow, status.cycles + 1, self.now - 1, 1.0, True)
+        cycle = replace(cycle, **fields)
+        after = self.board.cycle_ended(cycle)
+        assert after is not None
+        self.recent.cycle_ended(cycle, after)
+        return cycle
+
+    def client(
+        self,
+        *,
+        rates: Rates | None = None,
+        local: str | None = None,
+        history: PastCycles | None = None,
+        metrics: Metrics | None = None,
+        headers: Mapping[str, str] | None = None,
+        base_url: str = "http://localhost:8083",
+        **more: Any,
+    ) -> TestClient:
+        """Somebody who asks it without sockets."""
+        app = application(
+            self.settings,
+            self.board,
+            self.controls,
+            history or self.recent,
+            metrics=metrics,
+            **more,
+        )
+        guard = Guard(app, rates or Rates(1e9), local)
+        return TestClient(guard, base_url, headers=dict(headers or {}), follow_redirects=False)
+
+
+def bearing(token: str) -> dict[str, str]:
+    """The header that shows a token."""
+    return {"authorization": f"Bearer {token}"}
+
+
+def many_rows(groups: int, partitions: int) -> pa.Table:
+    """ROWS of so many groups with so many partitions each, every tenth group skipped."""
+    count = groups * partitions
+    number = np.arange(count)
+    group = number // partitions
+
+    def words(at: Any, values: list[str]) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(pa.array(at, pa.int32()), pa.array(values))
+
+    is_skipped = group % 10 == 0
+    columns = {
+        **{field.name: pa.nulls(count, field.type) for field in ROWS},
+        "flow": words(np.zeros(count), [FLOW]),
+        "group": words(group, [f"group-{n:05d}" for n in range(groups)]),
+        "source_topic": words(number % partitions, [f"topic-{n}" for n in range(partitions)]),
+        "partition": pa.array(np.zeros(count), pa.int32()),
+        "source_offset": pa.array(number),
+        "target_topic": words(number % partitions, [f"A.topic-{n}" for n in range(partitions)]),
+        "target_offset": pa.array(number),
+        "current_target_offset": pa.array(number - number % 7),
+        "outcome": words(is_skipped, [OutcomeKind.COMMITTED, OutcomeKind.SKIPPED]),
+        "reason": words(np.zeros(count), [Reason.GROUP_ACTIVE]).filter(pa.array(is_skipped)),
+        "precision": words(number % 2, [Precision.EXACT, Precision.BOUNDED]),
+        "reread_bound": pa.array(number % 2),
+    }
+    columns["reason"] = pa.array(
+        [Reason.GROUP_ACTIVE if one else None for one in is_skipped], pa.string()
+    ).dictionary_encode()
+    return pa.table({name: columns[name] for name in ROWS.names}, schema=ROWS)

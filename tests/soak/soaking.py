@@ -1,0 +1,236 @@
+"""A soak: two clusters, MirrorMaker 2, a daemon that is watched, and what befalls them."""
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from kafka import TopicPartition
+from kafka.errors import KafkaError
+
+from tests.daemons import Daemon, named
+from tests.producing import Contents
+from tests.soak.samples import Sample, heap, java_of, live_objects, sample
+from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, Traffic
+from tests.waiting import wait_until
+from tsoffset.testing.embedded import (
+    EmbeddedBroker,
+    EmbeddedCluster,
+    MirrorMaker,
+    flow_properties,
+)
+
+FLOW = "A->B"
+INTERVAL_SECONDS = 1
+NODES = 3
+# By then Spark has as many jobs behind it as it remembers.
+WARM_CYCLES = 60
+SAMPLE_SECONDS = 5.0
+PAGE_SECONDS, SCRAPE_SECONDS = 5.0, 15.0
+# Java has to collect for it.
+HEAPS = 30
+TROUBLES = 18
+
+Said = Callable[[str], None]
+
+
+@dataclass
+class Soaked:
+    """What came of it: samples by time, the log's events, what was done meanwhile."""
+
+    seconds: float
+    samples: list[Sample] = field(default_factory=list)
+    heaps: list[Sample] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    troubles: list[tuple[float, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    requests: dict[str, int] = field(default_factory=dict)
+    # By class: how many more objects of it there were at the end than in the middle.
+    more_objects: dict[str, int] = field(default_factory=dict)
+    commits_seen: int = 0
+
+    def cycles(self) -> list[dict[str, Any]]:
+        """Cycles that finished."""
+        return named(self.events, "cycle_finished", FLOW)
+
+
+def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
+    """Run for so long. Raises AssertionError where a commit skips a record or steps back."""
+    found = Soaked(seconds)
+    with ExitStack() as running:
+        source = EmbeddedCluster(folder, name="A", nodes=NODES)
+        target = EmbeddedBroker(folder / "B", name="B")
+        for one in (source, target):
+            running.callback(one.stop)
+        with ThreadPoolExecutor() as pool:
+            for started in [pool.submit(one.start) for one in (source, target)]:
+                started.result()
+        contents = running.enter_context(closing(Contents(source.bootstrap)))
+        _prepare(contents)
+        properties = flow_properties(source.bootstrap, target.bootstrap, topics=",".join(RHYTHMS))
+        mirror = MirrorMaker(properties, folder / "mirror")
+        running.callback(mirror.stop)
+        mirror.start()
+        for topic in RHYTHMS:
+            mirror.wait_for_topic(target.bootstrap, f"A.{topic}", PARTITIONS)
+        traffic = running.enter_context(Traffic(source.bootstrap, target.bootstrap))
+        said("clusters and MirrorMaker 2 run")
+        file = _configuration(folder, source.bootstrap, target.bootstrap)
+        daemon = running.enter_context(Daemon("-c", str(file), folder=folder))
+        daemon.wait_for(lambda events: len(named(events, "cycle_finished", FLOW)) >= WARM_CYCLES)
+        url = next(e for e in daemon.events() if e["event"] == "listening")["addresses"][0]
+        said(f"the daemon runs at {url}")
+        over = threading.Event()
+        with ThreadPoolExecutor() as pool:
+            beside = (
+                pool.submit(_ask, url, over, found),
+                pool.submit(_trouble, source, target, mirror, contents, over, found, said),
+            )
+            try:
+                _sample(daemon, folder, found, said)
+            finally:
+                over.set()
+        for one in beside:
+            one.result()
+        traffic.rest()
+        found.counts = dict(traffic.counts)
+        found.events = daemon.events()
+        said(f"{len(found.cycles())} cycles; judging {len(traffic.seen)} commits")
+        mirror.start()
+        found.commits_seen = traffic.judge()
+        assert daemon.end() == 0
+    return found
+
+
+def _prepare(contents: Contents) -> None:
+    """Topics with a replica on each node, and the groups' offsets too."""
+    everywhere = [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
+    for topic in RHYTHMS:
+        contents.create_topic(topic, replicas=dict(enumerate(everywhere)))
+    places = [TopicPartition("__consumer_offsets", number) for number in range(4)]
+    orders = dict(zip(places, (*everywhere, everywhere[0]), strict=True))
+    contents.admin.alter_partition_reassignments(orders)
+    wait_until(
+        lambda: not contents.admin.list_partition_reassignments(), "all nodes have the groups"
+    )
+
+
+def _configuration(folder: Path, source: str, target: str) -> Path:
+    file = folder / "tsoffset.properties"
+    file.write_text(
+        f"""\
+clusters = A, B
+A.bootstrap.servers = {source}
+B.bootstrap.servers = {target}
+A->B.enabled = true
+groups = {GROUPS[0].partition("-")[0]}-.*
+listeners = http://127.0.0.1:0
+sync.group.offsets.interval.seconds = {INTERVAL_SECONDS}
+refresh.groups.interval.seconds = 5
+admin.timeout.ms = 10000
+request.timeout.ms = 5000
+state.dir = {folder}/state
+history.dir = {folder}/history
+spark.master = local[2]
+spark.local.dir = {folder}/spark
+"""
+    )
+    for name in ("state", "history", "spark"):
+        (folder / name).mkdir()
+    return file
+
+
+# --- meanwhile --------------------------------------------------------------------------------
+
+
+def _sample(daemon: Daemon, folder: Path, found: Soaked, said: Said) -> None:
+    folders = {name: folder / name for name in ("state", "history", "spark")}
+    pid, started = daemon.process.pid, time.monotonic()
+    java = java_of(pid)
+    next_heap, first = 0.0, None
+    while (at := time.monotonic() - started) < found.seconds:
+        assert daemon.process.poll() is None, f"the daemon ended; see {daemon.log_path}"
+        found.samples.append({"at": round(at, 1), **sample(pid, folders)})
+        if at >= next_heap:
+            next_heap += found.seconds / HEAPS
+            objects = live_objects(java)
+            found.heaps.append({"at": round(at, 1), **heap(objects)})
+            said(json.dumps({**found.samples[-1], **found.heaps[-1]}))
+            if at >= found.seconds / 2 and first is None:
+                first = objects
+        time.sleep(max(0.0, started + at + SAMPLE_SECONDS - time.monotonic()))
+    last = live_objects(java)
+    more = {name: last[name][0] - (first or {}).get(name, (0, 0))[0] for name in last}
+    most = sorted(more.items(), key=lambda one: -one[1])[:40]
+    found.more_objects = {name: count for name, count in most if count > 0}
+
+
+def _ask(url: str, over: threading.Event, found: Soaked) -> None:
+    """A page that is open, and one that scrapes."""
+    flow = f"{url}/api/v1/flows/{quote(FLOW)}"
+    page = (f"{url}/api/v1/flows", flow, f"{flow}/groups", f"{flow}/history")
+    asked = 0
+    while not over.wait(PAGE_SECONDS):
+        urls = [
+            *page,
+            *([f"{url}/metrics"] if asked % (SCRAPE_SECONDS // PAGE_SECONDS) == 0 else []),
+        ]
+        asked += 1
+        for one in urls:
+            try:
+                with urllib.request.urlopen(one, timeout=30) as answer:
+                    answer.read()
+                    result = str(answer.status)
+            except OSError as error:
+                result = str(error)
+            found.requests[result] = found.requests.get(result, 0) + 1
+
+
+def _trouble(
+    source: EmbeddedCluster,
+    target: EmbeddedBroker,
+    mirror: MirrorMaker,
+    contents: Contents,
+    over: threading.Event,
+    found: Soaked,
+    said: Said,
+) -> None:
+    """Something is restarted now and then, in turns."""
+
+    def mirror_killed() -> None:
+        mirror.kill()
+        mirror.start()
+
+    def restart(node: EmbeddedBroker) -> Callable[[], None]:
+        def work() -> None:
+            node.restart()
+            with suppress(KafkaError):
+                contents.admin.elect_leaders(0, raise_errors=False)
+
+        return work
+
+    works: Sequence[tuple[str, Callable[[], object]]] = (
+        ("MirrorMaker 2 restarted", mirror.restart),
+        ("node 2 of the source restarted", restart(source.nodes[1])),
+        ("MirrorMaker 2 killed and started", mirror_killed),
+        ("node 3 of the source restarted", restart(source.nodes[2])),
+        ("target restarted", target.restart),
+        ("node 1 of the source restarted", restart(source.nodes[0])),
+    )
+    started = time.monotonic()
+    for name, work in cycle(works):
+        if over.wait(found.seconds / TROUBLES):
+            return
+        at = time.monotonic() - started
+        work()
+        took = time.monotonic() - started - at
+        found.troubles.append((round(at), name))
+        said(f"{at:.0f} s: {name}, {took:.0f} s")

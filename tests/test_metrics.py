@@ -1,0 +1,402 @@
+"""What Prometheus is told of the daemon: the table of metrics, and what they are after cycles."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parsed_openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families as parsed_text
+
+from tests.invoking import ROOT
+from tests.memory_flows import flow
+from tsoffset.cycle.replication import REPLICATION
+from tsoffset.cycle.schema import table
+from tsoffset.cycle.values import rows_table
+from tsoffset.cycle.work import Cost
+from tsoffset.daemon.status import Board, Cycle, FlowState, Instance
+from tsoffset.flow.settings import MetricsSettings
+from tsoffset.metrics import collector
+from tsoffset.metrics.collector import Metrics
+from tsoffset.metrics.table import METRICS
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
+from tsoffset.spark.clients import Traffic
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.spent import Spent, Stage
+from tsoffset.terminal.output import Tally
+
+RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
+STARTED, NOW = 1_000_000.0, 1_000_100.0
+FLOW = "A->B"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+
+Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def row(
+    group: str | None,
+    topic: str | None = "orders",
+    partition: int | None = 0,
+    outcome: OutcomeKind = OutcomeKind.UNCHANGED,
+    reason: Reason | FailureKind | None = None,
+    *,
+    there: int | None = 90,
+    bound: int | None = 0,
+) -> Row:
+    """A pair whose translation is the target offset 90; the target group stands at `there`."""
+    translated = topic is not None and outcome is not OutcomeKind.FAILED
+    return Row(
+        FLOW,
+        group,
+        topic,
+        None if topic is None else partition,
+        100 if translated else None,
+        None,
+        None if topic is None else f"A.{topic}",
+        90 if translated else None,
+        there,
+        outcome,
+        reason,
+        Precision.EXACT if translated else None,
+        bound if translated else None,
+    )
+
+
+class World:
+    """The flow A->B, with cycles that a test makes up."""
+
+    def __init__(self, **limits: int) -> None:
+        self.board = Board(Instance("me", "here", 1, STARTED), now=lambda: self.now)
+        self.now = NOW
+        self.board.set_flows([flow()])
+        self.metrics = Metrics(self.board, MetricsSettings(**limits))
+        self.cycles = 0
+
+    def cycle(
+        self,
+        rows: Iterable[Row] | None,
+        error: str | None = None,
+        *,
+        over_limit: bool = False,
+        **more: Any,
+    ) -> None:
+        """A cycle that took two seconds and ends now; None: it came to nothing."""
+        self.cycles += 1
+        result = tally = None
+        if rows is not None:
+            rows = list(rows)
+            result = CycleResult(
+                **{
+                    "flow": FLOW,
+                    "rows": Rows(rows_table(rows)),
+                    "warnings": (),
+                    "unreachable": False,
+                    "seconds": 2.0,
+                    "groups": len({one.group for one in rows}),
+                    "positions": len(rows),
+                    **more,
+                }
+            )
+            tally = Tally.of(rows)
+        started = self.now - 2.0
+        cycle = Cycle(FLOW, self.cycles, started, 2.0, True, result, tally, error, over_limit)
+        status = self.board.cycle_ended(cycle)
+        assert status is not None
+        self.metrics.cycle_ended(cycle, status)
+
+    def samples(self) -> Samples:
+        """What is scraped, but for what is told of any process."""
+        text, _ = self.metrics.render()
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in parsed_text(text.decode())
+            for sample in family.samples
+            if not sample.name.startswith("process_")
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The value of one series of the flow."""
+        return self.samples().get((f"tsoffset_{name}", frozenset({"flow": FLOW, **labels}.items())))
+
+
+def busy_cycle(world: World) -> None:
+    """One of which every metric has something to tell."""
+    spent = Spent()
+    spent.add_seconds(Stage.TRANSLATE, 1.5)
+    spent.add_traffic(Side.SOURCE, Traffic(9, 2, 0.5))
+    world.cycle(
+        [row("a"), row("b", outcome=OutcomeKind.COMMITTED, there=80)],
+        cost=Cost(positions=5, recalled=3, source_fetches=4, bytes_read=300, source_bytes_read=200),
+        spent=spent,
+        replication=table(REPLICATION, [("orders", 0, 5, 30), ("orders", 1, None, None)]),
+    )
+
+
+@pytest.mark.parametrize("accept", [None, OPENMETRICS])
+def test_what_is_told_is_what_the_table_declares(accept: str | None) -> None:
+    """After a cycle every metric of the table is there, with its type, labels and meaning, and
+    no other but those of any process. In both formats."""
+    world = World()
+    busy_cycle(world)
+    text, _ = world.metrics.render(accept)
+    parsed = parsed_openmetrics if accept else parsed_text
+    found = {one.name: one for one in parsed(text.decode()) if not one.name.startswith("process_")}
+    if not accept:  # there an info is a gauge
+        found["tsoffset_build"] = found.pop("tsoffset_build_info")
+    assert set(found) == set(METRICS)
+    for name, metric in METRICS.items():
+        family = found[name]
+        assert family.documentation == metric.meaning
+        assert {sample.name for sample in family.samples} == set(metric.series)
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == set(metric.labels), name
+
+
+def test_format_is_the_one_that_is_asked_for() -> None:
+    """OpenMetrics to who takes it, the text format to all others, whatever they ask for."""
+    metrics = World().metrics
+    for accept in (None, "", "*/*", "text/html", "text/plain;version=x.y;escaping=none"):
+        assert metrics.render(accept)[1] == "text/plain; version=0.0.4; charset=utf-8"
+    for accept in (OPENMETRICS, "application/openmetrics-text; version=abc"):
+        text, kind = metrics.render(accept)
+        assert kind.startswith("application/openmetrics-text; version=1.0.0")
+        assert text.endswith(b"# EOF\n")
+
+
+def test_page_lists_the_metrics() -> None:
+    """docs/metrics.md has the table, row by row."""
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `tsoffset_")]
+    assert rows == rows_of_the_table()
+
+
+def rows_of_the_table() -> list[str]:
+    """The rows as they stand in docs/metrics.md."""
+    return [
+        f"| `{metric.series[0] if len(metric.series) == 1 else metric.name}` | {metric.kind} |"
+        f" {', '.join(f'`{label}`' for label in metric.labels)} | {metric.unit} |"
+        f" {metric.meaning} |"
+        for metric in METRICS.values()
+    ]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) absent")
+def test_prometheus_finds_nothing_to_improve() -> None:
+    """`promtool check metrics`: names, units and help are as Prometheus advises."""
+    world = World()
+    busy_cycle(world)
+    text, _ = world.metrics.render()
+    found = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    assert (found.returncode, found.stderr) == (0, b"")
+
+
+# --- cycles -----------------------------------------------------------------------------
+
+
+def test_before_the_first_cycle_counters_are_zero() -> None:
+    """So that the first failure is an increase; nothing has succeeded since the start."""
+    world = World()
+    for result in RESULTS:
+        assert world.value("cycles_total", result=result) == 0
+    assert world.value("flow_state", state="starting") == 1
+    assert world.value("flow_last_success_timestamp_seconds") is None
+    assert world.value("flow_without_success_seconds") == NOW - STARTED
+
+
+def test_cycles_are_counted_by_what_they_came_to() -> None:
+    """All rows well, some failed, a cluster away, too long, nothing at all; the last success
+    stays."""
+    world = World()
+    world.cycle([row("a")])
+    world.now += 50
+    world.cycle([row("a", outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT)])
+    away = row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.UNREACHABLE)
+    world.cycle([away], unreachable=True)
+    world.cycle(None, "it took too long", over_limit=True)
+    world.cycle(None, "Spark gave up")
+    world.cycle(None, "Spark gave up")
+    found = {result: world.value("cycles_total", result=result) for result in RESULTS}
+    assert found == dict(zip(RESULTS, (1, 1, 1, 1, 2), strict=True))
+    assert world.value("cycle_duration_seconds_count") == 6
+    assert world.value("cycle_duration_seconds_sum") == 12
+    assert world.value("cycle_duration_seconds_bucket", le="1.0") == 0
+    assert world.value("cycle_duration_seconds_bucket", le="2.5") == 6
+    assert world.value("flow_failures_in_a_row") == 4
+    assert world.value("flow_last_success_timestamp_seconds") == NOW
+    assert world.value("flow_without_success_seconds") == 50
+    states = {state: world.value("flow_state", state=state) for state in FlowState}
+    assert states == {state: state is FlowState.FAILED for state in FlowState}
+
+
+def test_what_cycles_cost_adds_up() -> None:
+    """By side, by where positions were answered, and by stage; what no stage took is other."""
+    world = World()
+    busy_cycle(world)
+    busy_cycle(world)
+    assert world.value("positions_total", answer="remembered") == 6
+    assert world.value("positions_total", answer="looked_up") == 4
+    assert world.value("fetches_total", side="source") == 8
+    assert world.value("read_bytes_total", side="source") == 400
+    assert world.value("read_bytes_total", side="target") == 200
+    assert world.value("requests_total", side="source") == 18
+    assert world.value("requests_total", side="target") == 0
+    assert world.value("retries_total", side="source") == 4
+    assert world.value("throttle_seconds_total", side="source") == 1
+    assert world.value("commits_total") == 2
+    assert world.value("cycle_stage_duration_seconds_sum", stage="translate") == 3
+    assert world.value("cycle_stage_duration_seconds_sum", stage="other") == 1
+
+
+def test_rows_and_groups_are_told_by_outcome_and_reason() -> None:
+    """Rows as the log counts them; a group once, by the worst of its pairs."""
+    world = World()
+    no_proof = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.NO_PROOF}
+    world.cycle(
+        [
+            row("a"),
+            row("b"),
+            row("b", partition=1, **no_proof),
+            row("b", partition=2, **no_proof),
+            row("c", None, outcome=OutcomeKind.FAILED, reason=FailureKind.COORDINATOR),
+            row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.TIMEOUT),
+        ]
+    )
+    assert world.value("cycle_rows", outcome="unchanged", reason="") == 2
+    assert world.value("cycle_rows", outcome="committed", reason="") == 0
+    assert world.value("cycle_rows", outcome="skipped", reason="NO_PROOF") == 2
+    assert world.value("cycle_rows", outcome="failed", reason="COORDINATOR") == 1
+    assert world.value("cycle_rows", outcome="failed", reason="TIMEOUT") == 1
+    assert world.value("groups", outcome="unchanged", reason="") == 1
+    assert world.value("groups", outcome="skipped", reason="NO_PROOF") == 1
+    assert world.value("groups", outcome="failed", reason="COORDINATOR") == 1
+    assert world.value("flow_pairs") == 4
+    assert world.value("translated_pairs", precision="exact") == 4
+
+
+# --- how good what a failover would use is ----------------------------------------------
+
+
+def test_lag_is_told_of_flow_topic_and_group() -> None:
+    """Records as of the last cycle, seconds up to now; a pair of which something is not known is
+    counted apart, and leaves the others' sums as they are."""
+    world = World()
+    active = {"outcome": OutcomeKind.SKIPPED, "reason": Reason.GROUP_ACTIVE}
+    world.cycle([row("a"), row("a", partition=1), row("b", "users")])
+    world.now += 30
+    world.cycle(
+        [
+            row("a"),
+            row("a", partition=1, there=83, bound=2, **active),
+            row("a", partition=2, there=None, **active),
+            row("b", "users"),
+        ]
+    )
+    world.now += 10
+    of = {"flow": {}, "topic": {"topic": "orders"}, "group": {"group": "a"}}
+    for level, labels in of.items():
+        assert world.value(f"{level}_pairs", **labels) == (4 if level == "flow" else 3)
+        assert world.value(f"{level}_unknown_lag_pairs", **labels) == 1
+        assert world.value(f"{level}_never_in_sync_pairs", **labels) == 1
+        assert world.value(f"{level}_lag_records", **labels) == 9
+        assert world.value(f"{level}_lag_max_seconds", **labels) == 40
+        assert world.value(f"{level}_reread_bound_records", **labels) == 2
+    for level in ("flow", "topic"):
+        assert world.value(f"{level}_lag_max_records", **of[level]) == 9
+        assert world.value(f"{level}_lag_min_records", **of[level]) == 0
+        assert world.value(f"{level}_lag_min_seconds", **of[level]) == 10
+    assert world.value("topic_lag_mean_seconds", topic="orders") == 25
+    assert world.value("flow_lag_mean_seconds") == 20
+    assert world.value("topic_last_success_timestamp_seconds", topic="orders") is None
+    assert world.value("group_last_success_timestamp_seconds", group="b") == NOW + 30
+
+
+def test_lag_in_seconds_grows_while_nothing_comes_to_rows() -> None:
+    """A cluster that is away leaves what was known, which becomes older."""
+    world = World()
+    world.cycle([row("a")])
+    world.now += 300
+    away = row(None, None, outcome=OutcomeKind.FAILED, reason=FailureKind.UNREACHABLE)
+    world.cycle([away], unreachable=True)
+    assert world.value("group_lag_max_seconds", group="a") == 300
+    assert world.value("cycle_rows", outcome="failed", reason="UNREACHABLE") == 1
+
+
+def test_instance_on_standby_tells_nothing_of_pairs() -> None:
+    """What it knew when it had the lead grows old; the one that has it tells what is."""
+    world = World()
+    busy_cycle(world)
+    world.board.update(FLOW, state=FlowState.STANDBY)
+    assert world.value("flow_state", state="standby") == 1
+    assert world.value("cycles_total", result="succeeded") == 1
+    assert not [name for name, _ in world.samples() if name.endswith(("_pairs", "_rows"))]
+
+
+def test_replication_lag_is_told_of_flow_and_topic() -> None:
+    """Its sum, its bound, and the partitions of which nothing is proven."""
+    world = World()
+    busy_cycle(world)
+    for level, labels in {"flow": {}, "topic": {"topic": "orders"}}.items():
+        assert world.value(f"{level}_replication_lag_records", **labels) == 5
+        assert world.value(f"{level}_replication_lag_bound_records", **labels) == 30
+        assert world.value(f"{level}_replication_unknown_partitions", **labels) == 1
+
+
+# --- how many series there are ----------------------------------------------------------
+
+
+def test_series_are_bounded_whatever_the_groups_and_topics() -> None:
+    """The first by name have series of their own, the same in every process; it is told how many
+    have none, and the sums have all."""
+    world = World(groups_max=2, topics_max=1)
+    world.cycle([row(f"g{number}", f"t{number}", there=80) for number in (4, 2, 0, 3, 1)])
+    named = {labels for name, labels in world.samples() if name == "tsoffset_group_pairs"}
+    assert {dict(one)["group"] for one in named} == {"g0", "g1"}
+    named = {labels for name, labels in world.samples() if name == "tsoffset_topic_pairs"}
+    assert {dict(one)["topic"] for one in named} == {"t0"}
+    assert world.value("groups_without_metrics") == 3
+    assert world.value("topics_without_metrics") == 4
+    assert world.value("flow_lag_records") == 50
+
+
+def test_pairs_are_summed_up_once_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often is scraped."""
+    summed = []
+    once = collector.sums_of
+
+    def counted(pairs: pa.Table, *more: Any, **limits: Any) -> Any:
+        summed.append(len(pairs))
+        return once(pairs, *more, **limits)
+
+    monkeypatch.setattr(collector, "sums_of", counted)
+    world = World()
+    world.cycle([row("a")])
+    for _ in range(3):
+        world.samples()
+    world.cycle([row("a"), row("b")])
+    for _ in range(3):
+        world.samples()
+    assert summed == [1, 2]
+
+
+def test_names_of_any_kind_are_told_as_they_are() -> None:
+    """Quotes, backslashes, line ends, other scripts: no name ends a line or becomes another."""
+    names = ['a"b', "a\\b", "a\nb", "a\\nb", "größe", "グループ", "{x}", "#", " ", "\x01"]
+    world = World()
+    world.cycle([row(name) for name in names])
+    for name in names:
+        assert world.value("group_pairs", group=name) == 1, name
+
+
+def test_flow_that_is_gone_has_no_series_any_more() -> None:
+    """After a reload that left it out."""
+    world = World()
+    busy_cycle(world)
+    world.board.set_flows([flow("B", "A")])
+    told = {value for _, labels in world.samples() for key, value in labels if key == "flow"}
+    assert told == {"B->A"}

@@ -1,0 +1,607 @@
+"""The status page in a real browser (Debian's Chromium, without a window)."""
+
+import json
+import os
+import re
+import shutil
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+from tests.estates import BACK, EDGE, HOME, HOSTILE, UNREACHED, daemon_of, rich
+from tests.invoking import ROOT
+from tests.serving import READ_TOKEN, TOKEN, Daemon, many_rows, row, skipped
+from tests.waiting import wait_until
+from tsoffset.daemon.status import FlowState
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.model import FailureKind, OutcomeKind, Precision
+from tsoffset.server.listeners import serve
+
+ANY = ("http://127.0.0.1:0",)
+DRIVER = shutil.which("chromedriver")
+in_browser = pytest.mark.skipif(DRIVER is None, reason="needs Debian's chromium-driver")
+PAGE = ROOT / "tsoffset" / "server" / "page"
+TEXTS = "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)"
+WIDE, PHONE = (1360, 1000), (390, 844)
+
+
+class Page:
+    """The page of a daemon, as somebody sees it."""
+
+    def __init__(self, browser: webdriver.Chrome, shots: Path) -> None:
+        self.browser, self._shots = browser, shots
+
+    def open(self, address: str, hash_: str = "", size: tuple[int, int] = WIDE) -> None:
+        self.like("light", size)
+        self.browser.get("about:blank")
+        self.browser.get_log("browser")
+        self.browser.get_log("performance")
+        self.browser.get(f"{address}/#{hash_}")
+        self.script("sessionStorage.clear(); localStorage.clear()")
+        self.refresh()
+
+    def like(self, scheme: str, size: tuple[int, int] = WIDE) -> None:
+        width, height = size
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+    def script(self, text: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(text, *arguments)
+
+    def refresh(self) -> None:
+        """Ask now, as the page does when its tab comes to the front."""
+        self.script("document.dispatchEvent(new Event('visibilitychange'))")
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.browser.find_elements("css selector", selector)
+
+    def one(self, selector: str) -> WebElement:
+        self.until(lambda: bool(self.all(selector)), selector)
+        return self.all(selector)[0]
+
+    def text(self, selector: str = "body") -> str:
+        """What is seen of all that fit, and what screen readers are told besides."""
+        return "\n".join(self.script(TEXTS, selector))
+
+    def until(self, holds: Callable[[], Any], what: str = "it is shown") -> None:
+        wait_until(lambda: bool(holds()), what)
+
+    def shows(self, text: str, selector: str = "#view") -> None:
+        self.until(lambda: text in self.text(selector), f"{selector} shows {text}")
+
+    def names(self) -> list[str]:
+        found: list[str] = self.script(TEXTS, "tbody .of-name")
+        return found
+
+    def click(self, selector: str) -> None:
+        """Where the head of the page does not lie over it."""
+        element = self.one(selector)
+        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+
+    def press(self, *keys: str) -> None:
+        webdriver.ActionChains(self.browser).send_keys(*keys).perform()
+
+    def shot(self, name: str, *, whole: bool = False) -> None:
+        """Kept for a person to look at."""
+        if whole:
+            self.script("scrollTo(0, 0)")
+        tall = "document.documentElement.scrollHeight" if whole else "innerHeight"
+        width, height = self.script(f"return [innerWidth, Math.min(2200, {tall})]")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        asked = {"clip": clip, "captureBeyondViewport": True} if whole else {}
+        found = self.browser.execute_cdp_cmd("Page.captureScreenshot", asked)
+        (self._shots / f"{name}.png").write_bytes(b64decode(found["data"]))
+
+    def asked(self) -> list[str]:
+        """Every address that was asked for since the last time."""
+        log = self.browser.get_log("performance")
+        events = [json.loads(one["message"])["message"] for one in log]
+        return [
+            one["params"]["request"]["url"]
+            for one in events
+            if one["method"] == "Network.requestWillBeSent"
+        ]
+
+    def errors(self) -> list[str]:
+        return [one["message"] for one in self.browser.get_log("browser")]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """One browser for all; its pictures go to TSOFFSET_SCREENSHOTS."""
+    if DRIVER is None:
+        pytest.skip("needs Debian's chromium-driver")
+    folder = os.environ.get("TSOFFSET_SCREENSHOTS")
+    shots = Path(folder) if folder else tmp_path_factory.mktemp("shots")
+    shots.mkdir(parents=True, exist_ok=True)
+    options = webdriver.ChromeOptions()
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options, Service(DRIVER))
+    try:
+        yield Page(browser, shots)
+    finally:
+        browser.quit()
+
+
+@pytest.fixture(scope="module")
+def estate() -> Iterator[str]:
+    """Where the rich estate is served, for tests that change nothing."""
+    daemon = rich()
+    with served(daemon) as address:
+        yield address
+
+
+@contextmanager
+def served(daemon: Daemon) -> Iterator[str]:
+    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as (address,):
+        yield address
+
+
+def one_flow(**settings: Any) -> Daemon:
+    """A daemon whose only flow has had a cycle of four groups."""
+    daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY, **settings))
+    failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": "too long"}
+    rows = [row("billing"), row("billing", partition=1), skipped("audit"), row("search", **failed)]
+    daemon.cycle([*rows, row("mail", precision=Precision.BOUNDED, reread_bound=9)])
+    return daemon
+
+
+# --- without a browser --------------------------------------------------------------------
+
+
+def test_the_page_knows_the_words_of_the_api() -> None:
+    """Outcomes, precisions and kinds of failure: what words.js lists is what the model has."""
+    text = (PAGE / "words.js").read_text(encoding="utf-8")
+    for name, kind in (
+        ("OUTCOMES", OutcomeKind),
+        ("PRECISIONS", Precision),
+        ("FAILURES", FailureKind),
+    ):
+        (found,) = re.findall(rf"export const {name} = \[(.*?)\];", text, re.DOTALL)
+        assert re.findall(r'"(\w+)"', found) == list(kind)
+    signs = (PAGE / "parts.js").read_text(encoding="utf-8")
+    assert all(f"  {state}: " in signs for state in FlowState)
+
+
+def test_no_text_is_ever_taken_for_markup() -> None:
+    """The page has no way to make elements of text, run text, or set styles by it."""
+    for file in PAGE.glob("*.js"):
+        text = file.read_text(encoding="utf-8")
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert word not in text, file.name
+    assert "style=" not in (PAGE / "index.html").read_text(encoding="utf-8")
+
+
+# --- in a browser -------------------------------------------------------------------------
+
+
+@in_browser
+def test_the_page_loads(page: Page, estate: str) -> None:
+    """All flows at a glance, with no error on the console and nothing from another host."""
+    page.open(estate)
+    page.until(lambda: len(page.all(".card")) == 3, "three cards")
+    text = page.text("#view")
+    assert "degraded" in text
+    assert "paused by an operator" in text
+    assert UNREACHED.partition(";")[0] in text
+    page.until(lambda: page.all(".spark .line[d^=M]"), "lines of what was")
+    page.shot("overview-light")
+    page.like("dark")
+    page.shot("overview-dark")
+    assert page.errors() == []
+    urls = page.asked()
+    assert urls
+    assert all(url.startswith((estate, "about:", "data:")) for url in urls)
+
+
+@in_browser
+@pytest.mark.thorough
+class TestInBrowser:
+    """Everything else that the page does."""
+
+    def test_a_flow_says_how_it_is(self, page: Page, estate: str) -> None:
+        """Its messages, what a failover would re-read, its bars, its chart, what was not synced."""
+        page.open(estate, quote(HOME))
+        page.shows("records at most would be read again")
+        for text in ("rows failed", "lists changed", "kafka-ops-2", "left out, being late"):
+            page.shows(text)
+        page.until(lambda: len(page.all(".chart .line")) == 3, "the chart")
+        page.shows("AUTHORIZATION", ".reasons")
+        page.shows("grant READ on group", ".reasons")
+        assert page.all(".chart .band"), "cycles without a result are seen"
+        page.until(lambda: len(page.names()) > 40, "groups")
+        page.shot("flow-light", whole=True)
+        page.like("dark")
+        page.shot("flow-dark", whole=True)
+
+    def test_a_flow_that_fails_says_why(self, page: Page, estate: str) -> None:
+        """And keeps what was known."""
+        page.open(estate, quote(EDGE))
+        page.shows(UNREACHED)
+        page.shows("as of the last cycle that reached both clusters")
+        assert "edge-7->frankfurt: failed" in page.browser.title
+        page.until(lambda: page.all(".chart .band"), "the chart")
+        page.shot("failing-light")
+        page.like("dark")
+        page.shot("failing-dark")
+
+    def test_the_chart_is_read_with_keys_and_mouse(self, page: Page, estate: str) -> None:
+        """A cycle at a time, in words."""
+        page.open(estate, quote(HOME))
+        page.until(lambda: page.all(".chart .line"), "the chart")
+        chart = page.one(".chart")
+        page.script("arguments[0].focus()", chart)
+        page.press(Keys.HOME)
+        page.shows("oldest commit", ".tip")
+        first = chart.get_attribute("aria-valuetext")
+        page.press(Keys.ARROW_RIGHT)
+        assert chart.get_attribute("aria-valuenow") == "1"
+        assert chart.get_attribute("aria-valuetext") != first
+        page.press(Keys.ESCAPE)
+        assert not page.one(".tip").is_displayed()
+        page.script("arguments[0].scrollIntoView({block: 'center'})", chart)
+        webdriver.ActionChains(page.browser).move_to_element(chart).perform()
+        assert page.one(".tip").is_displayed()
+        page.shot("chart-tip")
+
+    def test_groups_are_searched_filtered_and_ordered(self, page: Page) -> None:
+        """By the daemon; the address says how, so that it can be sent to somebody."""
+        with served(one_flow()) as address:
+            page.open(address)
+            page.until(lambda: page.names() == ["audit", "billing", "mail", "search"], "groups")
+            page.press("/")
+            page.press("il")
+            page.until(lambda: page.names() == ["billing", "mail"], "what is searched")
+            page.shows("2 groups", "#live")
+            assert "search=il" in page.browser.current_url
+            page.press(Keys.ESCAPE)
+            page.until(lambda: len(page.names()) == 4, "all")
+            page.click(".legend a[href*='outcome=failed']")
+            page.until(lambda: page.names() == ["search"], "what failed")
+            page.click(".tools button")
+            page.until(lambda: len(page.names()) == 4, "all")
+            page.script("document.querySelectorAll('thead button')[3].click()")
+            page.until(lambda: page.names()[0] == "audit", "the most behind first")
+            assert page.all("th[aria-sort=descending]")
+            page.one("#choose-precision").send_keys("bounded")
+            page.until(lambda: page.names() == ["mail"], "what is bounded")
+            page.browser.back()
+            page.until(lambda: len(page.names()) == 4, "what was before")
+
+    def test_what_is_chosen_wrongly_in_the_address_is_told(self, page: Page) -> None:
+        """With the daemon's own sentence."""
+        with served(one_flow()) as address:
+            page.open(address, "A-%3EB?outcome=nonsense")
+            page.shows("outcome: Input should be", "#list")
+            page.open(address, "X-%3EY")
+            page.shows("There is no flow X->Y")
+
+    def test_a_group_is_opened_and_closed_with_keys(self, page: Page, estate: str) -> None:
+        """It has an address of its own; Escape and back close it, and the focus returns."""
+        page.open(estate, quote(HOME))
+        page.until(lambda: len(page.names()) > 40, "groups")
+        page.script("document.querySelector('tbody a').focus()")
+        page.press(Keys.ARROW_DOWN)
+        focused = "return document.activeElement.textContent"
+        group = page.script(focused)
+        assert group == page.names()[1]
+        page.press(Keys.ENTER)
+        page.shows("committed on the source", "#panel")
+        assert page.one("#panel-title").text == group
+        assert page.browser.current_url.endswith(f"/{group}")
+        page.press(Keys.ESCAPE)
+        page.until(lambda: not page.all("#panel[open]"), "it is closed")
+        assert page.browser.current_url.endswith(quote(HOME))
+        assert page.script(focused) == group
+        page.press(Keys.ENTER)
+        page.one("#panel[open] .rows li")
+        page.browser.back()
+        page.until(lambda: not page.all("#panel[open]"), "it is closed")
+        troubled = page.one(".reasons details a")
+        page.script("arguments[0].click()", troubled)
+        page.one("#panel[open] .told")
+        page.shot("group-light")
+        page.like("dark")
+        page.shot("group-dark")
+        page.like("light", PHONE)
+        page.shot("group-phone")
+
+    def test_topics_have_their_list(self, page: Page, estate: str) -> None:
+        """With what the target lacks."""
+        page.open(estate, f"{quote(HOME)}?view=topics")
+        page.until(lambda: "payments" in page.names(), "topics")
+        page.shows("Not mirrored", "#list")
+        page.shot("topics-light", whole=True)
+
+    def test_the_page_follows_each_cycle(self, page: Page) -> None:
+        """Without a reload; scroll, focus and what was opened stay, and a new state is read out."""
+        daemon = one_flow()
+        with served(daemon) as address:
+            page.open(address)
+            page.until(lambda: len(page.names()) == 4, "groups")
+            page.one("#search").send_keys("zz")
+            page.shows("No group is like that.")
+            page.script("document.getElementById('list').scrollIntoView({block: 'start'})")
+            place = "return [arguments[0].getBoundingClientRect().top, document.activeElement.id]"
+            before = page.script(place, page.one("#search"))
+            daemon.now += 60
+            daemon.cycle([row("jazz")])
+            page.refresh()
+            page.until(lambda: page.names() == ["jazz"], "the new group")
+            page.shows("A->B is running", "#live")
+            top, focused = page.script(place, page.one("#search"))
+            assert focused == "search"
+            assert abs(top - before[0]) < 2
+            daemon.failure(UNREACHED)
+            page.refresh()
+            page.shows(UNREACHED)
+            assert page.names() == ["jazz"]
+
+    def test_what_has_not_changed_is_not_sent_again(self, page: Page, estate: str) -> None:
+        """The page asks with ETags, and for what belongs to a cycle only after one."""
+        page.open(estate, quote(HOME))
+        page.until(lambda: len(page.names()) > 40, "groups")
+        statuses = (
+            "return performance.getEntriesByType('resource')"
+            ".filter((one) => one.name.endsWith('/flows')).map((one) => one.responseStatus)"
+        )
+        page.refresh()
+        page.until(lambda: 304 in page.script(statuses), "an answer of 304")
+        page.asked()
+        before = len(page.script(statuses))
+        page.refresh()
+        page.until(lambda: len(page.script(statuses)) > before, "the next question")
+        assert {url.rpartition("/api/v1/")[2] for url in page.asked()} <= {"flows", "remotes"}
+
+    def test_a_tab_that_nobody_sees_asks_nothing(self, page: Page, estate: str) -> None:
+        """It asks at once when it is seen again."""
+        page.open(estate)
+        page.until(lambda: page.all(".card"), "cards")
+        page.script(
+            "window.waiting = new Set(); const [set, clear] = [setTimeout, clearTimeout];"
+            "window.setTimeout = (todo, ms) => { const id = set(() => {"
+            " waiting.delete(id); todo(); }, ms); waiting.add(id); return id; };"
+            "window.clearTimeout = (id) => { waiting.delete(id); clear(id); };"
+        )
+        page.refresh()
+        waiting = "return window.waiting.size"
+        page.until(lambda: page.script(waiting) == 1, "it waits for the next question")
+        hide = (
+            "Object.defineProperty(document, 'hidden', {value: arguments[0], configurable: true})"
+        )
+        page.script(hide, True)
+        page.refresh()
+        assert page.script(waiting) == 0
+        page.script(hide, False)
+        page.refresh()
+        page.until(lambda: page.script(waiting) == 1, "it asks again")
+
+    def test_a_daemon_that_is_away_leaves_what_was_shown(self, page: Page) -> None:
+        """And the page says since when; it goes on when the daemon is back."""
+        daemon = one_flow()
+        with served(daemon) as address:
+            page.open(address)
+            page.until(lambda: len(page.names()) == 4, "groups")
+        page.refresh()
+        page.shows("the daemon cannot be reached: last answer", "#connection")
+        page.shows("cannot be reached", "#live")
+        assert len(page.names()) == 4
+        page.shot("away-light")
+        daemon.settings = replace(daemon.settings, listeners=(address,))
+        with served(daemon):
+            page.refresh()
+            page.shows("as of", "#connection")
+            page.shows("answers again", "#live")
+
+    def test_without_a_token_nothing_can_be_asked_for(self, page: Page) -> None:
+        """With one there are buttons; a pause is asked about once more."""
+        daemon = one_flow(token=TOKEN)
+        with served(daemon) as address:
+            page.open(address)
+            page.until(lambda: len(page.names()) == 4, "groups")
+            assert not page.all(".actions")
+            page.click("#token")
+            page.press(TOKEN, Keys.ENTER)
+            pause, sync = (page.one(f".actions button:nth-child({n})") for n in (2, 1))
+            pause.click()
+            page.shows("No further cycle begins", "#ask")
+            page.shot("pause-light")
+            page.script("document.querySelectorAll('#ask button')[1].click()")
+            assert daemon.controls.asked == []
+            sync.click()
+            page.until(lambda: daemon.controls.asked == [("sync", "A->B")])
+            pause.click()
+            page.press(Keys.ENTER)
+            page.until(lambda: daemon.controls.asked[1:] == [("pause", "A->B")])
+            daemon.board.update("A->B", state=FlowState.PAUSED)
+            page.refresh()
+            page.shows("Resume", ".actions")
+            assert TOKEN not in page.script("return document.documentElement.outerHTML + location")
+
+    def test_where_a_token_is_needed_the_page_asks_for_it(self, page: Page) -> None:
+        """And says what is wrong with one that is not known."""
+        with served(one_flow(token=TOKEN, read_token=READ_TOKEN)) as address:
+            page.open(address)
+            page.shows("a bearer token is needed", "#ask")
+            page.shot("token-light")
+            page.press("no-such-token-at-all", Keys.ENTER)
+            page.shows("this bearer token is not known", "#ask")
+            page.press(READ_TOKEN, Keys.ENTER)
+            page.until(lambda: len(page.names()) == 4, "groups")
+            page.click(".actions button")
+            page.shows("this token is for reading alone", "#ask")
+
+    def test_the_flows_of_other_daemons_are_shown(self, page: Page) -> None:
+        """Marked with the address, and each leads to that daemon's own page."""
+        with ExitStack() as stack:
+            other = one_flow()
+            other.board.instance = replace(other.board.instance, id="ba9876543210")
+            there = stack.enter_context(served(other))
+            away = "http://127.0.0.1:1"
+            settings = ServerSettings(listeners=ANY, remote_urls=(there, away))
+            address = stack.enter_context(served(rich(settings)))
+            page.open(address)
+            page.until(lambda: len(page.all(".remote")) == 2, "two other daemons")
+            page.until(lambda: (page.refresh(), page.all(".remote .card"))[1], "its card")
+            link = page.one(".remote .card a").get_attribute("href")
+            assert link == f"{there}/#A-%3EB"
+            page.shows("cannot be reached", ".remote")
+            page.shot("remotes-light", whole=True)
+            hosts = {url.split("/")[2] for url in page.asked() if url.startswith("http")}
+            assert hosts == {address.removeprefix("http://")}
+
+    def test_an_instance_is_no_other_one_to_itself(self, page: Page) -> None:
+        """Its own address may stand in a list that all instances share."""
+        daemon = one_flow()
+        with served(daemon) as address:
+            shared = replace(daemon.settings, remote_urls=(address,))
+            daemon.settings = shared
+            with served(daemon) as same:
+                page.open(same)
+                known = f"{same}/api/v1/remotes"
+                wait_until(lambda: httpx2.get(known).json()["remotes"][0]["answer"] is not None)
+                page.until(lambda: (page.refresh(), page.names())[1], "the only flow")
+                assert not page.all(".remote")
+
+    def test_before_the_first_cycle_the_page_says_so(self, page: Page) -> None:
+        """And where no flow is enabled, what to set."""
+        daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY))
+        daemon.board.update("A->B", running_since=daemon.now - 3)
+        with served(daemon) as address:
+            page.open(address)
+            page.shows("cycle running for")
+            page.shows("No cycle has reached both clusters yet.")
+            page.shot("start-light", whole=True)
+            daemon.board.set_flows([])
+            page.refresh()
+            page.shows("No flow is enabled.")
+
+    def test_names_may_hold_anything(self, page: Page) -> None:
+        """They are text and never markup; what cannot be seen is shown as an escape; each has its
+        panel."""
+        daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY))
+        daemon.cycle([row(name, topic=name or "orders", message=name) for name in HOSTILE])
+        with served(daemon) as address:
+            page.open(address)
+            page.until(lambda: len(page.names()) == len(HOSTILE), "groups")
+            names = page.names()
+            assert "<img src=x onerror=alert(1)>" in names
+            assert "\\u{202e}gnp.exe\\u{202c}" in names
+            assert "\\u{0}\\u{7}\\u{a}\\u{1b}[31mred" in names
+            assert "\\u{20}leading and trailing\\u{20}" in names
+            assert "(no name)" in names
+            assert not page.all("#view img, #view script")
+            wide = "return document.documentElement.scrollWidth <= innerWidth"
+            assert page.script(wide)
+            page.shot("hostile-light", whole=True)
+            for index, name in enumerate(names):
+                page.script("document.querySelectorAll('tbody a')[arguments[0]].focus()", index)
+                page.press(Keys.ENTER)
+                page.until(lambda name=name: page.text("#panel-title") == name, name)
+                page.until(lambda: page.all("#panel .rows li") or page.all("#panel .note a"), name)
+                assert page.script(wide)
+                page.press(Keys.ESCAPE)
+                page.until(lambda: page.browser.current_url.endswith("#A-%3EB"), "it is closed")
+                page.until(lambda: not page.all("#panel[open]"), "it is closed")
+            assert page.errors() == []
+
+    def test_an_estate_of_65_000_groups_stays_in_pages(self, page: Page) -> None:
+        """The daemon cuts them; the browser holds no more than one page."""
+        daemon = daemon_of("A->B", settings=ServerSettings(listeners=ANY))
+        daemon.cycle(many_rows(65_000, 2))
+        with served(daemon) as address:
+            page.open(address)
+            page.until(lambda: len(page.names()) == 50, "the first page")
+            page.shows("50 of 65,000", ".pager")
+            page.click(".pager a[aria-label='Last page']")
+            page.until(lambda: page.names()[-1] == "group-64999", "the last page")
+            page.one("#search").send_keys("group-4242")
+            page.until(lambda: page.names()[0] == "group-42420", "what is searched")
+            assert len(page.names()) == 10
+            page.press(Keys.ESCAPE)
+            page.one("#search").send_keys("7")
+            page.until(lambda: page.names()[0] == "group-00007", "what is searched")
+            assert len(page.script("return [...document.querySelectorAll('*')]")) < 2_500
+            page.shot("many-light", whole=True)
+
+    def test_a_phone_shows_all_of_it(self, page: Page, estate: str) -> None:
+        """Without scrolling sideways."""
+        for name, hash_ in (
+            ("overview", ""),
+            ("flow", quote(HOME)),
+            ("topics", f"{quote(BACK)}?view=topics"),
+        ):
+            page.open(estate, hash_, PHONE)
+            page.until(lambda: page.all(".card, tbody tr"), "something")
+            assert page.script("return document.documentElement.scrollWidth") == PHONE[0]
+            page.shot(f"phone-{name}", whole=True)
+
+    def test_colours_can_be_switched(self, page: Page, estate: str) -> None:
+        """The system decides until somebody does; that stays."""
+        page.open(estate)
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        light = page.script(ground)
+        page.like("dark")
+        dark = page.script(ground)
+        assert light != dark
+        page.until(lambda: page.all("#theme[aria-pressed=true]"), "the switch follows")
+        page.click("#theme")
+        assert page.script(ground) == light
+        page.browser.refresh()
+        assert page.script(ground) == light
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize("hash_", ["", quote(HOME), f"{quote(HOME)}/billing.writer"])
+    def test_accessibility(self, page: Page, estate: str, hash_: str, scheme: str) -> None:
+        """axe finds nothing that breaks WCAG's A and AA, contrast included."""
+        page.open(estate, hash_)
+        page.like(scheme)
+        page.until(lambda: page.all(".card, tbody tr"), "something")
+        if "/" in hash_:
+            page.one("#panel .rows li")
+        axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+        page.browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+        rules = {"resultTypes": ["violations"]}
+        if scheme == "dark":
+            rules["runOnly"] = ["color-contrast"]
+        found = page.browser.execute_async_script(
+            "axe.run(arguments[0]).then((found) => arguments[1](found.violations.map("
+            "(one) => [one.id, one.nodes.map((node) => node.html + node.failureSummary)])))",
+            rules,
+        )
+        assert found == []
+
+    def test_tab_goes_through_the_page_in_its_order(self, page: Page, estate: str) -> None:
+        """Each stop is seen, by an outline."""
+        page.open(estate)
+        page.until(lambda: len(page.all(".card")) == 3, "cards")
+        page.script("document.activeElement.blur()")
+        stops = []
+        for _ in range(8):
+            page.press(Keys.TAB)
+            stops.append(page.script("return document.activeElement.textContent.trim()"))
+            outline = (
+                "const here = document.activeElement, card = here.closest('.card') ?? here;"
+                "return [here, card].map((one) => getComputedStyle(one).outlineStyle).join()"
+            )
+            assert "solid" in page.script(outline)
+        assert stops[0] == "Skip to the flows"
+        assert stops[2:5] == ["Token", "Dark", "API"]
+        assert stops[5:] == ["frankfurt→dublin", "dublin→frankfurt", "edge-7→frankfurt"]

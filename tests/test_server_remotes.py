@@ -1,0 +1,277 @@
+"""Other instances, which the daemon asks for the page: what is shown of them, what is sent to them,
+and what becomes of those that do not answer well."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row
+from tests.waiting import wait_until
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.server import remotes
+from tsoffset.server.listeners import serve
+from tsoffset.server.remotes import Remote, Remotes
+
+ANY = "http://127.0.0.1:0"
+SECRET = "s3cr3t-canary"
+
+
+@contextmanager
+def served(**settings: object) -> Iterator[tuple[Daemon, str]]:
+    """Another daemon that has had a cycle, and where."""
+    daemon = Daemon(ServerSettings(listeners=(ANY,), **settings))
+    daemon.cycle([row("billing")])
+    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as (address,):
+        yield daemon, address
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[str]:
+    """The address of something that answers so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def said(status: int, body: bytes = b"", **headers: str) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            request.send_header(name.replace("_", "-"), value)
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+def of(*urls: str, token: str | None = None, fresh: float = 0.0) -> Remotes:
+    settings = ServerSettings(remote_urls=urls, read_token=token)
+    return Remotes(settings, lambda: 7.0, fresh)
+
+
+def asked(one: Remotes) -> Remote:
+    """What is known of the first when it has answered, or not."""
+    one.known()
+    wait_until(lambda: one.known()[0].error is not None or one.known()[0].flows is not None)
+    return one.known()[0]
+
+
+def refusal(url: str, token: str | None = None) -> str:
+    found = asked(of(url, token=token))
+    assert found.flows is None
+    assert found.error is not None
+    return found.error
+
+
+def test_an_instance_is_shown_as_it_answers() -> None:
+    """Its flows, and when that was by the clock here."""
+    with served() as (daemon, address):
+        found = asked(of(address))
+    assert found.flows is not None
+    assert [flow.name for flow in found.flows.flows] == [FLOW, "B->A"]
+    assert found.flows.instance.id == daemon.board.instance.id
+    assert (found.answered_at, found.error) == (7.0, None)
+
+
+def test_an_instance_that_is_away_leaves_what_it_last_said() -> None:
+    """With the reason why it does not answer any more."""
+    with served() as (_, address):
+        known = of(address)
+        asked(known)
+    wait_until(lambda: known.known()[0].error is not None)
+    (found,) = known.known()
+    assert found.flows is not None
+    assert "cannot be reached; see that it runs" in (found.error or "")
+
+
+def test_nobody_waits_for_others() -> None:
+    """What is known is answered at once; one that hangs delays neither the rest nor us."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, served() as (_, address):
+        known = of(f"http://127.0.0.1:{silent.getsockname()[1]}", address)
+        assert [one.flows for one in known.known()] == [None, None]
+        wait_until(lambda: known.known()[1].flows is not None)
+        assert known.known()[0] == Remote(f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_others_are_asked_only_every_few_seconds() -> None:
+    """However often somebody asks here, and never twice at a time."""
+    requests = []
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        requests.append(request.path)
+        said(503)(request)
+
+    with answering(answer) as address:
+        known = of(address, fresh=3_600)
+        asked(known)
+        for _ in range(20):
+            known.known()
+    assert requests == ["/api/v1/flows"]
+
+
+# --- tokens -------------------------------------------------------------------------------
+
+
+def test_one_token_to_read_serves_all_instances() -> None:
+    """It is sent to this machine, and by https; the token to change is sent nowhere."""
+    with served(read_token=READ_TOKEN) as (_, address):
+        assert asked(of(address, token=READ_TOKEN)).flows is not None
+        assert "give all instances one listeners.read.token" in refusal(address, "other-token-0123")
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("https://sync.example", True),
+        ("http://127.0.0.1:8083", True),
+        ("http://localhost:8083", True),
+        ("http://sync.example", False),
+        ("http://localhost.example", False),
+    ],
+)
+def test_a_token_never_goes_over_a_network_in_the_clear(url: str, sent: bool) -> None:
+    """By https, or to this machine alone."""
+    assert remotes._may_hold_a_secret(url) is sent
+
+
+def test_the_address_is_shown_without_what_may_be_secret() -> None:
+    """User, password, query and fragment are neither shown nor sent."""
+    with served() as (_, address):
+        host = address.removeprefix("http://")
+        found = asked(of(f"http://user:{SECRET}@{host}/?token={SECRET}#{SECRET}"))
+    assert found.url == address
+    assert found.flows is not None
+
+
+def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
+    """As behind a proxy."""
+    paths = []
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        paths.append(request.path)
+        said(404)(request)
+
+    with answering(answer) as address:
+        refusal(f"{address}/sync/")
+    assert paths == ["/sync/api/v1/flows"]
+
+
+# --- answers that are none ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (200, b"<html>", "not that of this version"),
+        (200, b'{"flows": 1}', "not that of this version"),
+        (200, b"", "not that of this version"),
+        (500, b"", "answers 500"),
+        (401, b"", "asks for another token"),
+        (302, b"", "answers 302"),
+    ],
+)
+def test_what_is_no_answer_has_a_sentence(status: int, body: bytes, told: str) -> None:
+    """With a next step, and nothing of the body."""
+    with answering(said(status, body, Location="http://127.0.0.1:1/")) as address:
+        error = refusal(address)
+    assert told in error
+    assert ";" in error
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """It could lead anywhere, with our token."""
+    with (
+        served() as (_, address),
+        answering(said(307, Location=f"{address}/api/v1/flows")) as from_,
+    ):
+        assert "answers 307" in refusal(from_)
+
+
+def test_an_answer_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its size."""
+    monkeypatch.setattr(remotes, "LARGEST_ANSWER", 1_000)
+    with answering(said(200, b"x" * 100_000)) as address:
+        assert "too large" in refusal(address)
+
+
+def test_a_slow_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the time for all of it, however often a byte comes."""
+    monkeypatch.setattr(remotes, "ANSWER_SECONDS", 0.2)
+    ended = threading.Event()
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        while not ended.wait(0.02):
+            try:
+                request.wfile.write(b" ")
+            except OSError:
+                return
+
+    with answering(answer) as address:
+        assert "too long" in refusal(address)
+        ended.set()
+
+
+def test_an_instance_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its time."""
+    monkeypatch.setattr(remotes, "ANSWER_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        error = refusal(f"http://127.0.0.1:{silent.getsockname()[1]}")
+    assert "no answer in time" in error
+
+
+def test_https_that_is_none_says_what_to_do() -> None:
+    """The certificate, or the scheme."""
+    with answering(said(200)) as address:
+        assert "SSL_CERT_FILE" in refusal(address.replace("http:", "https:"))
+
+
+# --- the API ------------------------------------------------------------------------------
+
+
+def test_the_api_shows_other_instances() -> None:
+    """By their address, with what they last answered; ETag as everywhere."""
+    with served() as (_, address):
+        client = Daemon(ServerSettings(remote_urls=(address,))).client()
+        wait_until(lambda: client.get("/api/v1/remotes").json()["remotes"][0]["answer"] is not None)
+    response = client.get("/api/v1/remotes")
+    (found,) = response.json()["remotes"]
+    assert (found["url"], found["answer"]["flows"][0]["name"]) == (address, FLOW)
+    known = {"if-none-match": response.headers["etag"]}
+    assert client.get("/api/v1/remotes", headers=known).status_code in (200, 304)
+
+
+def test_without_other_instances_there_are_none() -> None:
+    """Nor is anything asked."""
+    client = Daemon().client()
+    response = client.get("/api/v1/remotes")
+    assert response.json() == {"remotes": []}
+    known = {"if-none-match": response.headers["etag"]}
+    assert client.get("/api/v1/remotes", headers=known).status_code == 304
+
+
+def test_other_instances_are_for_readers() -> None:
+    """As all that holds data."""
+    client = Daemon(ServerSettings(token=TOKEN, read_token=READ_TOKEN)).client()
+    assert client.get("/api/v1/remotes").status_code == 401
+    assert client.get("/api/v1/remotes", headers=bearing(READ_TOKEN)).status_code == 200

@@ -1,0 +1,244 @@
+"""Summaries of pairs by group or topic, and points of past cycles, against their rows."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.serving import AT, FLOW, Daemon, many_rows, row, skipped
+from tsoffset.cycle.values import rows_table
+from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
+from tsoffset.daemon.points import RecentCycles
+from tsoffset.daemon.status import FlowState
+from tsoffset.daemon.summary import OUTCOMES, PRECISIONS, Entry, Key, Order, Summary, Wanted
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
+
+EVERYTHING = Wanted()
+NAMES = ("a", "B", "b/1", "c\x00", "\U0001f600")
+
+
+def summary(*rows: Row, key: Key = Key.GROUP) -> Summary:
+    known = pairs_known(rows_table(rows), PAIRS_KNOWN.empty_table(), AT)
+    return Summary(known, key)
+
+
+def entries(made: Summary, wanted: Wanted = EVERYTHING, **how: object) -> list[Entry]:
+    return made.entries(made.chosen(wanted, **how))
+
+
+def names(made: Summary, wanted: Wanted = EVERYTHING, **how: object) -> list[str]:
+    return [entry.name for entry in entries(made, wanted, **how)]
+
+
+@st.composite
+def some_row(draw: st.DrawFn) -> Row:
+    name, partition = draw(st.sampled_from(NAMES)), draw(st.integers(0, 3))
+    outcome = draw(st.sampled_from(OutcomeKind))
+    reasons = {OutcomeKind.SKIPPED: list(Reason), OutcomeKind.FAILED: list(FailureKind)}
+    made = row(
+        name,
+        draw(st.sampled_from(("orders", "payments"))),
+        partition,
+        outcome=outcome,
+        reason=draw(st.sampled_from(reasons[outcome])) if outcome in reasons else None,
+        message=draw(st.sampled_from(("one", "two", None))),
+    )
+    if draw(st.booleans()):
+        return replace(made, target_offset=None, precision=None, reread_bound=None)
+    precision = draw(st.sampled_from(Precision))
+    bound = None if precision is Precision.UNPROVEN else draw(st.integers(0, 9))
+    return replace(made, precision=precision, reread_bound=bound)
+
+
+def distinct(rows: list[Row]) -> list[Row]:
+    return list({(r.group, r.source_topic, r.partition): r for r in rows}.values())
+
+
+@pytest.mark.parametrize("gone", "abc")
+def test_name_without_a_row_is_no_entry(gone: str) -> None:
+    """A group of which no row is left is no entry, though its column still knows the name."""
+    known = pairs_known(rows_table(map(row, "abc")), PAIRS_KNOWN.empty_table(), AT)
+    made = Summary(known.filter(pc.not_equal(known["group"], gone)), Key.GROUP)
+    left = [name for name in "abc" if name != gone]
+    assert names(made) == left
+    for name in left:
+        place = made.place(name)
+        assert place is not None
+        assert made.rows_at(place)["group"].to_pylist() == [name]
+
+
+@given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(Key))
+def test_an_entry_adds_up_its_rows(rows: list[Row], key: Key) -> None:
+    """Worst outcome and precision, sums of what is known, counts of what is not, reasons."""
+    made = summary(*rows, key=key)
+    assert names(made) == sorted({getattr(one, key) for one in rows})
+    for entry in entries(made):
+        own = [one for one in rows if getattr(one, key) == entry.name]
+        assert entry.pairs == len(own)
+        assert entry.outcome is max((one.outcome for one in own), key=OUTCOMES.index)
+        told = [one.precision for one in own if one.precision is not None]
+        assert entry.precision is max(told, key=PRECISIONS.index, default=None)
+        bounds = [one.reread_bound for one in own if one.reread_bound is not None]
+        assert entry.reread_bound == (sum(bounds) if bounds else None)
+        unbounded = [one for one in own if one.target_offset is not None]
+        assert entry.bound_unknown == len(unbounded) - len(bounds)
+        assert entry.reasons == Counter(one.reason for one in own if one.reason is not None)
+        if entry.outcome in (OutcomeKind.SKIPPED, OutcomeKind.FAILED):
+            worst = [one for one in own if one.outcome is entry.outcome]
+            assert entry.message in {one.message for one in worst}
+        else:
+            assert entry.message is None
+
+
+@given(st.lists(some_row(), max_size=30).map(distinct))
+def test_totals_add_up_the_entries(rows: list[Row]) -> None:
+    """Nothing is counted twice, and nothing left out."""
+    made = summary(*rows)
+    all_, totals = entries(made), made.totals()
+    assert totals.entries == len(all_)
+    assert totals.pairs == sum(one.pairs for one in all_)
+    assert totals.outcomes == Counter(one.outcome for one in all_)
+    assert totals.precisions == Counter(one.precision for one in all_ if one.precision)
+    assert totals.reasons == Counter(one.reason for one in rows if one.reason is not None)
+    assert totals.reread_bound == sum(one.reread_bound or 0 for one in all_)
+    assert totals.lag_records == sum(one.lag_records or 0 for one in all_)
+    assert totals.never_in_sync == sum(one.in_sync_at is None for one in all_)
+
+
+@given(st.lists(some_row(), max_size=30).map(distinct), st.sampled_from(Order), st.booleans())
+def test_every_order_holds_each_entry_once(rows: list[Row], order: Order, falling: bool) -> None:
+    """The one that is asked for, with what is not known last either way."""
+    made = summary(*rows)
+    found = entries(made, order=order, falling=falling)
+    assert sorted(one.name for one in found) == names(made)
+
+    def value(entry: Entry) -> float | str | None:
+        match order:
+            case Order.NAME:
+                return entry.name
+            case Order.OUTCOME:
+                return OUTCOMES.index(entry.outcome)
+            case Order.PRECISION:
+                return None if entry.precision is None else PRECISIONS.index(entry.precision)
+            case Order.LAG_SECONDS:
+                return None if entry.in_sync_at is None else -entry.in_sync_at
+        return getattr(entry, order)
+
+    values = [value(one) for one in found]
+    known = [one for one in values if one is not None]
+    assert values[len(known) :] == [None] * (len(values) - len(known))
+    assert known == sorted(known, reverse=falling)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Wanted(), ["a", "b", "c"]),
+        (Wanted(search="B"), ["b"]),
+        (Wanted(search=".*"), []),
+        (Wanted(outcomes=[OutcomeKind.SKIPPED, OutcomeKind.FAILED]), ["b", "c"]),
+        (Wanted(outcomes=[OutcomeKind.COMMITTED]), ["a"]),
+        (Wanted(precisions=[Precision.EXACT]), ["a", "b"]),
+        (Wanted(reasons=[Reason.GROUP_ACTIVE]), ["b"]),
+        (Wanted(reasons=[FailureKind.TIMEOUT, Reason.GROUP_ACTIVE]), ["b", "c"]),
+        (Wanted(search="c", reasons=[Reason.GROUP_ACTIVE]), []),
+    ],
+)
+def test_entries_are_wanted_by_name_and_by_what_became_of_them(
+    wanted: Wanted, found: list[str]
+) -> None:
+    """All that is given must hold; a search is text, no expression."""
+    failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT}
+    made = summary(
+        row("a"),
+        row("b"),
+        skipped("b", partition=1),
+        row("c", None, None, precision=None, **failed),
+    )
+    assert names(made, wanted) == found
+
+
+def test_a_group_that_failed_as_a_whole_has_no_pairs() -> None:
+    """Its row is of no pair, and nothing is known of its lag."""
+    failed = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.COORDINATOR, "message": "away"}
+    nothing = dict.fromkeys(
+        ("source_offset", "target_offset", "current_target_offset", "precision", "reread_bound")
+    )
+    (entry,) = entries(summary(row("a", None, None, **{**nothing, **failed})))
+    assert (entry.pairs, entry.lag_records, entry.lag_unknown, entry.in_sync_at) == (
+        0,
+        None,
+        0,
+        None,
+    )
+    assert (entry.outcome, entry.message) == (OutcomeKind.FAILED, "away")
+
+
+def test_no_rows_are_no_entries() -> None:
+    """Before the first cycle there is nothing, which is no error."""
+    made = summary()
+    assert (len(made), names(made), made.place("a"), made.totals().lag_records) == (0, [], None, 0)
+
+
+def test_the_rows_of_an_entry_are_its_own() -> None:
+    """In the order in which they came."""
+    made = summary(row("a", partition=2), row("b"), row("a", partition=1))
+    place = made.place("a")
+    assert place is not None
+    rows = made.rows_at(place)
+    assert isinstance(rows, pa.Table)
+    assert rows.select(["group", "partition"]).to_pylist() == [
+        {"group": "a", "partition": 2},
+        {"group": "a", "partition": 1},
+    ]
+
+
+def test_a_large_cycle_is_summed_up_as_a_small_one() -> None:
+    """65,000 groups with ten pairs each."""
+    rows = many_rows(65_000, 10)
+    made = Summary(pairs_known(rows, PAIRS_KNOWN.empty_table(), AT), Key.GROUP)
+    assert len(made) == 65_000
+    assert made.totals().reasons == {Reason.GROUP_ACTIVE: 65_000}
+    wanted = Wanted(search="group-0001", outcomes=[OutcomeKind.SKIPPED])
+    assert names(made, wanted) == ["group-00010"]
+
+
+# --- points of past cycles ----------------------------------------------------------------
+
+
+def test_a_point_says_what_a_cycle_came_to() -> None:
+    """Rows by outcome, and the oldest that a failover would use."""
+    daemon = Daemon()
+    daemon.cycle([row("a"), row("b")])
+    daemon.now += 60
+    daemon.cycle([row("a", outcome=OutcomeKind.UNCHANGED), skipped("b")])
+    first, second = daemon.recent.points(FLOW, 0, AT + 100, 10)
+    assert (first.committed, first.skipped, first.lag_records, first.lag_seconds) == (2, 0, 0, 0)
+    assert (second.unchanged, second.skipped, second.lag_records) == (1, 1, 20)
+    assert (second.at, second.lag_seconds, second.state) == (AT + 60, 60, FlowState.RUNNING)
+
+
+def test_a_point_of_a_cycle_without_rows_says_why() -> None:
+    """And nothing else."""
+    daemon = Daemon()
+    daemon.failure("B is away")
+    (point,) = daemon.recent.points(FLOW, 0, AT + 1, 10)
+    assert (point.state, point.error, point.groups) == (FlowState.FAILED, "B is away", None)
+
+
+def test_the_last_points_of_a_time_are_answered_and_the_oldest_forgotten() -> None:
+    """since <= at < until, at most `limit` of them, each flow its own."""
+    daemon = Daemon()
+    recent = daemon.recent = RecentCycles(kept=5)
+    for _ in range(8):
+        daemon.cycle([row("a")])
+        daemon.now += 1
+    daemon.cycle([row("a")], flow="B->A")
+    assert [point.at - AT for point in recent.points(FLOW, 0, AT + 100, 10)] == [3, 4, 5, 6, 7]
+    assert [point.at - AT for point in recent.points(FLOW, AT + 4, AT + 7, 2)] == [5, 6]
+    assert len(recent.points("B->A", 0, AT + 100, 10)) == 1
+    assert recent.points("C->D", 0, AT + 100, 10) == []

@@ -1,0 +1,149 @@
+"""`tsoffset history`: questions to past cycles, through Spark SQL."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from tsoffset.config.loading import Configuration
+from tsoffset.errors import HistoryFailed, UsageError
+from tsoffset.flow.narrowing import expression
+from tsoffset.logs import LogFormat
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, counted, csv_line
+from tsoffset.terminal.progress import progress
+from tsoffset.terminal.tables import Column, table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from tsoffset.history.views import Asked, Opened
+
+_Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked: a ready `question` (its word), or one's own `sql`. `cycles` and `limit` are
+    for ready ones."""
+
+    question: str | None
+    sql: str | None
+    flows: tuple[str, ...]
+    groups: str | None
+    since_seconds: float
+    cycles: int
+    limit: int
+
+
+def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) -> int:
+    """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
+    HistoryFailed, and what keeps Spark from starting."""
+    if (wanted.question is None) == (wanted.sql is None):
+        raise UsageError("ask one question: stuck, worst, accuracy, cycles or group, or --sql TEXT")
+    if wanted.question == "group" and wanted.groups is None:
+        raise UsageError("history group: say which groups: add --groups REGEX")
+    pattern = expression("--groups", wanted.groups)
+    settings = Configuration.read(config).resolve()
+    for warning in settings.warnings:
+        notices.warning("configuration_warning", warning)
+    for flow in wanted.flows:
+        settings.flow(flow)
+    directory = settings.history.directory
+    if directory is None:
+        raise UsageError(
+            "history.dir is not set, so nothing is kept of past cycles; set it to a folder or a "
+            "URI, and restart `tsoffset run`"
+        )
+    # Imported here, since nothing above should wait for Spark to be loaded.
+    from tsoffset.history.views import Asked
+    from tsoffset.spark.session import spark_session
+
+    asked = Asked(wanted.flows, max(0.0, time.time() - wanted.since_seconds), pattern)
+    with (
+        progress("asking history", wanted=notices.format is LogFormat.CONSOLE),
+        spark_session(settings.spark, app_name="tsoffset history") as session,
+    ):
+        opened = _opened(session, directory, asked)
+        rows = _answer(session, wanted)
+    for warning in opened.warnings:
+        notices.warning("history_not_read", warning)
+    _print(rows, output)
+    notices.note(f"{counted(len(rows), 'row')} from {counted(opened.files, 'file')} of history")
+    return 0
+
+
+def _opened(session: "SparkSession", directory: str, asked: "Asked") -> "Opened":
+    from tsoffset.history.views import open_views
+    from tsoffset.spark.places import UNREACHABLE, in_words, place_of
+
+    root = place_of(directory)
+    try:
+        return open_views(session, root, asked)
+    except UNREACHABLE as error:
+        raise HistoryFailed(
+            f"read history, {root.path('')}: {in_words(root, error)}; see that this user can reach "
+            "and read it"
+        ) from error
+
+
+def _answer(session: "SparkSession", wanted: Wanted) -> "pa.Table":
+    from tsoffset.history.questions import Question, answer, own_answer
+
+    if wanted.question is None:
+        return own_answer(session, wanted.sql or "")
+    question = Question(wanted.question)
+    return answer(session, question, cycles=wanted.cycles, limit=wanted.limit)
+
+
+def _print(rows: "pa.Table", output: Output) -> None:
+    names = rows.schema.names
+    values: Iterable[_Values] = zip(
+        *(map(_plain, one.to_pylist()) for one in rows.columns), strict=True
+    )
+    if output.format is Format.TABLE:
+        output.lines(_lines(names, list(values), output.width))
+    elif output.format is Format.JSON:
+        output.encoded(
+            names, (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in values)
+        )
+    else:
+        output.encoded(names, map(csv_line, values))
+    output.flush()
+
+
+def _lines(names: Sequence[str], rows: Sequence[_Values], width: int | None) -> Iterator[Text]:
+    columns = [_column(at, name, rows) for at, name in enumerate(names)]
+    return table(columns, rows, width)
+
+
+def _column(at: int, name: str, rows: Sequence[_Values]) -> Column[_Values]:
+    numbers = all(isinstance(row[at], int | float | None) for row in rows)
+    return Column(
+        name.upper(),
+        lambda row: None if row[at] is None else str(row[at]),
+        right=numbers,
+        elastic=not numbers,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say of a value of Spark's; times are UTC."""
+    match value:
+        case datetime():
+            return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case None | bool() | int() | float() | str():
+            return value
+        case date():
+            return value.isoformat()
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case dict():
+            return {str(name): _plain(one) for name, one in value.items()}
+    return str(value)

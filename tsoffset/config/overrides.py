@@ -1,0 +1,136 @@
+"""What an operator changes of a flow while it runs, beside the configuration file: its four lists.
+
+They change as `tsoffset lists` says, like `srm-control` does: entries are added to what the
+file has, or taken out of it. All of it can be undone by leaving it out again.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tsoffset.config import keys
+from tsoffset.config.findings import Entry
+from tsoffset.config.places import Setting
+from tsoffset.flow.patterns import InvalidPattern, compile_list, split_list
+
+LIST_KEYS = tuple(key.name for key in keys.LISTS)
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ListChange:
+    """Entries that are added to a list of the configuration, and entries taken out of it."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def add(self, entry: str) -> "ListChange":
+        """With this entry in the list."""
+        added = tuple(dict.fromkeys((*self.added, entry)))
+        return ListChange(added, tuple(one for one in self.removed if one != entry))
+
+    def remove(self, entry: str) -> "ListChange":
+        """Without this entry in the list."""
+        removed = tuple(dict.fromkeys((*self.removed, entry)))
+        return ListChange(tuple(one for one in self.added if one != entry), removed)
+
+    def apply(self, entries: tuple[str, ...]) -> tuple[str, ...]:
+        """The list as it is with the change."""
+        kept = (entry for entry in entries if entry not in self.removed)
+        return tuple(dict.fromkeys((*kept, *self.added)))
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What is changed of one flow. `lists` has the lists of LIST_KEYS that are."""
+
+    lists: Mapping[str, ListChange] = field(default_factory=dict)
+
+    def changed(self, key: str, change: ListChange) -> "Overrides":
+        """With the change of one list in place of the one before."""
+        lists = {**self.lists, key: change}
+        return replace(self, lists={name: c for name, c in lists.items() if c != ListChange()})
+
+    def in_words(self) -> tuple[str, ...]:
+        """Each change as a person is told of it."""
+        return tuple(
+            f"{key} {word} {entry}"
+            for key, change in sorted(self.lists.items())
+            for word, entries in (("with", change.added), ("without", change.removed))
+            for entry in entries
+        )
+
+    def applied(self, settings: Mapping[str, Setting], where: str) -> Mapping[str, Setting]:
+        """A flow's settings with its lists changed; `where` is told as the file of a list that the
+        configuration does not have."""
+        result = dict(settings)
+        for key, change in self.lists.items():
+            setting = settings.get(key)
+            before = keys.FLOW_KEYS[key].default if setting is None else split_list(setting.value)
+            text = ",".join(change.apply(before))
+            entry = Entry(key, text, where) if setting is None else setting.entry
+            result[key] = Setting(entry, text)
+        return result
+
+    def to_json(self) -> bytes:
+        """As it is kept, for a person to read, too."""
+        lists = {
+            key: {"added": list(change.added), "removed": list(change.removed)}
+            for key, change in sorted(self.lists.items())
+        }
+        kept = {"version": _VERSION, "lists": lists}
+        return json.dumps(kept, indent=2).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, content: bytes) -> "Overrides":
+        """What was kept. Raises ValueError, with why, for anything else."""
+        try:
+            kept = json.loads(content)
+            version, lists = kept["version"], kept["lists"]
+            changes = {
+                key: ListChange(_entries(change["added"]), _entries(change["removed"]))
+                for key, change in lists.items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it is damaged ({type(error).__name__})") from None
+        if version != _VERSION:
+            raise ValueError("it was written by another version of tsoffset")
+        if not set(changes) <= set(LIST_KEYS):
+            raise ValueError("it is damaged")
+        return cls(changes)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLists:
+    """What is changed of each flow, as far as it could be read, now or before; and of each flow
+    that could not be read now, why, as a sentence."""
+
+    found: Mapping[str, Overrides] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> Mapping[str, Overrides]:
+        """Of each flow of which anything is changed."""
+        return {flow: changed for flow, changed in self.found.items() if changed != Overrides()}
+
+    def unknown(self, flow: str) -> str | None:
+        """Why it is not known what is changed of the flow, although something is; else None."""
+        return None if flow in self.found else self.unread.get(flow)
+
+
+def _entries(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise ValueError("no list")
+    return tuple(entry_of(value) for value in values)
+
+
+def entry_of(text: str) -> str:
+    """One entry of a list: a name or a regular expression. Raises ValueError with why not."""
+    entries = split_list(text)
+    if len(entries) != 1 or not entries[0]:
+        raise ValueError("must be one name or regular expression, without a comma")
+    try:
+        compile_list(entries)
+    except InvalidPattern as error:
+        raise ValueError(str(error)) from None
+    return entries[0]

@@ -1,0 +1,329 @@
+"""The loop of one flow, in a thread of its own: a cycle per interval, whatever becomes of each.
+
+Nothing that goes wrong in it reaches another flow, and nothing ends it but the end of the daemon or
+of the flow.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Protocol
+
+import pyarrow as pa
+import structlog
+
+from tsoffset.config.selection import Selection
+from tsoffset.daemon.cycle_log import CycleLog
+from tsoffset.daemon.cycles import Cycles
+from tsoffset.daemon.schedule import Schedule
+from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Observer
+from tsoffset.errors import CycleOverLimit, TsoffsetError
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.spark.flow import CycleResult
+from tsoffset.terminal.row_columns import tally_of
+
+log = structlog.get_logger(__name__)
+
+# How often a flow that another instance runs looks whether the lead has come to it.
+_STANDBY_SECONDS = 1.0
+# A cycle is ended by its limit; one that goes on for so much longer is hung.
+_GRACE_SECONDS = 300.0
+
+
+LastKnown = Callable[[str], pa.Table | None]
+"""What was known of a flow's pairs (PAIRS_KNOWN) when another process ran it; None where nothing
+is."""
+
+
+def nothing_known(_flow: str) -> None:
+    """Nobody keeps what was known."""
+
+
+class Peers(Protocol):
+    """The instances with the same flow, this one among them."""
+
+    def leads(self) -> bool:
+        """True where this instance runs the flow."""
+
+    def others(self) -> tuple[Instance, ...]:
+        """The others that were seen lately."""
+
+    def problem(self) -> str | None:
+        """Why it is not known who leads, as a sentence with a next step; None where it is."""
+
+    def close(self) -> None:
+        """Leave, so that another instance may lead at once."""
+
+
+class Alone:
+    """No election: every instance runs the flow, which is safe, and is not told of others."""
+
+    def leads(self) -> bool:
+        """As `Peers.leads`."""
+        return True
+
+    def others(self) -> tuple[Instance, ...]:
+        """As `Peers.others`."""
+        return ()
+
+    def problem(self) -> str | None:
+        """As `Peers.problem`."""
+        return None
+
+    def close(self) -> None:
+        """As `Peers.close`."""
+
+
+class FlowLoop:
+    """One flow's thread. `selection` is what is configured at first; it has the flow."""
+
+    def __init__(
+        self,
+        name: str,
+        selection: Selection,
+        cycles: Callable[[CycleLog], Cycles],
+        board: Board,
+        *,
+        observers: Sequence[Observer] = (),
+        peers: Peers | None = None,
+        last_known: LastKnown = nothing_known,
+        numbers: Iterator[int] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._selection = selection
+        self._news = CycleLog(name)
+        self._cycles = cycles(self._news)
+        self._board = board
+        self._observers = observers
+        self._peers = peers or Alone()
+        self._last_known = last_known
+        self._now = now
+        self._schedule = Schedule(selection.flow(name).sync_interval_seconds, now())
+        self._numbers = numbers or count(1)
+        self._number = 0
+        self._paused = False
+        self._after: FlowLoop | None = None
+        self._waiting = False
+        # On the clock that nobody sets; None while no cycle runs.
+        self._since: float | None = None
+        self._asked = False
+        self._stopping = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self.run, name=f"flow {name}", daemon=True)
+
+    # --- from other threads -----------------------------------------------------------------
+
+    def start(self, after: "FlowLoop | None" = None) -> None:
+        """Begin with the first cycle at once, or when the last one of `after` has ended."""
+        self._after = after
+        self._thread.start()
+
+    def alive(self) -> bool:
+        """True from the start until the last cycle has ended."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """No further cycle begins."""
+        self._stopping.set()
+        self._wake.set()
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for the end of the last cycle, for so long at most."""
+        self._thread.join(seconds)
+
+    def hung(self) -> bool:
+        """True where a cycle has been running for much longer than its limit, which should have
+        ended it."""
+        since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
+        return since is not None and self._now() - since > limit + _GRACE_SECONDS
+
+    def configure(self, selection: Selection) -> None:
+        """What holds from now on; a cycle that runs is finished as it was begun."""
+        self._selection = selection
+        self._wake.set()
+
+    def hold(self, *, paused: bool) -> None:
+        """While `paused` no cycle begins; the next one begins at once after that."""
+        if paused is not self._paused:
+            self._paused = paused
+            self._wake.set()
+
+    def sync_now(self) -> None:
+        """The next cycle begins as soon as it can."""
+        self._asked = True
+        self._wake.set()
+
+    # --- in its own thread ------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Cycles until `stop`, whatever becomes of each."""
+        if self._after is not None:
+            self._wait_for(self._after)
+        else:
+            self._begin_with_what_was_known()
+        self._schedule.restart(self._now())
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                seconds = self._next()
+            except Exception as error:
+                log.exception("flow_broke", flow=self.name)
+                words = (f"the loop of the flow broke, and goes on: {_unexpected(error)}",)
+                self._board.update(self.name, state=FlowState.FAILED, messages=words)
+                self._since = None
+                self._schedule.ended(self._now(), failures_in_a_row=1)
+                seconds = max(0.0, self._schedule.due - self._now())
+            self._wake.wait(seconds)
+        self._peers.close()
+
+    def _next(self) -> float | None:
+        """Do what is due now; for how many seconds nothing is, None without end."""
+        if (state := self._held_back()) is not None:
+            self._waiting = True
+            self._board.update(self.name, state=state, next_at=None)
+            return None if state is FlowState.PAUSED else _STANDBY_SECONDS
+        now, interval = self._now(), self._selection.flow(self.name).sync_interval_seconds
+        if self._waiting or interval != self._schedule.interval:
+            self._schedule.restart(now, interval)
+            self._board.resumed(self.name)
+            self._waiting = False
+        if self._asked or now >= self._schedule.due:
+            self._asked = False
+            self._schedule.began_early(now)
+            self.cycle()
+            if self._stopping.is_set():
+                return 0.0
+        left = max(0.0, self._schedule.due - self._now())
+        self._board.update(self.name, next_at=self._board.now() + left)
+        return left
+
+    def _wait_for(self, before: "FlowLoop") -> None:
+        while before.alive() and not self._stopping.is_set():
+            words = ("waits for the end of its last cycle from before it was turned off",)
+            self._board.update(self.name, messages=words)
+            before.join(_STANDBY_SECONDS)
+
+    def _begin_with_what_was_known(self) -> None:
+        try:
+            pairs = self._last_known(self.name)
+        except Exception:
+            log.exception("history_not_read", flow=self.name)
+            return
+        if pairs is not None:
+            self._board.update(self.name, pairs=pairs)
+
+    def cycle(self) -> None:
+        """One cycle; whatever goes wrong is logged, and the next one is tried."""
+        selection = self._selection
+        flow = selection.flow(self.name)
+        self._number = next(self._numbers)
+        started_at, started = self._board.now(), self._now()
+        self._since = started
+        self._board.update(self.name, running_since=started_at, next_at=None)
+        log.info("cycle_started", flow=self.name, commits=flow.commits)
+        result, error = None, None
+        try:
+            result = self._cycles.run(selection, flow)
+        except Exception as raised:
+            error = raised
+        if error is not None and self._stopping.is_set():
+            log.info("cycle_ended_by_stop", flow=self.name)
+            return
+        self._since = None
+        self._tell(self._ended(flow, result, error, started_at, started), error)
+
+    def _ended(
+        self,
+        flow: FlowSettings,
+        result: CycleResult | None,
+        error: Exception | None,
+        started_at: float,
+        started: float,
+    ) -> Cycle:
+        if result is None:
+            assert error is not None
+            words = str(error) if isinstance(error, TsoffsetError) else _unexpected(error)
+            seconds = self._now() - started
+            return Cycle(
+                self.name,
+                self._number,
+                started_at,
+                seconds,
+                flow.commits,
+                error=words,
+                over_limit=isinstance(error, CycleOverLimit),
+            )
+        self._news.tell(result)
+        tally = tally_of(result.rows.table)
+        seconds = self._now() - started
+        facts = result.facts(tally, commits=flow.commits, seconds=seconds)
+        return Cycle(
+            self.name,
+            self._number,
+            started_at,
+            seconds,
+            flow.commits,
+            result,
+            tally,
+            facts=facts,
+        )
+
+    def _tell(self, cycle: Cycle, error: Exception | None) -> None:
+        """Log what the cycle came to, and tell all who want to know."""
+        if error is None:
+            log.info("cycle_finished", **cycle.facts)
+        else:
+            log.error(
+                "cycle_failed",
+                flow=self.name,
+                error=cycle.error,
+                seconds=round(cycle.seconds, 3),
+                # Anything but our own errors is a mistake of ours.
+                exc_info=None if isinstance(error, TsoffsetError) else error,
+            )
+        self._board.update(self.name, others=self._peers.others())
+        status = self._board.cycle_ended(cycle)
+        if status is None:
+            return
+        for observer in self._observers:
+            try:
+                observer.cycle_ended(cycle, status)
+            except Exception:
+                log.exception("observer_failed", flow=self.name, observer=type(observer).__name__)
+        late = self._schedule.ended(self._now(), failures_in_a_row=status.failures_in_a_row)
+        if late:
+            self._board.update(self.name, late=status.late + late)
+            log.warning(
+                "cycles_left_out",
+                flow=self.name,
+                cycles=late,
+                seconds=round(cycle.seconds, 1),
+                interval_seconds=self._schedule.interval,
+            )
+
+    def _held_back(self) -> FlowState | None:
+        """Why no cycle may begin now, and how the flow is meanwhile; None where one may."""
+        if self._paused:
+            return FlowState.PAUSED
+        unknown = self._selection.lists.unknown(self.name)
+        self._news.warn("lists_unknown", unknown)
+        if unknown is not None:
+            # It may be that just these groups were taken out.
+            self._board.update(self.name, messages=(unknown,))
+            return FlowState.FAILED
+        if self._peers.leads():
+            return None
+        problem = self._peers.problem()
+        self._news.warn("lead_unknown", problem)
+        messages = () if problem is None else (problem,)
+        self._board.update(self.name, others=self._peers.others(), messages=messages)
+        return FlowState.STANDBY if problem is None else FlowState.FAILED
+
+
+def _unexpected(error: Exception) -> str:
+    return (
+        f"{type(error).__name__}: {error}; this is a mistake of tsoffset's: please report it with "
+        "the traceback in the log"
+    )

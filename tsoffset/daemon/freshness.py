@@ -1,0 +1,87 @@
+"""How good what a failover would use is now: of each pair of group and partition how many records
+would come again, and when the target group was last seen to stand where it should.
+
+`lag_records` is the most records that a consumer reads again that moves over right after the
+cycle; null where it would find no offset on the target, or where that is not known. `in_sync_at`
+(seconds since 1970 UTC) is when a cycle last found, or left, the target group no further back than
+the group's translation: what a failover would use is `now - in_sync_at` seconds old.
+`synced_source_offset` is what the group had committed on the source then.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.cycle.matching import joined, numbered, numbers, places, take
+from tsoffset.cycle.schema import ROWS
+from tsoffset.model import OutcomeKind
+from tsoffset.records import Numbers
+from tsoffset.rule.carry_over import NOTHING
+
+FRESHNESS = pa.schema(
+    [
+        ("lag_records", pa.int64()),
+        ("in_sync_at", pa.float64()),
+        ("synced_source_offset", pa.int64()),
+    ]
+)
+PAIRS_KNOWN = pa.schema([*ROWS, *FRESHNESS])
+"""A row of ROWS with how fresh what it says is on the target."""
+
+
+def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
+    """The rows of a cycle (ROWS) that ended at `now`, as PAIRS_KNOWN; `before` is what the cycle
+    before it came to. A group that failed as a whole has the row that says so, and behind it what
+    was known of its pairs, with the failure's outcome, reason and message."""
+    whole = pc.and_(rows["source_topic"].is_null(), rows["group"].is_valid())
+    rows = joined([rows, _of_failed_groups(before, rows.filter(whole))])
+    at = _places(rows, before)
+    last = take(before.select(FRESHNESS.names), at)
+    offset = rows["source_offset"]
+    there = on_target(rows)
+    behind = pc.max_element_wise(pc.subtract(rows["target_offset"], there), 0, skip_nulls=False)
+    # A failed row is not known to have been committed.
+    failed = pc.equal(rows["outcome"].cast(pa.string()), OutcomeKind.FAILED)
+    in_place = pc.and_not(pc.fill_null(pc.equal(behind, 0), False), failed)
+    in_sync_at = pc.if_else(in_place, pa.scalar(now), last["in_sync_at"])
+    synced = pc.if_else(in_place, offset, last["synced_source_offset"])
+    bound = pc.fill_null(rows["reread_bound"], 0)
+    since = pc.max_element_wise(pc.subtract(offset, synced), 0, skip_nulls=False)
+    lag = pc.coalesce(pc.add(behind, bound), pc.if_else(there.is_valid(), since, None))
+    for field, column in zip(FRESHNESS, (lag, in_sync_at, synced), strict=True):
+        rows = rows.append_column(field, column.cast(field.type))
+    return rows.cast(PAIRS_KNOWN)
+
+
+def on_target(rows: pa.Table) -> pa.ChunkedArray:
+    """What the target groups have committed after the cycle; null where they have nothing."""
+    committed = pc.equal(rows["outcome"].cast(pa.string()), OutcomeKind.COMMITTED)
+    return pc.if_else(committed, rows["target_offset"], rows["current_target_offset"])
+
+
+def _of_failed_groups(before: pa.Table, failed: pa.Table) -> pa.Table:
+    """The rows of the cycle before for groups of which this one knows nothing but a failure."""
+    if not len(failed) or not len(before):
+        return failed.slice(0, 0)
+    theirs, now = numbered(before["group"], failed["group"])
+    at = places((theirs,), (now,))
+    of_pairs = (at != NOTHING) & before["source_topic"].is_valid().to_numpy()
+    kept = before.filter(pa.array(of_pairs)).select(ROWS.names)
+    there = on_target(kept)
+    kept = kept.set_column(
+        kept.schema.get_field_index("current_target_offset"), "current_target_offset", there
+    )
+    at = at[of_pairs]
+    for name in ("outcome", "reason", "message"):
+        column = failed[name].take(pa.array(at))
+        kept = kept.set_column(kept.schema.get_field_index(name), ROWS.field(name), column)
+    return kept
+
+
+def _places(rows: pa.Table, before: pa.Table) -> Numbers:
+    """For each row where its pair stands in `before`; NOTHING where it is new."""
+    groups, groups_before = numbered(rows["group"], before["group"])
+    topics, topics_before = numbered(rows["source_topic"], before["source_topic"])
+    return places(
+        (groups, topics, numbers(rows["partition"])),
+        (groups_before, topics_before, numbers(before["partition"])),
+    )

@@ -1,0 +1,83 @@
+"""Which flows an operator paused: kept in `state.dir`, so that it outlives the process."""
+
+import threading
+from collections.abc import Iterable
+from urllib.parse import quote
+
+import structlog
+
+from tsoffset.spark.places import UNREACHABLE, in_words, place_of
+
+log = structlog.get_logger(__name__)
+
+
+class Pauses:
+    """A file for each flow that is paused, in a directory or at a URI; without one (None) a pause
+    lasts as long as the process. What cannot be written holds all the same, and is tried again
+    with each look. May be asked from any thread."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._place = None if directory is None else place_of(directory)
+        self._lock = threading.Lock()
+        self._written: frozenset[str] = frozenset()
+        self._unwritten: dict[str, bool] = {}
+        self._changes = 0
+        self._told: set[str] = set()
+
+    def paused(self, flow: str) -> bool:
+        """True where no cycle of the flow is to begin."""
+        with self._lock:
+            return self._unwritten.get(flow, flow in self._written)
+
+    def set(self, flow: str, paused: bool) -> None:
+        """Pause the flow, or end its pause."""
+        with self._lock:
+            self._unwritten[flow] = paused
+            self._changes += 1
+        self._write(flow, paused)
+
+    def look(self, flows: Iterable[str]) -> None:
+        """Read what another process changed, and write what could not be written before."""
+        if self._place is None:
+            return
+        with self._lock:
+            unwritten, changes = dict(self._unwritten), self._changes
+        for flow, paused in unwritten.items():
+            self._write(flow, paused)
+        try:
+            there = set(self._place.names())
+        except UNREACHABLE:
+            # What is known holds.
+            return
+        with self._lock:
+            if self._changes == changes:
+                self._written = frozenset(flow for flow in flows if _name(flow) in there)
+
+    def _write(self, flow: str, paused: bool) -> None:
+        if self._place is None:
+            return
+        try:
+            if paused:
+                self._place.write(_name(flow), b"paused\n")
+            else:
+                self._place.remove(_name(flow))
+        except UNREACHABLE as error:
+            why = in_words(self._place, error)
+            say = log.debug if flow in self._told else log.warning
+            self._told.add(flow)
+            say(
+                "pause_not_written",
+                flow=flow,
+                message=f"{self._place.path(_name(flow))}: {why}; it holds until the process ends, "
+                "and is tried again: make room, or see that this user can reach and write it",
+            )
+            return
+        self._told.discard(flow)
+        with self._lock:
+            if self._unwritten.get(flow) is paused:
+                del self._unwritten[flow]
+                self._written = self._written | {flow} if paused else self._written - {flow}
+
+
+def _name(flow: str) -> str:
+    return f"{quote(flow, safe='')}.paused"

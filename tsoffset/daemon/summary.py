@@ -1,0 +1,270 @@
+"""What is known of pairs, in short: one entry per group, or per source topic.
+
+Made once a cycle, of a table with a row a pair; what is asked of it afterwards (chosen, ordered, a
+page of it) looks at entries alone.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.columns import Flags
+from tsoffset.cycle.matching import numbered
+from tsoffset.model import OutcomeKind, Precision
+from tsoffset.records import Numbers
+
+# From the best to the worst.
+OUTCOMES = tuple(OutcomeKind)
+PRECISIONS = tuple(Precision)
+_ATTENTION = OUTCOMES.index(OutcomeKind.SKIPPED)
+
+
+class Key(StrEnum):
+    """What the entries are of."""
+
+    GROUP = "group"
+    TOPIC = "source_topic"
+
+
+class Order(StrEnum):
+    """What entries are ordered by."""
+
+    NAME = "name"
+    PAIRS = "pairs"
+    OUTCOME = "outcome"
+    PRECISION = "precision"
+    LAG_RECORDS = "lag_records"
+    LAG_SECONDS = "lag_seconds"
+    REREAD_BOUND = "reread_bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of one group or source topic.
+
+    `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
+    what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
+    translation) of which it is not. `in_sync_at` (seconds since 1970 UTC) is the oldest of them;
+    None where one was never seen in place. `reasons` counts rows; `message` is of the first row
+    with the worst outcome, where that is skipped or failed.
+    """
+
+    name: str
+    pairs: int
+    outcome: OutcomeKind
+    precision: Precision | None
+    lag_records: int | None
+    lag_unknown: int
+    in_sync_at: float | None
+    reread_bound: int | None
+    bound_unknown: int
+    reasons: dict[str, int]
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries: all that hold what is given. `search` is looked for in the name, in any
+    case; the outcomes and precisions are the worst ones; a reason may be of any row."""
+
+    search: str = ""
+    outcomes: Collection[OutcomeKind] = ()
+    precisions: Collection[Precision] = ()
+    reasons: Collection[str] = ()
+
+
+class Summary:
+    """The entries of a table like PAIRS_KNOWN, in the order of their names."""
+
+    def __init__(self, pairs: pa.Table, key: Key) -> None:
+        column = pairs[key]
+        if column.null_count:
+            pairs = pairs.filter(column.is_valid())
+        # A group of which no row is left may still be among the words that its column knows.
+        found, number = np.unique(numbered(pairs[key])[0], return_inverse=True)
+        self._pairs = pairs
+        self._rows = np.argsort(number, kind="stable")
+        self._starts = np.searchsorted(number[self._rows], np.arange(len(found) + 1))
+        firsts = pa.array(self._rows[self._starts[:-1]])
+        self.names = pairs[key].take(firsts).combine_chunks().cast(pa.string())
+        self._rank = _ranks(pairs["outcome"], OUTCOMES)
+        self._columns = _aggregated(pairs, number, self._rank)
+        # Which words stand in which entry, for the rows that have a reason.
+        told = pairs["reason"].is_valid().to_numpy()
+        words = pairs["reason"].cast(pa.string()).filter(pa.array(told))
+        self._reasons = (
+            pa.table({"number": number[told], "reason": words})
+            .group_by(["number", "reason"], use_threads=False)
+            .aggregate([([], "count_all")])
+            .sort_by("number")
+        )
+        self._reason_numbers = self._reasons["number"].to_numpy()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: str) -> int | None:
+        """The place of one entry; None where there is none of that name."""
+        place = pc.index(self.names, pa.scalar(name, pa.string())).as_py()
+        return None if place < 0 else int(place)
+
+    def rows_at(self, place: int) -> pa.Table:
+        """The rows of the entry there, in their order."""
+        return self._pairs.take(pa.array(self._rows[self._starts[place] : self._starts[place + 1]]))
+
+    def chosen(
+        self, wanted: Wanted, order: Order = Order.NAME, *, falling: bool = False
+    ) -> Numbers:
+        """The places of the entries that are wanted, ordered; what is not known comes last either
+        way, and equal ones are in the order of their names."""
+        fits: Flags = np.ones(len(self), bool)
+        if wanted.search:
+            found = pc.match_substring(self.names, wanted.search, ignore_case=True)
+            fits &= found.to_numpy(zero_copy_only=False)
+        if wanted.outcomes:
+            ranks = [OUTCOMES.index(one) for one in wanted.outcomes]
+            fits &= np.isin(self._columns["outcome"], ranks)
+        if wanted.precisions:
+            ranks = [PRECISIONS.index(one) for one in wanted.precisions]
+            fits &= np.isin(self._columns["precision"], ranks)
+        if wanted.reasons:
+            words = pa.array([*wanted.reasons], pa.string())
+            named = pc.is_in(self._reasons["reason"], value_set=words).to_numpy()
+            fits &= np.isin(np.arange(len(self)), self._reason_numbers[named])
+        places: Numbers = np.flatnonzero(fits)
+        if order is Order.NAME:
+            return places[::-1] if falling else places
+        # The longer ago, the greater the lag.
+        of = {Order.LAG_SECONDS: "in_sync_at"}.get(order, order.value)
+        values = self._columns[of][places]
+        if falling != (order is Order.LAG_SECONDS):
+            values = -values
+        return places[np.argsort(values, kind="stable")]
+
+    def entries(self, places: Numbers) -> list[Entry]:
+        """What is known of the entries at these places."""
+        return [self.entry(int(place)) for place in places]
+
+    def entry(self, place: int) -> Entry:
+        """What is known of the entry at this place."""
+
+        def known(name: str) -> float | None:
+            value = self._columns[name][place]
+            return None if np.isnan(value) else float(value)
+
+        lag, bound, precision = known("lag_records"), known("reread_bound"), known("precision")
+        rank = int(self._columns["outcome"][place])
+        rows = self._rows[self._starts[place] : self._starts[place + 1]]
+        message = None
+        if rank >= _ATTENTION:
+            worst = int(rows[np.argmax(self._rank[rows] == rank)])
+            message = self._pairs["message"][worst].as_py()
+        told = np.searchsorted(self._reason_numbers, [place, place + 1])
+        return Entry(
+            self.names[place].as_py(),
+            int(self._columns["pairs"][place]),
+            OUTCOMES[rank],
+            None if precision is None else PRECISIONS[int(precision)],
+            None if lag is None else int(lag),
+            int(self._columns["lag_unknown"][place]),
+            known("in_sync_at"),
+            None if bound is None else int(bound),
+            int(self._columns["bound_unknown"][place]),
+            {
+                one["reason"]: one["count_all"]
+                for one in self._reasons.slice(told[0], told[1] - told[0]).to_pylist()
+            },
+            message,
+        )
+
+    def totals(self) -> "Totals":
+        """The sums over all entries."""
+        columns = self._columns
+        in_sync_at = columns["in_sync_at"]
+        never = int(np.isnan(in_sync_at).sum())
+        reasons = self._reasons.group_by("reason").aggregate([("count_all", "sum")]).to_pylist()
+        return Totals(
+            len(self),
+            int(columns["pairs"].sum()),
+            _counted(columns["outcome"], OUTCOMES),
+            _counted(columns["precision"], PRECISIONS),
+            {one["reason"]: one["count_all_sum"] for one in reasons},
+            int(np.nansum(columns["lag_records"])),
+            int(columns["lag_unknown"].sum()),
+            None if never == len(self) else float(np.nanmin(in_sync_at)),
+            never,
+            int(np.nansum(columns["reread_bound"])),
+            int(columns["bound_unknown"].sum()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sums over entries: how many have which worst outcome and precision, and how many rows
+    which reason; `never_in_sync` counts entries with a pair that was never seen in place, the
+    others are as in Entry."""
+
+    entries: int
+    pairs: int
+    outcomes: dict[str, int]
+    precisions: dict[str, int]
+    reasons: dict[str, int]
+    lag_records: int
+    lag_unknown: int
+    in_sync_at: float | None
+    never_in_sync: int
+    reread_bound: int
+    bound_unknown: int
+
+
+def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, Any]:
+    """By the column's name a number an entry, NaN where there is none."""
+    place_known = pairs["source_topic"].is_valid()
+    there = pc.and_(place_known, pairs["target_offset"].is_valid())
+    unbounded = pc.and_(there, pairs["reread_bound"].is_null())
+    table = pa.table(
+        {
+            "number": number,
+            # The row of a group that failed as a whole is of no pair.
+            "pairs": place_known.cast(pa.int64()),
+            "outcome": rank,
+            "precision": pc.index_in(
+                pairs["precision"].cast(pa.string()), value_set=pa.array(PRECISIONS, pa.string())
+            ),
+            "lag_records": pairs["lag_records"],
+            "lag_unknown": pc.and_(place_known, pairs["lag_records"].is_null()).cast(pa.int64()),
+            "in_sync_at": pairs["in_sync_at"],
+            "never": pc.and_(place_known, pairs["in_sync_at"].is_null()).cast(pa.int64()),
+            "reread_bound": pairs["reread_bound"],
+            "bound_unknown": unbounded.cast(pa.int64()),
+        }
+    )
+    how = {"outcome": "max", "precision": "max", "in_sync_at": "min"}
+    found = (
+        table.group_by("number", use_threads=False)
+        .aggregate([(name, how.get(name, "sum")) for name in table.column_names[1:]])
+        .sort_by("number")
+    )
+    columns = {
+        name: found[f"{name}_{how.get(name, 'sum')}"].cast(pa.float64()).to_numpy()
+        for name in table.column_names[1:]
+    }
+    columns["in_sync_at"] = np.where(columns["never"] > 0, np.nan, columns["in_sync_at"])
+    return columns
+
+
+def _ranks(column: pa.ChunkedArray, words: Sequence[str]) -> Numbers:
+    found: Numbers = pc.index_in(
+        column.cast(pa.string()), value_set=pa.array(words, pa.string())
+    ).to_numpy()
+    return found
+
+
+def _counted(ranks: Any, words: Sequence[str]) -> dict[str, int]:
+    counts = np.bincount(ranks[~np.isnan(ranks)].astype(int), minlength=len(words))
+    return {word: int(count) for word, count in zip(words, counts, strict=True) if count}

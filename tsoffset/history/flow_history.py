@@ -1,0 +1,170 @@
+"""What is written of one flow's cycles: pairs that changed, and a row a cycle.
+
+Each file is put in place in one step, so a process that is killed leaves none of which half is
+there. Changes are told from what was written last, not from the cycle before: what could not be
+written is in the next file that can.
+"""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field, fields
+from datetime import date
+from itertools import groupby, islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.daemon.points import CyclePoint
+from tsoffset.daemon.status import Cycle, FlowStatus
+from tsoffset.history.files import Covers, Kind, day_of, file_name, folder, parquet
+from tsoffset.history.tables import COUNTED, COUNTS, CYCLES, SECONDS, Kept, Known, changes
+from tsoffset.logs import hide_secrets
+from tsoffset.spark.places import Place
+from tsoffset.terminal.output import IN_PLACE
+
+# A row a cycle is little for a file of its own: so many are in one, which the next one replaces.
+_CYCLES_IN_A_FILE = 100
+# Who has listed a file wants to read it, too; Spark takes its time.
+_REPLACED_STAY_SECONDS = 600.0
+# Kept in memory while nothing can be written.
+_CYCLES_IN_MEMORY = 2_000
+
+# What a point says of rows; of the rest the summary has more.
+_OF_ROWS = [one.name for one in fields(CyclePoint) if one.name in (*COUNTS, "lag_records")]
+
+_Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class FlowHistory:
+    """The history of a flow as one process writes it. Cycles may be added while it writes."""
+
+    root: Place
+    flow: str
+    instance: str
+    full_every: int
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _latest: Known | None = None
+    _waiting: deque[_Row] = field(default_factory=lambda: deque(maxlen=_CYCLES_IN_MEMORY))
+    # What the files say: the pairs that were written last, the last cycle with all of them, and
+    # the day that this one is of.
+    _written: Known | None = None
+    _full: int = 0
+    _day: date | None = None
+    # The last file of cycles, and its rows; those that it replaces, and when they were.
+    _file: tuple[date, str] | None = None
+    _rows: list[_Row] = field(default_factory=list)
+    _replaced: deque[tuple[float, date, str]] = field(default_factory=deque)
+
+    def add(self, cycle: Cycle, status: FlowStatus) -> None:
+        """Take in a cycle that has ended; writes nothing yet."""
+        row = _summary(cycle, status, self.instance)
+        with self._lock:
+            if cycle.reached:
+                self._latest = Known(cycle.number, cycle.ended_at, status.pairs)
+            self._waiting.append(row)
+
+    def write(self) -> None:
+        """Write what was added. Of several cycles at once the pairs of the last one are written.
+        Raises OSError and ArrowException where that cannot be done; what was not written stays
+        to be."""
+        with self._lock:
+            latest, self._latest = self._latest, None
+        try:
+            if latest is not None:
+                self._write_pairs(latest)
+        except BaseException:
+            with self._lock:
+                self._latest = self._latest or latest
+            # What was missed is covered by all pairs.
+            self._full = -self.full_every
+            raise
+        self._write_cycles()
+
+    def _write_pairs(self, now: Known) -> None:
+        day = day_of(now.ended_at)
+        whole = None
+        if day != self._day:
+            whole = Kept.FIRST
+        elif now.cycle - self._full >= self.full_every:
+            whole = Kept.FULL
+        rows = changes(self._written, now, self.instance, whole=whole)
+        if len(rows) or whole is not None:
+            name = file_name(now.ended_at, self.instance, now.cycle)
+            covers = {self.instance: (now.cycle, now.cycle)}
+            self._put(Kind.PAIRS, day, name, covers, rows, full=whole is not None)
+        self._written = now
+        if whole is not None:
+            self._full, self._day = now.cycle, day
+
+    def _write_cycles(self) -> None:
+        while added := self._next_rows():
+            day, last = day_of(added[0]["ended_at"]), added[-1]["cycle"]
+            old, rows = self._file, self._rows
+            if old is None or old[0] != day or len(rows) >= _CYCLES_IN_A_FILE:
+                old, rows = None, []
+            rows = [*rows, *added]
+            name = file_name(rows[0]["ended_at"], self.instance, rows[0]["cycle"], last)
+            covers = {self.instance: (rows[0]["cycle"], last)}
+            self._put(Kind.CYCLES, day, name, covers, pa.Table.from_pylist(rows, CYCLES))
+            if old is not None:
+                self._replaced.append((added[-1]["ended_at"], *old))
+            self._file, self._rows = (day, name), rows
+            with self._lock:
+                while self._waiting and self._waiting[0]["cycle"] <= last:
+                    self._waiting.popleft()
+        self._remove_replaced()
+
+    def _remove_replaced(self) -> None:
+        now = self._rows[-1]["ended_at"] if self._rows else 0.0
+        while self._replaced and self._replaced[0][0] <= now - _REPLACED_STAY_SECONDS:
+            _, day, name = self._replaced[0]
+            folder(self.root, Kind.CYCLES, self.flow, day).remove(name)
+            self._replaced.popleft()
+
+    def _next_rows(self) -> list[_Row]:
+        """What is to be written next: rows of one day."""
+        with self._lock:
+            of_each_day = groupby(self._waiting, lambda row: day_of(row["ended_at"]))
+            return [row for _, rows in islice(of_each_day, 1) for row in rows]
+
+    def _put(
+        self, kind: Kind, day: date, name: str, covers: Covers, rows: pa.Table, full: bool = False
+    ) -> None:
+        content = parquet(kind, covers, [rows], full=full)
+        folder(self.root, kind, self.flow, day).write(name, content)
+
+
+def _summary(cycle: Cycle, status: FlowStatus, instance: str) -> _Row:
+    row: _Row = dict.fromkeys(CYCLES.names)
+    point = CyclePoint.of(cycle, status)
+    row |= {
+        "instance": instance,
+        "cycle": cycle.number,
+        "started_at": cycle.started_at,
+        "ended_at": cycle.ended_at,
+        "seconds": cycle.seconds,
+        "commits": cycle.commits,
+        "reached": cycle.reached,
+        "state": status.state.value,
+        "error": None if point.error is None else hide_secrets(point.error),
+    }
+    if cycle.reached:
+        row |= {name: cycle.facts.get(name) for name in (*COUNTS, *SECONDS)}
+        row |= {name: getattr(point, name) for name in _OF_ROWS}
+        row |= {"lag_seconds_max": point.lag_seconds, **_of_pairs(status.pairs)}
+    return row
+
+
+def _of_pairs(pairs: pa.Table) -> _Row:
+    in_place = pc.and_(
+        pc.is_in(pairs["outcome"].cast(pa.string()), value_set=pa.array(IN_PLACE, pa.string())),
+        pairs["target_offset"].is_valid(),
+    )
+    counts = pc.value_counts(pairs["precision"].cast(pa.string()).filter(in_place)).to_pylist()
+    precisions = {one["values"]: one["counts"] for one in counts}
+    return {
+        **{name: precisions.get(name, 0) for name in COUNTED},
+        "lag_records_max": pc.max(pairs["lag_records"]).as_py(),
+    }

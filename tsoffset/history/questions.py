@@ -1,0 +1,120 @@
+"""Questions that are often asked of the history, in Spark SQL over `tsoffset.history.views`."""
+
+from enum import StrEnum
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tsoffset.errors import HistoryFailed, UsageError
+from tsoffset.spark.jobs import SPARK_ERRORS, cause
+
+
+class Question(StrEnum):
+    """The ready questions."""
+
+    STUCK = "stuck"
+    """Pairs that are behind on the target and have not advanced there for so many cycles."""
+    WORST = "worst"
+    """The largest bound on re-reads of each pair, the worst pairs first."""
+    ACCURACY = "accuracy"
+    """Of each day how many translations were exact, on average over its cycles."""
+    CYCLES = "cycles"
+    """The last cycles."""
+    GROUP = "group"
+    """Each change of some groups' pairs, oldest first."""
+
+
+_TEXTS = {
+    Question.STUCK: """
+WITH numbered AS (
+  SELECT flow, instance, cycle, row_number() OVER (PARTITION BY flow ORDER BY ended_at) AS number,
+    count(*) OVER (PARTITION BY flow) AS total
+  FROM cycles
+), moves AS (
+  SELECT pairs.*, numbered.number,
+    row_number() OVER pair = 1 OR NOT on_target <=> lag(on_target) OVER pair AS target_moved,
+    row_number() OVER pair = 1 OR NOT source_offset <=> lag(source_offset) OVER pair
+      AS source_moved
+  FROM pairs LEFT JOIN numbered USING (flow, instance, cycle)
+  WINDOW pair AS (PARTITION BY flow, `group`, source_topic, `partition` ORDER BY since)
+), still AS (
+  SELECT flow, `group`, source_topic, `partition`,
+    max_by(struct(*), since) AS latest,
+    max(if(target_moved, since, NULL)) AS target_since,
+    -- A pair from before the time that is looked at has stood still all the time.
+    coalesce(max(if(target_moved, number, NULL)), 0) AS target_number,
+    coalesce(max(if(source_moved, number, NULL)), 0) AS source_number
+  FROM moves GROUP BY flow, `group`, source_topic, `partition`
+)
+SELECT still.flow, still.`group`, still.source_topic, still.`partition`,
+  counted.total - target_number AS cycles, counted.total - source_number AS source_cycles,
+  target_since AS since, latest.source_offset, latest.target_offset, latest.on_target,
+  latest.outcome, latest.reason, latest.lag_records, latest.message
+FROM still
+JOIN (SELECT flow, max(total) AS total FROM numbered GROUP BY flow) counted USING (flow)
+WHERE latest.until IS NULL AND counted.total - target_number >= :cycles
+  AND (latest.outcome IN ('skipped', 'failed') OR latest.on_target < latest.target_offset)
+ORDER BY cycles DESC, flow, `group`, source_topic, `partition`
+""",
+    Question.WORST: """
+SELECT flow, `group`, source_topic, `partition`, max(reread_bound) AS reread_bound,
+  max_by(since, reread_bound) AS since, max_by(until, reread_bound) AS until,
+  max_by(precision, reread_bound) AS precision,
+  max_by(source_offset, reread_bound) AS source_offset,
+  max_by(target_offset, reread_bound) AS target_offset, max(lag_records) AS lag_records_max
+FROM pairs GROUP BY flow, `group`, source_topic, `partition` HAVING max(reread_bound) > 0
+ORDER BY reread_bound DESC, flow, `group`, source_topic, `partition`
+""",
+    Question.ACCURACY: """
+SELECT flow, date(ended_at) AS day, count(*) AS cycles, count_if(NOT reached) AS failed_cycles,
+  round(100 * sum(exact) / nullif(sum(exact + bounded + frontier + unproven), 0), 3)
+    AS exact_percent,
+  round(avg(exact)) AS exact, round(avg(bounded)) AS bounded, round(avg(frontier)) AS frontier,
+  round(avg(unproven)) AS unproven, max(reread_bound) AS reread_bound_max,
+  max(lag_records_max) AS lag_records_max, round(max(lag_seconds_max), 1) AS lag_seconds_max
+FROM cycles GROUP BY flow, day ORDER BY day DESC, flow
+""",
+    Question.CYCLES: """
+SELECT flow, ended_at, state, round(seconds, 3) AS seconds, groups, committed, would_commit,
+  unchanged, skipped, failed, reread_bound, lag_records,
+  round(lag_seconds_max, 1) AS lag_seconds_max, error
+FROM cycles ORDER BY ended_at DESC, flow
+""",
+    Question.GROUP: """
+SELECT since, until, flow, `group`, source_topic, `partition`, source_offset, target_offset,
+  on_target, outcome, reason, precision, reread_bound, lag_records, message
+FROM pairs ORDER BY since, flow, `group`, source_topic, `partition`
+""",
+}
+
+
+def answer(session: SparkSession, question: Question, *, cycles: int, limit: int) -> pa.Table:
+    """At most `limit` rows that answer the question, over the views `cycles` and `pairs`. `cycles`
+    is for how many a pair has to stand still to be stuck. Raises HistoryFailed."""
+    named = {"limit": limit} | ({"cycles": cycles} if question is Question.STUCK else {})
+    return _asked(session, f"{_TEXTS[question]} LIMIT :limit", named)
+
+
+def own_answer(session: SparkSession, sql: str) -> pa.Table:
+    """All rows that a question of somebody's own comes to, over the same views. Raises UsageError
+    where Spark does not understand it, and HistoryFailed."""
+    try:
+        return _asked(session, sql, {})
+    except AnalysisException as error:
+        raise UsageError(
+            f"--sql: {cause(error)}; the views are `cycles` and `pairs`, and "
+            "--sql 'DESCRIBE pairs' shows the columns of one"
+        ) from error
+
+
+def _asked(session: SparkSession, sql: str, named: dict[str, int]) -> pa.Table:
+    try:
+        return session.sql(sql, args=named).toArrow()
+    except AnalysisException:
+        raise
+    except SPARK_ERRORS as error:
+        raise HistoryFailed(
+            f"ask history: Spark gave up: {cause(error)}; ask for less with --since, --flow or "
+            "--groups, or give Spark more by the keys spark.*"
+        ) from error

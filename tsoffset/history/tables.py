@@ -1,0 +1,170 @@
+"""What history holds, as tables: a row for each cycle, and rows for what each cycle changed.
+
+PAIRS has a row for a pair of group and source partition where it is not as the row before it
+says: replaying an instance's rows of one day gives the rows of each of its cycles. A day begins
+with all pairs, so no day needs the one before it. `in_sync_at` grows with each cycle while a pair
+is in sync, which no row says again: where it equals `at`, it is the time of the last cycle for as
+long as the pair has no other row.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.columns import Flags
+from tsoffset.cycle.matching import Integers, joined, keys, numbered, numbers, only, places, take
+from tsoffset.cycle.schema import TEXT, by_name, columns_table
+from tsoffset.daemon.freshness import PAIRS_KNOWN
+from tsoffset.rule.carry_over import NOTHING
+from tsoffset.spark.spent import Stage
+
+VERSION = 1
+"""Of both schemas. A version may have more columns than the one before it, and has no fewer."""
+
+
+class Kept(StrEnum):
+    """Why a pair has a row."""
+
+    FIRST = "first"
+    """It begins a day, and says what held before."""
+    CHANGED = "changed"
+    """It differs from the row before it, or is the first one known."""
+    GONE = "gone"
+    """The pair is no more; its other columns say what it was."""
+    FULL = "full"
+    """It says again what is known, where all pairs are kept; merging a day drops it."""
+
+
+_WRITTEN = [
+    # Of the process, and the number of the cycle there.
+    ("instance", TEXT),
+    ("cycle", pa.int64()),
+    # When that cycle ended, in seconds since 1970 UTC.
+    ("at", pa.float64()),
+    ("kept", TEXT),
+]
+PAIRS = pa.schema([*_WRITTEN, *(field for field in PAIRS_KNOWN if field.name != "flow")])
+"""What cycles changed, of one flow."""
+
+COUNTED = ("exact", "bounded", "frontier", "unproven")
+COUNTS = (
+    *("groups", "positions", "from_memory", "verified", "source_fetches", "target_fetches"),
+    *("time_lookups", "bytes_read", "source_bytes_read", "source_requests", "rounds", "retries"),
+    *("committed", "would_commit", "unchanged", "skipped", "failed", "reread_bound"),
+)
+SECONDS = ("throttle_seconds", "commit_gap_seconds", *(f"{stage}_seconds" for stage in Stage))
+CYCLES = pa.schema(
+    [
+        ("instance", TEXT),
+        ("cycle", pa.int64()),
+        ("started_at", pa.float64()),
+        ("ended_at", pa.float64()),
+        ("seconds", pa.float64()),
+        ("commits", pa.bool_()),
+        # Whether both clusters were reached; what follows is null where they were not.
+        ("reached", pa.bool_()),
+        ("state", TEXT),
+        ("error", pa.string()),
+        *((name, pa.int64()) for name in COUNTS),
+        *((name, pa.float64()) for name in SECONDS),
+        # Pairs with a translation in place, by its precision.
+        *((name, pa.int64()) for name in COUNTED),
+        # Of the pairs' lag in records the sum and the most, and the longest time that one has
+        # not been in sync.
+        ("lag_records", pa.int64()),
+        ("lag_records_max", pa.int64()),
+        ("lag_seconds_max", pa.float64()),
+    ]
+)
+"""A row for each cycle of one flow; times are in seconds since 1970 UTC."""
+
+_PAIR = ("group", "source_topic", "partition")
+_COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in _PAIR)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The rows of a cycle (PAIRS_KNOWN), its number, and when it ended."""
+
+    cycle: int
+    ended_at: float
+    pairs: pa.Table
+
+
+def changes(before: Known | None, now: Known, instance: str, *, whole: Kept | None) -> pa.Table:
+    """The rows (PAIRS) that a cycle has beside those that `before` has. With `whole` the pairs
+    that did not change have one, too, which says that. Every row is a changed one where nothing
+    was before."""
+    if before is None:
+        return _marked(now.pairs, now, instance, np.full(len(now.pairs), Kept.CHANGED))
+    here, there = _places(now.pairs, before.pairs)
+    at = places(here, there)
+    same = (at != NOTHING) & _same(take(before.pairs, at), before.ended_at, now)
+    kept = np.where(same, whole or "", Kept.CHANGED)
+    rows = _marked(only(now.pairs, kept != ""), now, instance, kept[kept != ""])
+    gone = only(before.pairs, places(there, here) == NOTHING)
+    return joined([rows, _marked(gone, now, instance, np.full(len(gone), Kept.GONE))])
+
+
+def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
+    """The pairs (PAIRS_KNOWN) that an instance's rows (PAIRS) of a day, in any order, come to,
+    where its last cycle ended at `ended_at`."""
+    order = np.argsort(numbers(rows["cycle"]), kind="stable")[::-1]
+    (pair,) = keys(_key(rows, *numbered(rows["group"]), *numbered(rows["source_topic"])))
+    _, first = np.unique(pair[order], return_index=True)
+    last = rows.take(pa.array(np.sort(order[first])))
+    last = last.filter(pc.not_equal(last["kept"].cast(pa.string()), Kept.GONE))
+    in_sync = pc.fill_null(pc.equal(last["in_sync_at"], last["at"]), False)
+    columns = by_name(last)
+    columns["in_sync_at"] = pc.if_else(in_sync, ended_at, last["in_sync_at"])
+    columns["flow"] = pa.array([flow] * len(last), pa.string()).dictionary_encode()
+    known = {name: columns[name] for name in PAIRS_KNOWN.names}
+    return columns_table(PAIRS_KNOWN, len(last), known)
+
+
+def _marked(pairs: pa.Table, now: Known, instance: str, kept: np.ndarray) -> pa.Table:
+    rows = len(pairs)
+    marks = {
+        "instance": pa.array([instance] * rows, pa.string()).dictionary_encode(),
+        "cycle": pa.array(np.full(rows, now.cycle)),
+        "at": pa.array(np.full(rows, now.ended_at)),
+        "kept": pa.array(kept.astype(object), pa.string()).dictionary_encode(),
+    }
+    return columns_table(PAIRS, rows, marks | by_name(pairs.drop_columns("flow")))
+
+
+def _places(now: pa.Table, before: pa.Table) -> tuple[list[Integers], list[Integers]]:
+    """Both tables' pairs by numbers."""
+    groups = numbered(now["group"], before["group"])
+    topics = numbered(now["source_topic"], before["source_topic"])
+    here, there = (
+        _key(rows, group, topic)
+        for rows, group, topic in zip((now, before), groups, topics, strict=True)
+    )
+    return here, there
+
+
+def _key(rows: pa.Table, group: Integers, topic: Integers) -> list[Integers]:
+    return [group, topic, numbers(rows["partition"])]
+
+
+def _same(before: pa.Table, ended_at: float, now: Known) -> Flags:
+    """Whether each pair is as it was, given in the order of those now."""
+    same = np.full(len(before), True)
+    for name in _COMPARED:
+        old, new = before[name], now.pairs[name]
+        if name == "in_sync_at":
+            old, new = (rows.to_numpy(zero_copy_only=False) for rows in (old, new))
+            in_sync = (old == ended_at) & (new == now.ended_at)
+            same &= in_sync | (old == new) | (np.isnan(old) & np.isnan(new))
+        elif pa.types.is_dictionary(old.type):
+            old, new = numbered(old, new)
+            same &= old == new
+        else:
+            same &= (numbers(old) == numbers(new)) & (
+                old.is_null().to_numpy() == new.is_null().to_numpy()
+            )
+    return same

@@ -1,0 +1,147 @@
+"""History as views of Spark SQL, read by its tasks with what wrote it: the same from folders and
+stores, whatever Spark's own libraries know.
+
+`cycles` has a row a cycle. `pairs` has a row for each time that a pair stayed as it was, from
+`since` to `until` (null: still), so that `since <= T AND (until > T OR until IS NULL)` gives all
+pairs as they were at a time T.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tsoffset.flow.patterns import matches
+from tsoffset.history.files import HistoryFile, Kind, day_of, days, flows, look
+from tsoffset.spark.cells import from_cell, to_cell
+from tsoffset.spark.places import Place
+
+_FILES = "file binary"
+# Those that Spark's Java reads: text is text there, and the flow is a column.
+_PLAIN = {
+    kind: pa.schema(
+        [
+            ("flow", pa.string()),
+            *(
+                (one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type)
+                for one in kind.schema
+            ),
+        ]
+    )
+    for kind in Kind
+}
+
+_CYCLES = """
+SELECT * EXCEPT (started_at, ended_at),
+  timestamp_millis(bigint(round(started_at * 1000))) AS started_at,
+  timestamp_millis(bigint(round(ended_at * 1000))) AS ended_at
+FROM (SELECT DISTINCT * FROM tsoffset_cycles)
+WHERE ended_at >= :start
+"""
+# An instance that is followed by another ends what it says with its last cycle.
+_PAIRS = """
+WITH instances AS (
+  SELECT flow, instance, max(ended_at) AS last,
+    max(max(ended_at)) OVER (PARTITION BY flow) AS last_of_all
+  FROM tsoffset_cycles GROUP BY flow, instance
+), rows AS (
+  SELECT *, lead(at) OVER (
+      PARTITION BY flow, `group`, source_topic, `partition` ORDER BY at
+    ) AS next
+  FROM tsoffset_pairs WHERE kept <> 'full'
+), known AS (
+  SELECT rows.*, coalesce(next, if(last < last_of_all, last, NULL)) AS ended
+  FROM rows LEFT JOIN instances USING (flow, instance)
+)
+SELECT * EXCEPT (at, next, ended, kept, in_sync_at),
+  timestamp_millis(bigint(round(at * 1000))) AS since,
+  timestamp_millis(bigint(round(ended * 1000))) AS until,
+  timestamp_millis(bigint(round(in_sync_at * 1000))) AS in_sync_at,
+  in_sync_at <=> at AS in_sync,
+  if(outcome = 'committed', target_offset, current_target_offset) AS on_target
+FROM known
+WHERE kept <> 'gone' AND (ended IS NULL OR (ended > at AND ended > :start))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of the history is to be seen: of which flows (none named: all), from when on in seconds
+    since 1970 UTC, and of which groups in `pairs`."""
+
+    flows: Sequence[str] = ()
+    start: float = 0.0
+    groups: re.Pattern[str] | None = None
+
+
+@dataclass(slots=True)
+class Opened:
+    """How many files the views are of, and sentences about those that are left out."""
+
+    files: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+def open_views(session: SparkSession, root: Place, asked: Asked) -> Opened:
+    """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException where
+    the history cannot be listed."""
+    opened = Opened()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    # Ours is off, since it would cost each cycle time. How much these come to nobody knows.
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    for kind in Kind:
+        files = list(_files(root, kind, asked, opened))
+        opened.files += len(files)
+        groups = asked.groups if kind is Kind.PAIRS else None
+        _rows(session, kind, files, groups).createOrReplaceTempView(f"tsoffset_{kind.value}")
+    for name, text in ((Kind.CYCLES, _CYCLES), (Kind.PAIRS, _PAIRS)):
+        view = session.sql(text, args={"start": asked.start})
+        view.createOrReplaceTempView(name.value)
+    return opened
+
+
+def _files(root: Place, kind: Kind, asked: Asked, opened: Opened) -> Iterator[HistoryFile]:
+    first = day_of(asked.start)
+    for flow in asked.flows or flows(root):
+        for day in days(root, kind, flow):
+            if day >= first:
+                found = look(root, kind, flow, day)
+                opened.warnings += found.warnings
+                yield from found.files
+
+
+def _rows(
+    session: SparkSession, kind: Kind, files: Sequence[HistoryFile], groups: re.Pattern[str] | None
+) -> DataFrame:
+    schema = from_arrow_schema(_PLAIN[kind])
+    if not files:
+        return session.createDataFrame([], schema)
+    tasks = min(len(files), 4 * session.sparkContext.defaultParallelism)
+    cells = session.createDataFrame([(to_cell(file),) for file in files], _FILES)
+    return cells.repartition(tasks).mapInArrow(partial(_read, groups), schema)
+
+
+def _read(
+    groups: re.Pattern[str] | None, cells: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What a task does: the rows of the files that it is given."""
+    for batch in cells:
+        for cell in batch["file"].to_pylist():
+            file: HistoryFile = from_cell(cell)
+            for rows in file.batches():
+                if groups is not None:
+                    rows = rows.filter(_matching(rows["group"], groups))
+                flow = pa.array([file.flow] * len(rows), pa.string())
+                named = rows.add_column(0, "flow", flow)
+                yield from named.cast(_PLAIN[file.kind]).to_batches()
+
+
+def _matching(group: pa.ChunkedArray, pattern: re.Pattern[str]) -> pa.Array:
+    names = [name for name in group.unique().to_pylist() if name is not None]
+    wanted = [name for name in names if matches(pattern, name)]
+    return pc.is_in(group.cast(pa.string()), value_set=pa.array(wanted, pa.string()))

@@ -1,0 +1,226 @@
+"""Being a member of a group, by the classic protocol of groups (as Kafka Connect's workers are).
+
+The group commits nothing; its coordinator only tells its members apart from those that are gone.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kafka.errors import (
+    FencedInstanceIdError,
+    GroupIdNotFoundError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+
+from tsoffset.cluster import Assignment, Standing, all_failed
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.connections import Api, Connections
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.errors import Remedy, Trouble, error_class, failure, rule
+from tsoffset.kafka.groups import ELECTION, Groups
+from tsoffset.kafka.rounds import Again
+from tsoffset.kafka.topology import Topology
+from tsoffset.model import Failed
+
+JOIN_GROUP = Api("join_group", JoinGroupRequest, 5, 9)
+SYNC_GROUP = Api("sync_group", SyncGroupRequest, 3, 5)
+HEARTBEAT = Api("heartbeat", HeartbeatRequest, 3, 4)
+LEAVE_GROUP = Api("leave_group", LeaveGroupRequest, 3, 5)
+
+_PROTOCOL = "instances"
+# Two of these, one after the other, fit between a heartbeat and the end of the session.
+_ANSWER_MS = 3_000
+# Beyond the time for which the coordinator waits for the other members.
+_JOIN_MORE_MS = 5_000
+_LEAVE_MS = 2_000
+_WAS_REMOVED = (UnknownMemberIdError, FencedInstanceIdError)
+
+T = TypeVar("T")
+
+
+class KafkaMembership:
+    """`tsoffset.cluster.Membership` over kafka-python; nothing is opened before the first call.
+
+    Raises ConfigurationError for client settings that cannot be used.
+    """
+
+    def __init__(self, settings: ClusterSettings, group: str, session_seconds: float) -> None:
+        self._connections = Connections(settings)
+        self._groups = Groups(self._connections, Topology(self._connections))
+        self._group = group
+        self._session_ms = int(session_seconds * 1000)
+        self._member_id = ""
+        self._generation = -1
+
+    def join(
+        self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
+    ) -> Assignment | Standing | Failed:
+        """As `Membership.join`."""
+        deadline = Deadline.after(self._session_ms + _JOIN_MORE_MS)
+        return self._run(lambda: self._join(metadata, assign, deadline), "join")
+
+    async def _join(
+        self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes], deadline: Deadline
+    ) -> Assignment | Standing | Failed:
+        def request(version: int) -> Any:
+            protocols = [
+                JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=metadata)
+            ]
+            return JoinGroupRequest(
+                group_id=self._group,
+                session_timeout_ms=self._session_ms,
+                rebalance_timeout_ms=self._session_ms,
+                member_id=self._member_id,
+                protocol_type=ELECTION,
+                protocols=protocols,
+                version=version,
+            )
+
+        joined = await self._ask(JOIN_GROUP, request, deadline)
+        if joined.error_code == MemberIdRequiredError.errno:
+            self._member_id = joined.member_id
+            joined = await self._ask(JOIN_GROUP, request, deadline)
+        if joined.error_code:
+            return self._refused(joined.error_code, "join")
+        self._member_id, self._generation = joined.member_id, joined.generation_id
+        members = {one.member_id: bytes(one.metadata) for one in joined.members}
+        content = assign(members) if joined.leader == joined.member_id else b""
+        asked_at = time.monotonic()
+        synced = await self._ask(
+            SYNC_GROUP, lambda version: self._sync_request(members, content, version), deadline
+        )
+        if synced.error_code:
+            return self._refused(synced.error_code, "join")
+        return Assignment(bytes(synced.assignment), asked_at)
+
+    def _sync_request(self, members: Mapping[str, bytes], content: bytes, version: int) -> Any:
+        return SyncGroupRequest(
+            group_id=self._group,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            protocol_type=ELECTION,
+            protocol_name=_PROTOCOL,
+            assignments=[
+                SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=content)
+                for member in (members if content else ())
+            ],
+            version=version,
+        )
+
+    def beat(self) -> Standing | Failed:
+        """As `Membership.beat`."""
+        deadline = Deadline.after(_ANSWER_MS)
+
+        async def beat() -> Standing | Failed:
+            answer = await self._ask(HEARTBEAT, request, deadline)
+            if answer.error_code:
+                return self._refused(answer.error_code, "stay in")
+            return Standing.MEMBER
+
+        def request(version: int) -> Any:
+            return HeartbeatRequest(
+                group_id=self._group,
+                generation_id=self._generation,
+                member_id=self._member_id,
+                version=version,
+            )
+
+        return self._run(beat, "stay in")
+
+    def leave(self) -> None:
+        """As `Membership.leave`."""
+        if not self._member_id:
+            return
+        deadline = Deadline.after(_LEAVE_MS)
+        member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
+        self._member_id = ""
+
+        async def leave() -> None:
+            await self._ask(
+                LEAVE_GROUP,
+                lambda version: LeaveGroupRequest(
+                    group_id=self._group, members=[member], version=version
+                ),
+                deadline,
+            )
+
+        self._run(leave, "leave")
+
+    def interrupt(self) -> None:
+        """As `Membership.interrupt`; a later call makes new connections."""
+        self._connections.close()
+
+    def close(self) -> None:
+        """As `Membership.close`."""
+        self._connections.close()
+
+    # --- requests --------------------------------------------------------------------------
+
+    def _run(self, work: Callable[[], Awaitable[T]], verb: str) -> T | Failed:
+        async def run() -> T | Failed:
+            # Out of the loop they would cost the connection.
+            try:
+                return await work()
+            except _Failure as error:
+                return error.failed
+            except KafkaError as error:
+                return self._failed(error, verb)
+
+        try:
+            return self._connections.run(run)
+        except ClusterRefused as error:
+            return all_failed(error)
+        except ClusterUnreachable as error:
+            return replace(all_failed(error), patience_seconds=rule(error).patience_seconds)
+        except KafkaError as error:  # of an interrupt
+            return self._failed(error, verb)
+
+    async def _ask(self, api: Api, build: Callable[[int], Any], deadline: Deadline) -> Any:
+        operation = "find the coordinator of group"
+        found = await self._groups.coordinators((self._group,), operation, deadline)
+        node = found[self._group]
+        if isinstance(node, Again):
+            node = node.otherwise
+        if isinstance(node, Failed):
+            raise _Failure(node)
+        return await self._connections.ask(node, api, build, deadline)
+
+    def _refused(self, code: int, verb: str) -> Standing | Failed:
+        trouble = error_class(code)
+        if trouble is RebalanceInProgressError:
+            return Standing.REBALANCING
+        if trouble in _WAS_REMOVED:
+            self._member_id = ""
+        if trouble in (*_WAS_REMOVED, IllegalGenerationError):
+            return Standing.REMOVED
+        if trouble is GroupIdNotFoundError:
+            # To join a group that is of another kind (a share group) is answered with this.
+            trouble = InconsistentGroupProtocolError
+        return self._failed(trouble, verb)
+
+    def _failed(self, trouble: Trouble, verb: str) -> Failed:
+        if rule(trouble).remedy is Remedy.REFRESH:
+            self._groups.forget((self._group,))
+        return failure(trouble, f"{verb} group {self._group}", self._connections.alias)
+
+
+class _Failure(Exception):
+    """Carries a failure past what would have used the answer."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.message)
+        self.failed = failed

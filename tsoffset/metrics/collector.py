@@ -1,0 +1,278 @@
+"""The metrics of the flows of this process, for Prometheus to scrape.
+
+Gauges are made of the board's snapshots when somebody asks; what a flow's pairs come to is summed
+up once for each cycle, when it is first asked for. Counters and histograms are told every cycle.
+"""
+
+import platform
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+import pyarrow as pa
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.registry import Collector
+
+from tsoffset.cycle.replication import REPLICATION
+from tsoffset.daemon.status import Board, Cycle, FlowState, FlowStatus
+from tsoffset.flow.settings import MetricsSettings
+from tsoffset.metrics import table as metrics
+from tsoffset.metrics.sums import Sum, Sums, sums_of
+from tsoffset.metrics.table import METRICS, Declared, Freshness, Replication
+from tsoffset.model import OutcomeKind, Side
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+_OPENMETRICS = "application/openmetrics-text"
+# In seconds: from a warm cycle of a small flow to the default limit of a cycle, and what is more.
+_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_RESULTS = ("succeeded", "rows_failed", "unreachable", "over_limit", "failed")
+_OTHER_STAGE = "other"
+
+_Labels = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Histogram:
+    counts: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
+    sum: float = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(_BUCKETS, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        bounds = [*map(str, _BUCKETS), "+Inf"]
+        return [(le, sum(self.counts[: place + 1])) for place, le in enumerate(bounds)]
+
+
+class Metrics(Collector):
+    """The metrics of the board's flows; an `Observer` of their cycles. Any thread may ask."""
+
+    def __init__(self, board: Board, settings: MetricsSettings | None = None) -> None:
+        self._board = board
+        self._settings = settings or MetricsSettings()
+        self._lock = threading.Lock()
+        self._counts: defaultdict[tuple[Declared, _Labels], float] = defaultdict(float)
+        self._histograms: defaultdict[tuple[Declared, _Labels], _Histogram]
+        self._histograms = defaultdict(_Histogram)
+        self._summing = threading.Lock()
+        self._sums: dict[str, tuple[pa.Table, Sums]] = {}
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def render(self, accept: str | None = None) -> tuple[bytes, str]:
+        """All metrics with their content type: OpenMetrics where `accept` (the header) names it,
+        else Prometheus's own text format."""
+        if _OPENMETRICS in (accept or ""):
+            return openmetrics.generate_latest(self._registry), openmetrics.CONTENT_TYPE_LATEST  # type: ignore[no-untyped-call]
+        return generate_latest(self._registry), TEXT
+
+    # --- what cycles add up to -------------------------------------------------------------
+
+    def cycle_ended(self, cycle: Cycle, status: FlowStatus) -> None:
+        """Count a cycle of the flow."""
+        with self._lock:
+            self._count(cycle)
+
+    def _count(self, cycle: Cycle) -> None:
+        flow, result = cycle.flow, cycle.result
+        self._add(metrics.CYCLES, 1, flow, _result_of(cycle))
+        self._histograms[metrics.CYCLE_DURATION, (flow,)].observe(cycle.seconds)
+        if result is None:
+            return
+        if cycle.tally is not None:
+            self._add(metrics.COMMITS, cycle.tally.outcomes[OutcomeKind.COMMITTED], flow)
+        cost, spent = result.cost, result.spent
+        self._add(metrics.POSITIONS, cost.recalled, flow, "remembered")
+        self._add(metrics.POSITIONS, cost.positions - cost.recalled, flow, "looked_up")
+        self._add(metrics.ROUNDS, cost.rounds, flow)
+        self._add(metrics.FETCHES, cost.source_fetches, flow, Side.SOURCE)
+        self._add(metrics.FETCHES, cost.target_fetches, flow, Side.TARGET)
+        self._add(metrics.TIME_LOOKUPS, cost.lookups, flow)
+        of_target = cost.bytes_read - cost.source_bytes_read
+        self._add(metrics.READ_BYTES, cost.source_bytes_read, flow, Side.SOURCE)
+        self._add(metrics.READ_BYTES, of_target, flow, Side.TARGET)
+        for side, traffic in spent.traffic.items():
+            self._add(metrics.REQUESTS, traffic.requests, flow, side)
+            self._add(metrics.RETRIES, traffic.retries, flow, side)
+            self._add(metrics.THROTTLE, traffic.throttle_seconds, flow, side)
+        other = max(0.0, cycle.seconds - sum(spent.seconds.values()))
+        for stage, seconds in (*spent.seconds.items(), (_OTHER_STAGE, other)):
+            self._histograms[metrics.STAGE_DURATION, (flow, stage)].observe(seconds)
+
+    def _add(self, metric: Declared, number: float, *labels: str) -> None:
+        self._counts[metric, labels] += number
+
+    # --- what is scraped -------------------------------------------------------------------
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric of the table, in its order, as it is now."""
+        board = self._board
+        families = Families()
+        python, spark = platform.python_version(), version("pyspark")
+        families.put(metrics.BUILD, 1, board.instance.version, python, spark, board.instance.id)
+        families.put(metrics.WARNINGS, len(board.warnings))
+        statuses = board.statuses()
+        for status in statuses:
+            self._put_flow(families, status)
+        self._put_counts(families, {status.name for status in statuses})
+        return families.all()
+
+    def _put_flow(self, families: "Families", status: FlowStatus) -> None:
+        flow, now = status.name, self._board.now()
+        for state in FlowState:
+            families.put(metrics.STATE, state is status.state, flow, state)
+        families.put(metrics.INTERVAL, status.flow.sync_interval_seconds, flow)
+        families.put(metrics.LIMIT, status.flow.longest_cycle_seconds, flow)
+        if status.last is not None:
+            families.put(metrics.LAST_CYCLE, status.last.ended_at, flow)
+        families.put(metrics.LAST_SUCCESS, status.last_success_at, flow)
+        since = status.last_success_at or self._board.instance.started_at
+        families.put(metrics.WITHOUT_SUCCESS, max(0.0, now - since), flow)
+        families.put(metrics.FAILURES_IN_A_ROW, status.failures_in_a_row, flow)
+        families.put(metrics.OTHER_INSTANCES, len(status.others), flow)
+        families.put(metrics.CYCLES_LATE, status.late, flow)
+        # On standby another instance knows more of the pairs than what is left here of them.
+        if status.state is not FlowState.STANDBY:
+            if status.last is not None:
+                _put_last(families, status.last)
+            _put_sums(families, flow, self._sums_of(status), now)
+
+    def _sums_of(self, status: FlowStatus) -> Sums:
+        """The sums of the flow's pairs, which are others after each cycle."""
+        with self._summing:
+            known = self._sums.get(status.name)
+            if known is None or known[0] is not status.pairs:
+                last = status.last_reached
+                replication = REPLICATION.empty_table()
+                if last is not None and last.result is not None:
+                    replication = last.result.replication
+                sums = sums_of(
+                    status.pairs,
+                    replication,
+                    groups_max=self._settings.groups_max,
+                    topics_max=self._settings.topics_max,
+                )
+                self._sums[status.name] = known = status.pairs, sums
+            return known[1]
+
+    def _put_counts(self, families: "Families", flows: Collection[str]) -> None:
+        """The counters; a rate needs what they were before the first of each result, too."""
+        with self._lock:
+            for flow in flows:
+                self._add(metrics.COMMITS, 0, flow)
+                for result in _RESULTS:
+                    self._add(metrics.CYCLES, 0, flow, result)
+            for (metric, labels), number in self._counts.items():
+                if labels[0] in flows:
+                    families.put(metric, number, *labels)
+            for (metric, labels), histogram in self._histograms.items():
+                if labels[0] in flows:
+                    families.put_histogram(metric, histogram, *labels)
+
+
+class Families:
+    """A family of each metric of the table, and the samples in them."""
+
+    def __init__(self) -> None:
+        self._families = {name: metric.family() for name, metric in METRICS.items()}
+
+    def put(self, metric: Declared | None, value: float | None, *labels: str) -> None:
+        """Add a sample; none where there is no value, or this level has no such metric."""
+        if metric is not None and value is not None:
+            (series,) = metric.series
+            self._add(metric, series, value, labels)
+
+    def put_histogram(self, metric: Declared, histogram: _Histogram, *labels: str) -> None:
+        """Add the samples of a histogram."""
+        of_buckets, of_sum, of_count = metric.series
+        for le, count in histogram.buckets():
+            self._add(metric, of_buckets, count, labels, le=le)
+        self._add(metric, of_sum, histogram.sum, labels)
+        self._add(metric, of_count, sum(histogram.counts), labels)
+
+    def _add(
+        self, metric: Declared, series: str, value: float, labels: _Labels, **more: str
+    ) -> None:
+        named = dict(zip(metric.labels, labels, strict=True), **more)
+        self._families[metric.name].add_sample(series, named, float(value))
+
+    def all(self) -> Iterator[Metric]:
+        """The families in the order of the table."""
+        return iter(self._families.values())
+
+
+def _result_of(cycle: Cycle) -> str:
+    if cycle.result is None:
+        return "over_limit" if cycle.over_limit else "failed"
+    if not cycle.reached:
+        return "unreachable"
+    return "succeeded" if cycle.succeeded else "rows_failed"
+
+
+def _put_last(families: Families, cycle: Cycle) -> None:
+    """What the last cycle came to."""
+    if cycle.result is None or cycle.tally is None:
+        return
+    families.put(metrics.COMMIT_GAP, cycle.result.cost.commit_gap_seconds, cycle.flow)
+    tally = cycle.tally
+    named = {OutcomeKind.SKIPPED: tally.reasons, OutcomeKind.FAILED: tally.failures}
+    for outcome in OutcomeKind:
+        if outcome in named:
+            for reason, number in named[outcome].items():
+                families.put(metrics.ROWS, number, cycle.flow, outcome, reason)
+        else:
+            families.put(metrics.ROWS, tally.outcomes[outcome], cycle.flow, outcome, "")
+
+
+def _put_sums(families: Families, flow: str, sums: Sums, now: float) -> None:
+    for outcome, reason, number in sums.outcomes:
+        families.put(metrics.GROUPS, number, flow, outcome, reason)
+    for precision, number in sums.precisions:
+        families.put(metrics.PRECISION, number, flow, precision)
+    families.put(metrics.GROUPS_LEFT_OUT, sums.groups_left_out, flow)
+    families.put(metrics.TOPICS_LEFT_OUT, sums.topics_left_out, flow)
+    _put_freshness(families, metrics.OF_FLOW, sums.pairs, now, flow)
+    for one in sums.topics:
+        _put_freshness(families, metrics.OF_TOPIC, one, now, flow, one["name"])
+    for one in sums.groups:
+        _put_freshness(families, metrics.OF_GROUP, one, now, flow, one["name"])
+    _put_replication(families, metrics.REPLICATION_OF_FLOW, sums.replication, flow)
+    for one in sums.replication_of_topics:
+        _put_replication(families, metrics.REPLICATION_OF_TOPIC, one, flow, one["name"])
+
+
+def _put_freshness(
+    families: Families, level: Freshness, one: Sum, now: float, *labels: str
+) -> None:
+    pairs = one["partition_count"]
+    never = pairs - one["in_sync_at_count"]
+    families.put(level.pairs, pairs, *labels)
+    families.put(level.unknown, pairs - one["lag_records_count"], *labels)
+    families.put(level.lag, one["lag_records_sum"], *labels)
+    families.put(level.lag_max, one["lag_records_max"], *labels)
+    families.put(level.lag_min, one["lag_records_min"], *labels)
+    families.put(level.age_max, _age(one["in_sync_at_min"], now), *labels)
+    families.put(level.age_mean, _age(one["in_sync_at_mean"], now), *labels)
+    families.put(level.age_min, _age(one["in_sync_at_max"], now), *labels)
+    families.put(level.never, never, *labels)
+    families.put(level.bound, one["reread_bound_sum"], *labels)
+    if not never:
+        families.put(level.success, one["in_sync_at_min"], *labels)
+
+
+def _age(since: float | None, now: float) -> float | None:
+    return None if since is None else max(0.0, now - since)
+
+
+def _put_replication(families: Families, level: Replication, one: Sum, *labels: str) -> None:
+    families.put(level.lag, one["lag_records_sum"], *labels)
+    families.put(level.bound, one["lag_bound_records_sum"], *labels)
+    families.put(level.unknown, one["partition_count"] - one["lag_records_count"], *labels)

@@ -1,0 +1,69 @@
+"""Who may read, and who may pause, resume and sync."""
+
+import hmac
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.server.problems import Refused
+
+_BEARER = HTTPBearer(auto_error=False, description="`listeners.token` or `listeners.read.token`.")
+Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+
+
+def reading(settings: ServerSettings) -> Callable[..., None]:
+    """A dependency that lets pass who may read."""
+    if settings.read_token is None:
+
+        def anybody() -> None:
+            """Nothing to show."""
+
+        return anybody
+
+    def reader(shown: Shown) -> None:
+        if not _is(shown, settings.read_token) and not _is(shown, settings.token):
+            raise _unknown(shown, "listeners.read.token")
+
+    return reader
+
+
+def changing(settings: ServerSettings) -> Callable[..., None]:
+    """A dependency that lets pass who may change something."""
+
+    def changer(shown: Shown) -> None:
+        if settings.token is None:
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                "pause, resume and sync are off, since no token is configured",
+                "set listeners.token in the configuration file, and restart",
+            )
+        if _is(shown, settings.token):
+            return
+        if _is(shown, settings.read_token):
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                "this token is for reading alone",
+                "show the one of listeners.token",
+            )
+        raise _unknown(shown, "listeners.token")
+
+    return changer
+
+
+def _is(shown: HTTPAuthorizationCredentials | None, token: str | None) -> bool:
+    """In a time that does not tell how much of it was right."""
+    given = "" if shown is None else shown.credentials
+    return hmac.compare_digest(given.encode(), (token or "").encode()) and token is not None
+
+
+def _unknown(shown: HTTPAuthorizationCredentials | None, key: str) -> Refused:
+    return Refused(
+        HTTPStatus.UNAUTHORIZED,
+        "a bearer token is needed" if shown is None else "this bearer token is not known",
+        f"send the header `Authorization: Bearer TOKEN` with the token of {key}",
+        www_authenticate='Bearer realm="tsoffset"',
+    )

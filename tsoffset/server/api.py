@@ -1,0 +1,358 @@
+"""The REST API: what the daemon knows of its flows, and the three things that it can be asked.
+
+Names in paths are percent-encoded; `/` in them as `%2F` or as it is (in a group's name).
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import quote, unquote
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi.routing import APIRoute
+
+from tsoffset import __version__
+from tsoffset.daemon.points import PastCycles
+from tsoffset.daemon.status import Board, Controls, FlowStatus
+from tsoffset.daemon.summary import Key, Summary
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.server import access, answers
+from tsoffset.server.flows import (
+    Summaries,
+    entry_fields,
+    flow_answer,
+    flows_answer,
+    remotes_answer,
+    replication_lags,
+    resumptions,
+    row_answers,
+)
+from tsoffset.server.pages import add_pages
+from tsoffset.server.parameters import Choice, Paging, only_documented
+from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
+from tsoffset.server.remotes import Remotes
+
+MOST_POINTS = 5_000
+
+Metrics = Callable[[str], tuple[bytes, str]]
+"""From the request's `Accept` ("" where it has none) to the metrics and their content type."""
+
+
+def application(
+    settings: ServerSettings,
+    board: Board,
+    controls: Controls,
+    history: PastCycles,
+    *,
+    metrics: Metrics | None = None,
+    alive: Callable[[], bool] = lambda: True,
+) -> FastAPI:
+    """The API with its documentation, the metrics if there are any, and the status page.
+
+    `alive` says whether the loop lives. To be served behind a `Guard`.
+    """
+    app = FastAPI(
+        title="tsoffset",
+        version=__version__,
+        description="Consumer groups' offsets on their way from one Kafka cluster to another: what"
+        " each flow did, and what a failover would use. Times are seconds since 1970 UTC. Encode"
+        " names in paths: `A->B` is `A-%3EB`.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation,
+    )
+    add_problems(app)
+    _add_probes(app, board, alive)
+    app.include_router(_Routes(settings, board, controls, history).router)
+    if metrics is not None:
+        _add_metrics(app, settings, metrics)
+    add_pages(app)
+    return app
+
+
+def _operation(route: APIRoute) -> str:
+    return route.name
+
+
+def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
+    # They wait for nothing, and so for no thread that others have taken.
+    @app.get("/healthz", tags=["probes"], responses={503: documented("The loop has ended.")})
+    async def healthz() -> answers.Health:
+        """Whether the loop lives, whatever the clusters do."""
+        if alive():
+            return answers.Health(ok=True)
+        raise Refused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "the loop of the flows has ended",
+            "restart the process, and read its log",
+        )
+
+    @app.get("/readyz", tags=["probes"], responses={503: documented("No cycle has ended yet.")})
+    async def readyz() -> answers.Health:
+        """Whether the configuration is loaded and a cycle has ended, well or not."""
+        if board.ready:
+            return answers.Health(ok=True)
+        raise Refused(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "no cycle has ended yet",
+            "wait; /api/v1/flows says since when one runs",
+        )
+
+
+def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> None:
+    @app.get(
+        "/metrics",
+        tags=["metrics"],
+        dependencies=[Depends(access.reading(settings))],
+        response_class=Response,
+        responses={
+            200: {"description": "Metrics.", "content": {"text/plain": {}}},
+            "default": documented(),
+        },
+    )
+    def metrics_now(request: Request) -> Response:
+        """The metrics, for Prometheus; docs/metrics.md says what they are."""
+        body, media_type = metrics(request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": media_type})
+
+
+class _Routes:
+    """What lies below /api/v1."""
+
+    def __init__(
+        self, settings: ServerSettings, board: Board, controls: Controls, history: PastCycles
+    ) -> None:
+        self._board, self._controls, self._history = board, controls, history
+        self._summaries = Summaries()
+        self._remotes = Remotes(settings, board.now)
+        self.router = APIRouter(
+            prefix="/api/v1",
+            responses={"default": documented()},
+            dependencies=[Depends(only_documented)],
+        )
+        read = [Depends(access.reading(settings))]
+        for path, name, answer in (
+            ("/flows", "flows", self.flows),
+            ("/remotes", "remotes", self.remotes),
+            ("/flows/{flow}", "flow", self.flow),
+            ("/flows/{flow}/groups", "groups", self.groups),
+            ("/flows/{flow}/groups/{group:path}", "group", self.group),
+            ("/flows/{flow}/topics", "topics", self.topics),
+            ("/flows/{flow}/history", "history", self.history),
+            ("/translate", "translate", self.translate),
+        ):
+            self.router.add_api_route(path, answer, name=name, tags=["read"], dependencies=read)
+        change = [Depends(access.changing(settings))]
+        for name, act in (("pause", self.pause), ("resume", self.resume), ("sync", self.sync)):
+            self.router.add_api_route(
+                f"/flows/{{flow}}/{name}",
+                act,
+                name=name,
+                methods=["POST"],
+                status_code=HTTPStatus.ACCEPTED,
+                tags=["control"],
+                dependencies=change,
+            )
+
+    def flows(self, request: Request, response: Response) -> answers.Flows:
+        """All flows of this process."""
+        _tag(request, response, _state(self._board, *self._board.statuses()))
+        return flows_answer(self._board, self._summaries)
+
+    def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
+        """The flows of the instances of `status.remote.urls`, as they last answered; they are asked
+        anew every few seconds as long as this is asked for."""
+        known = self._remotes.known()
+        _tag(request, response, known)
+        return remotes_answer(known)
+
+    def flow(self, request: Request, response: Response, flow: str) -> answers.Flow:
+        """One flow: its state, with messages, its last cycle and its totals."""
+        status = self._known(unquote(flow))
+        _tag(request, response, _state(self._board, status))
+        return flow_answer(status, self._summaries, self._board.now())
+
+    def groups(
+        self,
+        request: Request,
+        response: Response,
+        flow: str,
+        choice: Annotated[Choice, Depends()],
+        paging: Annotated[Paging, Depends()],
+    ) -> answers.Groups:
+        """The groups of a flow, as of the last cycle that reached both clusters."""
+        status, now = self._known(unquote(flow)), self._board.now()
+        _tag(request, response, _state(self._board, status))
+        summary = self._summaries.of(status, Key.GROUP)
+        places = choice.of(summary)
+        entries = [
+            answers.Entry(**entry_fields(entry, now))
+            for entry in summary.entries(places[paging.part])
+        ]
+        return answers.Groups(**paging.fields(status, now, len(places)), groups=entries)
+
+    def group(
+        self,
+        request: Request,
+        response: Response,
+        flow: str,
+        group: str,
+        paging: Annotated[Paging, Depends()],
+    ) -> answers.Group:
+        """One group with the row of each of its partitions."""
+        status, now = self._known(unquote(flow)), self._board.now()
+        _tag(request, response, _state(self._board, status))
+        name = unquote(group)
+        summary = self._summaries.of(status, Key.GROUP)
+        place = self._place(status, summary, name)
+        rows = summary.rows_at(place)
+        return answers.Group(
+            **paging.fields(status, now, len(rows)),
+            group=answers.Entry(**entry_fields(summary.entry(place), now)),
+            rows=row_answers(rows[paging.part], now),
+        )
+
+    def topics(
+        self,
+        request: Request,
+        response: Response,
+        flow: str,
+        choice: Annotated[Choice, Depends()],
+        paging: Annotated[Paging, Depends()],
+    ) -> answers.Topics:
+        """The source topics of a flow, as of the last cycle that reached both clusters."""
+        status, now = self._known(unquote(flow)), self._board.now()
+        _tag(request, response, _state(self._board, status))
+        summary = self._summaries.of(status, Key.TOPIC)
+        places = choice.of(summary)
+        lags = replication_lags(status)
+        topics = [
+            answers.Topic(**entry_fields(entry, now), replication_lag_records=lags.get(entry.name))
+            for entry in summary.entries(places[paging.part])
+        ]
+        return answers.Topics(**paging.fields(status, now, len(places)), topics=topics)
+
+    def history(
+        self,
+        request: Request,
+        response: Response,
+        flow: str,
+        since: Annotated[
+            float,
+            Query(alias="from", allow_inf_nan=False, description="Seconds since 1970 UTC."),
+        ] = 0.0,
+        until: Annotated[
+            float | None,
+            Query(
+                alias="to", allow_inf_nan=False, description="Seconds since 1970 UTC; absent: now."
+            ),
+        ] = None,
+        limit: Annotated[
+            int, Query(ge=1, le=MOST_POINTS, description="Most points; the last ones count.")
+        ] = 500,
+    ) -> answers.History:
+        """A point for each past cycle of a flow, the oldest first."""
+        status = self._known(unquote(flow))
+        _tag(request, response, _state(self._board, status))
+        end = float("inf") if until is None else until
+        points = self._history.points(status.name, since, end, limit)
+        return answers.History(
+            flow=status.name, points=[answers.Point(**asdict(point)) for point in points]
+        )
+
+    def translate(
+        self,
+        request: Request,
+        response: Response,
+        flow: Annotated[str, Query(description="`A->B`.")],
+        group: Annotated[str, Query(description="Its name, whole.")],
+    ) -> answers.Translation:
+        """What a failover of a group would use now, partition by partition."""
+        status, now = self._known(flow), self._board.now()
+        _tag(request, response, _state(self._board, status))
+        summary = self._summaries.of(status, Key.GROUP)
+        rows = summary.rows_at(self._place(status, summary, group))
+        cycle = status.last_reached
+        return answers.Translation(
+            flow=status.name,
+            group=group,
+            at=now,
+            cycle=None if cycle is None else cycle.number,
+            cycle_ended_at=None if cycle is None else cycle.ended_at,
+            partitions=resumptions(rows, now),
+        )
+
+    def pause(self, flow: str) -> answers.Done:
+        """Begin no further cycle of a flow; one that runs is finished."""
+        return self._asked(self._controls.pause, unquote(flow))
+
+    def resume(self, flow: str) -> answers.Done:
+        """Begin cycles of a flow again, at once."""
+        return self._asked(self._controls.resume, unquote(flow))
+
+    def sync(self, flow: str) -> answers.Done:
+        """Begin the next cycle of a flow as soon as none is running; a paused one stays paused."""
+        return self._asked(self._controls.sync_now, unquote(flow))
+
+    def _asked(self, ask: Callable[[str], None], name: str) -> answers.Done:
+        try:
+            ask(name)
+        except KeyError:
+            raise self._no_flow(name) from None
+        return answers.Done(flow=name, state=self._known(name).state)
+
+    def _known(self, name: str) -> FlowStatus:
+        status = self._board.status(name)
+        if status is None:
+            raise self._no_flow(name)
+        return status
+
+    def _no_flow(self, name: str) -> Refused:
+        known = ", ".join(status.name for status in self._board.statuses())
+        return Refused(
+            HTTPStatus.NOT_FOUND,
+            f"there is no flow {answers.well_formed(name)}",
+            f"ask for one of these: {known}" if known else "enable a flow in the configuration",
+        )
+
+    def _place(self, status: FlowStatus, summary: Summary, group: str) -> int:
+        place = summary.place(group)
+        if place is not None:
+            return place
+        if status.last_reached is None:
+            detail, step = "no cycle has reached both clusters yet", "ask again later"
+        else:
+            detail = "it has no commit in a topic of the flow, is left out by a filter, or is none"
+            step = f"see /api/v1/flows/{quote(status.name)}/groups for those that there are"
+        told = f"nothing is known of group {group} in {status.name}: {detail}"
+        raise Refused(HTTPStatus.NOT_FOUND, answers.well_formed(told), step)
+
+
+def _state(board: Board, *statuses: FlowStatus) -> object:
+    """What stays as long as nothing changes but the time."""
+    known = [
+        (
+            *(status.name, status.cycles, status.state, status.state_since, status.messages),
+            *(status.running_since, status.next_at, status.late, status.over_limit),
+            *(
+                status.lists,
+                status.others,
+                status.last_success_at,
+                status.flow.longest_cycle_seconds,
+            ),
+        )
+        for status in statuses
+    ]
+    return board.instance.id, board.warnings, known
+
+
+def _tag(request: Request, response: Response, state: object) -> None:
+    """Give the answer its ETag, of what it rests on. Raises Unchanged for who has it already."""
+    told = repr(state).encode("utf-8", "backslashreplace")
+    tag = f'W/"{hashlib.sha256(told).hexdigest()[:20]}"'
+    if tag in request.headers.get("if-none-match", ""):
+        raise Unchanged(tag)
+    response.headers["etag"] = tag

@@ -1,0 +1,177 @@
+"""From what the daemon knows to what the API answers."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tsoffset.daemon.freshness import on_target
+from tsoffset.daemon.status import Board, Cycle, FlowStatus
+from tsoffset.daemon.status import Instance as KnownInstance
+from tsoffset.daemon.summary import Entry as KnownEntry
+from tsoffset.daemon.summary import Key, Summary
+from tsoffset.logs import redacted
+from tsoffset.server import answers
+from tsoffset.server.answers import clean
+from tsoffset.server.remotes import Remote
+
+
+class Summaries:
+    """The summaries of each flow's pairs, made when first asked for after a cycle."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, Key], tuple[pa.Table, Summary]] = {}
+
+    def of(self, status: FlowStatus, key: Key) -> Summary:
+        """The summary of a flow's pairs by group or by topic."""
+        # Whoever asks meanwhile waits, rather than make it a second time.
+        with self._lock:
+            known = self._made.get((status.name, key))
+            if known is None or known[0] is not status.pairs:
+                known = status.pairs, Summary(status.pairs, key)
+                self._made[status.name, key] = known
+            return known[1]
+
+
+def flows_answer(board: Board, summaries: Summaries) -> answers.Flows:
+    """All flows."""
+    now = board.now()
+    return answers.Flows(
+        instance=instance_answer(board.instance),
+        at=now,
+        warnings=list(board.warnings),
+        flows=[flow_answer(status, summaries, now) for status in board.statuses()],
+    )
+
+
+def flow_answer(status: FlowStatus, summaries: Summaries, now: float) -> answers.Flow:
+    """One flow."""
+    flow = status.flow
+    totals = summaries.of(status, Key.GROUP).totals()
+    return answers.Flow(
+        name=status.name,
+        source=flow.source.alias,
+        target=flow.target.alias,
+        state=status.state,
+        state_since=status.state_since,
+        messages=list(status.messages),
+        commits=flow.commits,
+        interval_seconds=flow.sync_interval_seconds,
+        limit_seconds=flow.longest_cycle_seconds,
+        cycles=status.cycles,
+        failures=status.failures,
+        failures_in_a_row=status.failures_in_a_row,
+        late=status.late,
+        over_limit=status.over_limit,
+        last_cycle=None if status.last is None else cycle_answer(status.last),
+        last_success_at=status.last_success_at,
+        running_since=status.running_since,
+        next_at=status.next_at,
+        lists=list(status.lists),
+        others=[instance_answer(other) for other in status.others],
+        totals=answers.Totals(
+            groups=totals.entries,
+            lag_seconds=_seconds_since(totals.in_sync_at, now),
+            **_without(asdict(totals), "entries", "in_sync_at"),
+        ),
+    )
+
+
+def instance_answer(instance: KnownInstance) -> answers.Instance:
+    """A tsoffset process."""
+    return answers.Instance(**asdict(instance))
+
+
+def cycle_answer(cycle: Cycle) -> answers.CycleAnswer:
+    """A cycle that has ended."""
+    return answers.CycleAnswer(
+        number=cycle.number,
+        started_at=cycle.started_at,
+        ended_at=cycle.ended_at,
+        seconds=cycle.seconds,
+        commits=cycle.commits,
+        reached=cycle.reached,
+        succeeded=cycle.succeeded,
+        over_limit=cycle.over_limit,
+        error=cycle.error,
+        facts=clean(redacted(cycle.facts)),
+    )
+
+
+def remotes_answer(remotes: Iterable[Remote]) -> answers.RemotesAnswer:
+    """Other instances."""
+    return answers.RemotesAnswer(
+        remotes=[
+            answers.RemoteAnswer(
+                url=remote.url,
+                answer=remote.flows,
+                answered_at=remote.answered_at,
+                error=remote.error,
+            )
+            for remote in remotes
+        ]
+    )
+
+
+def entry_fields(entry: KnownEntry, now: float) -> dict[str, Any]:
+    """The fields of a group or topic."""
+    reasons = sorted(entry.reasons.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        **_without(asdict(entry), "reasons"),
+        "reasons": [answers.ReasonCount(reason=name, rows=rows) for name, rows in reasons],
+        "lag_seconds": _seconds_since(entry.in_sync_at, now),
+    }
+
+
+def replication_lags(status: FlowStatus) -> dict[str, int]:
+    """By source topic the records that the target lacks, of the partitions where that is known."""
+    if status.last_reached is None or status.last_reached.result is None:
+        return {}
+    known = status.last_reached.result.replication.drop_null()
+    table = known.set_column(0, "source_topic", known["source_topic"].cast(pa.string()))
+    sums = table.group_by("source_topic").aggregate([("lag_records", "sum")])
+    return dict(
+        zip(sums["source_topic"].to_pylist(), sums["lag_records_sum"].to_pylist(), strict=True)
+    )
+
+
+def row_answers(rows: pa.Table, now: float) -> list[answers.PairRow]:
+    """The rows of a group."""
+    return [
+        answers.PairRow(**row, lag_seconds=_seconds_since(row["in_sync_at"], now))
+        for row in rows.to_pylist()
+    ]
+
+
+def resumptions(rows: pa.Table, now: float) -> list[answers.Resumption]:
+    """Where the consumers of a group would resume; rows without a partition say nothing of that."""
+    rows = rows.append_column("offset", on_target(rows)).filter(pc.is_valid(rows["source_topic"]))
+    return [
+        answers.Resumption(
+            source_topic=row["source_topic"],
+            partition=row["partition"],
+            source_offset=row["source_offset"],
+            target_topic=row["target_topic"],
+            offset=row["offset"],
+            precision=row["precision"] if row["offset"] == row["target_offset"] else None,
+            reread_bound=row["lag_records"],
+            age_seconds=_seconds_since(row["in_sync_at"], now),
+            outcome=row["outcome"],
+            reason=row["reason"],
+            message=row["message"],
+        )
+        for row in rows.to_pylist()
+    ]
+
+
+def _seconds_since(at: float | None, now: float) -> float | None:
+    """Never less than none, since clocks may be set back."""
+    return None if at is None else max(0.0, now - at)
+
+
+def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}

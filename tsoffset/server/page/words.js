@@ -1,0 +1,82 @@
+// Numbers, times and what the API's words mean, as a person reads them.
+
+const NUMBER = new Intl.NumberFormat("en");
+const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const MINUTE = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+export const OUTCOMES = ["committed", "would_commit", "unchanged", "skipped", "failed"];
+export const PRECISIONS = ["exact", "bounded", "frontier", "unproven"];
+
+// The reasons of rows that failed; all others are of rows that were skipped.
+export const FAILURES = [
+  "AUTHENTICATION",
+  "AUTHORIZATION",
+  "UNREACHABLE",
+  "TIMEOUT",
+  "NO_LEADER",
+  "COORDINATOR",
+  "CORRUPT_BATCH",
+  "UNSUPPORTED_VERSION",
+  "INTERNAL",
+];
+
+export const MEANING = {
+  committed: "the target group was moved",
+  would_commit: "would be committed, but committing is off",
+  unchanged: "the target group stands where it should",
+  skipped: "left alone, for the reason that is given",
+  failed: "something went wrong; tried again in the next cycle",
+  exact: "the next record is proven: nothing is read twice",
+  bounded: "at most so many records are read twice",
+  frontier: "all that was mirrored was read: the group resumes where the mirror stood",
+  unproven: "safe, but without a bound on what is read twice",
+};
+
+export const number = (value) => NUMBER.format(value);
+export const compact = (value) => COMPACT.format(value);
+export const words = (name) => name.replaceAll("_", " ");
+
+/** `1 group`, `2 groups`. */
+export function many(count, one) {
+  return `${number(count)} ${count === 1 ? one : `${one}s`}`;
+}
+
+const UNITS = [
+  ["d", 86400],
+  ["h", 3600],
+  ["min", 60],
+  ["s", 1],
+];
+
+/** Seconds in one unit or two. */
+export function duration(seconds) {
+  if (seconds < 0.95) return seconds === 0 ? "0 s" : `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const at = UNITS.findIndex(([unit, size]) => whole >= 2 * size || unit === "s");
+  const [unit, size] = UNITS[at];
+  const count = Math.floor(whole / size);
+  const [small, smaller] = UNITS[at + 1] ?? [];
+  const rest = small && count < 10 ? Math.floor((whole % size) / smaller) : 0;
+  return `${number(count)} ${unit}${rest ? ` ${rest} ${small}` : ""}`;
+}
+
+/** How long ago it was, in whole seconds; nothing lies ahead. */
+export function since(at, now) {
+  return duration(Math.max(0, Math.floor(now - at)));
+}
+
+/** A time of day; with the day where that is another one than `now`'s. */
+export function time(at, now) {
+  const date = new Date(at * 1000);
+  const far = Math.abs(now - at) > 86400 / 2;
+  return far ? `${DAY.format(date)}, ${MINUTE.format(date)}` : CLOCK.format(date);
+}
+
+/** A label on a time axis of so many seconds. */
+export function tick(at, span) {
+  const date = new Date(at * 1000);
+  if (span > 3 * 86400) return DAY.format(date);
+  return span < 300 ? CLOCK.format(date) : MINUTE.format(date);
+}

@@ -1,0 +1,65 @@
+"""What is for a browser: the status page at `/` and the API's documentation at `/docs`, from files
+of this installation alone."""
+
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+_HERE = Path(__file__).parent
+_PAGE = _HERE / "page"
+_SWAGGER = _HERE / "swagger"
+
+_OWN_FILES = "; ".join(
+    [
+        "default-src 'self'",
+        # Swagger UI has its icons in its style sheet.
+        "img-src 'self' data:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+
+
+class _Files(StaticFiles):
+    """Files of a directory, with ETag, from which a browser loads nothing but such files."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """One file, or an error of 404 or 405."""
+        response = await super().get_response(path, scope)
+        response.headers["content-security-policy"] = _OWN_FILES
+        return response
+
+
+def add_pages(app: FastAPI) -> None:
+    """Serve both; after the routes of the API, which come first. None of it holds data, so none
+    of it asks for a token."""
+    bundle = find_spec("fastapi_offline")
+    assert bundle is not None
+    assert bundle.origin is not None
+    app.mount("/docs/swagger-ui", _Files(directory=Path(bundle.origin).parent / "static"))
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> Response:
+        return RedirectResponse("/docs/")
+
+    app.mount("/docs", _Files(directory=_SWAGGER, html=True))
+    # A route a file: a mount at `/` would answer for the API, too.
+    page = _Files(directory=_PAGE)
+    for name in (file.name for file in _PAGE.iterdir()):
+        path = "/" if name == "index.html" else f"/{name}"
+        app.add_route(path, _answer(page, name), include_in_schema=False)
+
+
+def _answer(files: _Files, name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return await files.get_response(name, request.scope)
+
+    return answer

@@ -1,0 +1,93 @@
+"""What a list is asked with: which entries, in which order, and which part of them."""
+
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+
+from tsoffset.daemon.status import FlowStatus
+from tsoffset.daemon.summary import Order, Summary, Wanted
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
+from tsoffset.records import Numbers
+from tsoffset.server.answers import well_formed
+from tsoffset.server.problems import Refused
+
+ITEMS = 100
+MOST_ITEMS = 1_000
+LAST_PAGE = 1_000_000_000
+
+
+class Direction(StrEnum):
+    """Which comes first."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+
+class Paging:
+    """Which part of a list."""
+
+    def __init__(
+        self,
+        page: Annotated[int, Query(ge=1, le=LAST_PAGE, description="Counts from 1.")] = 1,
+        limit: Annotated[
+            int, Query(ge=1, le=MOST_ITEMS, description="Most items of a page.")
+        ] = ITEMS,
+    ) -> None:
+        self.page, self.limit = page, limit
+
+    @property
+    def part(self) -> slice:
+        """Of all items those of the page."""
+        return slice((self.page - 1) * self.limit, self.page * self.limit)
+
+    def fields(self, status: FlowStatus, now: float, total: int) -> dict[str, Any]:
+        """The fields of `answers.Page`."""
+        cycle = None if status.last_reached is None else status.last_reached.number
+        return {"at": now, "cycle": cycle, "page": self.page, "limit": self.limit, "total": total}
+
+
+class Choice:
+    """Which groups or topics, and in which order."""
+
+    def __init__(
+        self,
+        search: Annotated[
+            str, Query(max_length=1_000, description="Text in the name, in any case.")
+        ] = "",
+        outcome: Annotated[
+            tuple[OutcomeKind, ...], Query(description="Worst outcome; may be given again.")
+        ] = (),
+        precision: Annotated[
+            tuple[Precision, ...], Query(description="Worst precision; may be given again.")
+        ] = (),
+        reason: Annotated[
+            tuple[Reason | FailureKind, ...],
+            Query(description="Of any partition; may be given again."),
+        ] = (),
+        sort: Annotated[
+            Order, Query(description="What the list is ordered by; unknown ones come last.")
+        ] = Order.NAME,
+        order: Annotated[Direction, Query(description="Which comes first.")] = Direction.ASC,
+    ) -> None:
+        self._wanted = Wanted(search, outcome, precision, reason)
+        self._order, self._falling = sort, order is Direction.DESC
+
+    def of(self, summary: Summary) -> Numbers:
+        """The places of the entries."""
+        return summary.chosen(self._wanted, self._order, falling=self._falling)
+
+
+def only_documented(request: Request) -> None:
+    """A dependency that refuses a parameter with a wrong name: such a filter would answer more than
+    was asked for."""
+    operation = request.app.openapi()["paths"][request.scope["route"].path_format]
+    there = operation[request.method.lower()].get("parameters", ())
+    names = [one["name"] for one in there if one["in"] == "query"]
+    if unknown := {*request.query_params} - {*names}:
+        raise Refused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"there is no parameter {well_formed(min(unknown))}",
+            f"use {', '.join(names)}" if names else "leave it out",
+        )

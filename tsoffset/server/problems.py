@@ -1,0 +1,102 @@
+"""Every "no" of the API: problem+json (RFC 9457) with a sentence and a next step."""
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """Why a request was not answered."""
+
+    type: str = Field(description="Always `about:blank`: `title` says it.")
+    title: str = Field(description="The status in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What is wrong, in a sentence.")
+    next_step: str = Field(description="What to do about it.")
+
+
+class Refused(Exception):
+    """A request is answered with a problem."""
+
+    def __init__(self, status: HTTPStatus, detail: str, next_step: str, **headers: str) -> None:
+        super().__init__(status, detail, next_step)
+        self.status = status
+        self.detail = detail
+        self.next_step = next_step
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def response(self) -> Response:
+        """The answer."""
+        status = self.status
+        problem = Problem(
+            type="about:blank",
+            title=status.phrase,
+            status=status,
+            detail=self.detail,
+            next_step=self.next_step,
+        )
+        # ASCII alone: whatever the sentence quotes, the answer is well-formed.
+        body = json.dumps(problem.model_dump()).encode()
+        return Response(
+            body, int(status), {**self.headers, "cache-control": "no-store"}, MEDIA_TYPE
+        )
+
+
+def documented(description: str = "A problem.") -> dict[str, Any]:
+    """A problem as a response in the OpenAPI document."""
+    return {
+        "description": description,
+        "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+    }
+
+
+class Unchanged(Exception):
+    """The caller has this answer already."""
+
+
+def add_problems(app: FastAPI) -> None:
+    """Answer with a problem whatever goes wrong."""
+
+    @app.exception_handler(Refused)
+    def refused(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return error.response()
+
+    @app.exception_handler(Unchanged)
+    def unchanged(_request: Request, error: Exception) -> Response:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"etag": str(error)})
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        told = [f"{one['loc'][1]}: {one['msg']}" for one in error.errors()]
+        return Refused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "; ".join(told),
+            "see /docs for what each parameter takes",
+        ).response()
+
+    @app.exception_handler(HTTPException)
+    def other(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        status = HTTPStatus(error.status_code)
+        headers = {name.replace("-", "_"): value for name, value in (error.headers or {}).items()}
+        return Refused(
+            status, status.description, "see /docs for what there is", **headers
+        ).response()
+
+    @app.exception_handler(Exception)
+    def unforeseen(_request: Request, _error: Exception) -> Response:
+        return Refused(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "tsoffset has made a mistake",
+            "report it with the traceback in the log",
+        ).response()

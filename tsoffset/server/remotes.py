@@ -1,0 +1,151 @@
+"""The flows of other instances (`status.remote.urls`), which the page shows beside its own.
+
+This process asks them, so that browsers need no way to them: in threads of their own, at most every
+few seconds, and only while somebody asks here.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import urllib3
+from pydantic import ValidationError
+
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.server.answers import Flows
+from tsoffset.server.guard import is_local
+
+FRESH_SECONDS = 5.0
+CONNECT_SECONDS = 3.0
+ANSWER_SECONDS = 10.0
+LARGEST_ANSWER = 8_000_000
+_PIECE = 65_536
+_PATH = "/api/v1/flows"
+_AWAY = "it cannot be reached; see that it runs, and the way to it"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What is known of one instance.
+
+    `url` is its address without anything secret, `flows` its last answer and `answered_at` when
+    that came (seconds since 1970 UTC); both are None before one has come. `error` says why the
+    last question had no answer.
+    """
+
+    url: str
+    flows: Flows | None = None
+    answered_at: float | None = None
+    error: str | None = None
+
+
+class NoAnswer(Exception):
+    """Another instance gave none; the text says why, and what to do."""
+
+
+class Remotes:
+    """The other instances, in the order of the configuration."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        now: Callable[[], float] = time.time,
+        fresh_seconds: float = FRESH_SECONDS,
+    ) -> None:
+        self._token, self._now, self._fresh_seconds = settings.read_token, now, fresh_seconds
+        self._lock = threading.Lock()
+        self._known = [Remote(_shown(url)) for url in settings.remote_urls]
+        # Of each when it may be asked again, by the monotonic clock; never while it is being asked.
+        self._due = [0.0] * len(self._known)
+
+    def known(self) -> tuple[Remote, ...]:
+        """What is known now, at once; those that were not asked lately are asked meanwhile."""
+        with self._lock:
+            for place, due in enumerate(self._due):
+                if due <= time.monotonic():
+                    self._due[place] = float("inf")
+                    threading.Thread(target=self._ask, args=(place,), daemon=True).start()
+            return tuple(self._known)
+
+    def _ask(self, place: int) -> None:
+        before = self._known[place]
+        try:
+            after = Remote(before.url, _flows_of(before.url, self._token), self._now())
+        except NoAnswer as error:
+            after = replace(before, error=str(error))
+        finally:
+            with self._lock:
+                self._due[place] = time.monotonic() + self._fresh_seconds
+        with self._lock:
+            self._known[place] = after
+
+
+def _shown(url: str) -> str:
+    """The address without user, password, query and fragment, which may hold a secret."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+
+def _may_hold_a_secret(url: str) -> bool:
+    """A token that goes over a network in the clear is no secret any more."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or is_local(parts.hostname or "")
+
+
+def _flows_of(url: str, token: str | None) -> Flows:
+    headers = {"Accept": "application/json"}
+    safe = _may_hold_a_secret(url)
+    if token is not None and safe:
+        headers["Authorization"] = f"Bearer {token}"
+    timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
+    try:
+        with urllib3.PoolManager(timeout=timeout, retries=False) as pool:
+            answer = pool.request(
+                "GET", url + _PATH, headers=headers, redirect=False, preload_content=False
+            )
+            body = _body(answer)
+    except urllib3.exceptions.NewConnectionError:
+        # It is one of urllib3's timeouts, too.
+        raise NoAnswer(_AWAY) from None
+    except urllib3.exceptions.TimeoutError:
+        raise NoAnswer("no answer in time; see that it runs, and the way to it") from None
+    except urllib3.exceptions.SSLError:
+        raise NoAnswer(
+            "its certificate is not trusted, or it speaks no TLS; put its authority into the file"
+            " of SSL_CERT_FILE, or change the address in status.remote.urls"
+        ) from None
+    except (urllib3.exceptions.HTTPError, OSError):
+        raise NoAnswer(_AWAY) from None
+    return _understood(answer.status, body, safe=safe)
+
+
+def _body(answer: Any) -> bytes:
+    body, end = b"", time.monotonic() + ANSWER_SECONDS
+    while some := answer.read1(_PIECE):
+        body += some
+        if len(body) > LARGEST_ANSWER:
+            raise NoAnswer("its answer is too large; see what listens at this address")
+        if time.monotonic() > end:
+            raise NoAnswer("its answer takes too long; see that it runs, and the way to it")
+    return body
+
+
+def _understood(status: int, body: bytes, *, safe: bool) -> Flows:
+    if status in (401, 403) and safe:
+        raise NoAnswer("it asks for another token; give all instances one listeners.read.token")
+    if status in (401, 403):
+        raise NoAnswer(
+            "it asks for a token, which is not sent over http; use https in status.remote.urls"
+        )
+    if status != 200:
+        raise NoAnswer(f"it answers {status}; see what listens at this address, and its log")
+    try:
+        return Flows.model_validate_json(body)
+    except ValidationError:
+        raise NoAnswer(
+            "its answer is not that of this version of tsoffset; see what listens at this address"
+        ) from None

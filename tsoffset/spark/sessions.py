@@ -1,0 +1,145 @@
+"""The Spark session that all flows of the daemon share, made anew where it died or failed often."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import structlog
+from pyspark.sql import SparkSession
+
+from tsoffset.errors import CycleFailed, CycleOverLimit
+from tsoffset.spark.jobs import is_alive
+from tsoffset.spark.session import spark_session
+
+log = structlog.get_logger(__name__)
+
+# So many jobs in a row that Spark gave up on, of whichever flow, and the session is given up.
+FAILURES = 3
+# Between two attempts to start Spark, doubled from the first to the last.
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
+# How long a flow waits for another one that starts it.
+_STARTS_WITHIN_SECONDS = 60.0
+
+Open = Callable[[], AbstractContextManager[SparkSession]]
+
+
+class Sessions:
+    """One session at a time. All methods may be called from any thread."""
+
+    def __init__(self, open: Open, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._open = open
+        self._now = now
+        self._lock = threading.RLock()
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+        self._failures = 0
+        self._at_work = 0
+        self._pause = 0.0
+        self._not_before = 0.0
+        self._closed = False
+
+    @classmethod
+    def of(cls, spark_settings: Mapping[str, str], flows: int) -> "Sessions":
+        """Sessions with the user's settings, for so many flows side by side."""
+        return cls(lambda: spark_session(spark_settings, keep_workers=True, flows=flows))
+
+    def start(self) -> None:
+        """Begin the first session. Raises what keeps Spark from starting."""
+        with self._lock:
+            self._begin()
+
+    @contextmanager
+    def lease(self) -> Iterator[SparkSession]:
+        """The session for one cycle; a new one where the last has died, or kept failing and nobody
+        else is at work in it.
+
+        Raises what keeps Spark from starting, and CycleFailed while a pause after that lasts, or
+        where another flow has been starting it for too long.
+        """
+        session = self._taken()
+        gave_up = False
+        try:
+            yield session
+        except CycleOverLimit:
+            # A cluster was slow; a Java that is hung is found out when it is asked next.
+            raise
+        except CycleFailed:
+            gave_up = True
+            raise
+        finally:
+            with self._lock:
+                # What ran in a session while it was closed says nothing of the next one.
+                if session is self._session:
+                    self._at_work -= 1
+                    self._failures += gave_up
+
+    def ended_well(self) -> None:
+        """Spark did what a cycle asked of it."""
+        with self._lock:
+            self._failures = 0
+
+    def _taken(self) -> SparkSession:
+        if not self._lock.acquire(timeout=_STARTS_WITHIN_SECONDS):
+            raise CycleFailed(
+                f"start Spark: it has been starting for {_STARTS_WITHIN_SECONDS:.0f} s, for "
+                "another flow; see that spark.master gives it what it asks for"
+            )
+        try:
+            session = self._session
+            if session is not None and not self._usable(session):
+                log.warning("session_replaced", failures_in_a_row=self._failures)
+                self._end()
+                session = None
+            session = session or self._begin()
+            self._at_work += 1
+            return session
+        finally:
+            self._lock.release()
+
+    def _usable(self, session: SparkSession) -> bool:
+        if self._failures >= FAILURES and not self._at_work:
+            return False
+        return is_alive(session)
+
+    def cancel(self) -> None:
+        """Cancel all that the session does; waits for nothing but Java."""
+        session = self._session
+        if session is not None:
+            try:
+                session.sparkContext.cancelAllJobs()
+            except Exception as error:
+                log.debug("cancel_failed", error=f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        """End the session; no other begins."""
+        with self._lock:
+            self._closed = True
+            self._end()
+
+    def _begin(self) -> SparkSession:
+        if self._closed:
+            raise CycleFailed("start Spark: the daemon is ending")
+        if (left := self._not_before - self._now()) > 0:
+            raise CycleFailed(
+                f"start Spark: it did not start before, and is tried again in {left:.0f} s; the "
+                "log says why (session_not_started)"
+            )
+        try:
+            self._session = self._stack.enter_context(self._open())
+        except Exception as error:
+            self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+            self._not_before = self._now() + self._pause
+            log.error("session_not_started", error=str(error), pause_seconds=self._pause)
+            raise
+        self._failures, self._pause, self._at_work = 0, 0.0, 0
+        return self._session
+
+    def _end(self) -> None:
+        self._session = None
+        try:
+            self._stack.close()
+        except Exception as error:
+            # What a dead one says to that does not matter.
+            log.debug("session_close_failed", error=f"{type(error).__name__}: {error}")

@@ -1,0 +1,59 @@
+"""What a cycle takes: seconds of each of its stages, and what goes to its clusters.
+
+Driver and tasks count for themselves; what a task has spent comes back with what it found.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tsoffset.cluster import Cluster
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.model import Side
+from tsoffset.spark.clients import CLIENTS, Connect, Traffic
+
+
+class Stage(StrEnum):
+    """The stages of a cycle, in their order."""
+
+    LIST_GROUPS = "list_groups"
+    READ_COMMITS = "read_commits"
+    TRANSLATE = "translate"
+    SETTLE = "settle"
+
+
+@dataclass(slots=True)
+class Spent:
+    """What was spent so far: seconds by stage, and what went to source and target."""
+
+    seconds: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(Stage, 0.0))
+    traffic: dict[Side, Traffic] = field(default_factory=lambda: dict.fromkeys(Side, Traffic()))
+
+    @contextmanager
+    def on(self, stage: Stage) -> Iterator[None]:
+        """Count the block's seconds for the stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add_seconds(stage, time.perf_counter() - started)
+
+    def add_seconds(self, stage: Stage, seconds: float) -> None:
+        """Count seconds for the stage."""
+        self.seconds[stage] += seconds
+
+    @contextmanager
+    def lease(self, side: Side, connect: Connect, settings: ClusterSettings) -> Iterator[Cluster]:
+        """A client of this side, as `Clients.lease`; what it sends meanwhile is counted."""
+        with CLIENTS.lease(connect, settings) as client:
+            before = Traffic.of(client)
+            try:
+                yield client
+            finally:
+                self.add_traffic(side, Traffic.of(client) - before)
+
+    def add_traffic(self, side: Side, traffic: Traffic) -> None:
+        """Count what went to a side."""
+        self.traffic[side] += traffic
