@@ -1,7 +1,9 @@
 """The processes of this machine, as /proc has them."""
 
 import os
-from contextlib import suppress
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -45,3 +47,14 @@ def is_java(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
     return False
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that stands still, if it is there to go on afterwards."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)

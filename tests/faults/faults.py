@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
-from itertools import cycle, islice
+from itertools import cycle
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
@@ -16,21 +16,11 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from tests.faults.stage import THREE, Stage, elect_preferred, own_namespace, set_names
+from tests.processes import stopped
 from tests.producing import numbered
 from tests.waiting import wait_until
 
 Fault = Callable[[Stage], AbstractContextManager[None]]
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    """A process that stands still, if it is there to go on afterwards."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
 
 
 # --- clusters -----------------------------------------------------------------------------------
@@ -236,24 +226,34 @@ def _no_such_name(server: socket.socket, answers: bool) -> None:
 
 
 @contextmanager
-def worker_killed(stage: Stage) -> Iterator[None]:
-    """Spark's Python workers are killed, one after the other, as for their memory."""
+def _all_the_time(work: Callable[[], None]) -> Iterator[None]:
+    """Do this again and again while the block lasts."""
     over = threading.Event()
 
-    def work() -> None:
+    def again() -> None:
         while not over.wait(0.2):
-            for worker in stage.workers()[1:]:
-                with suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-                over.wait(0.5)
+            work()
 
-    killing = threading.Thread(target=work)
-    killing.start()
+    working = threading.Thread(target=again)
+    working.start()
     try:
         yield
     finally:
         over.set()
-        killing.join()
+        working.join()
+
+
+@contextmanager
+def worker_killed(stage: Stage) -> Iterator[None]:
+    """Spark's Python workers are killed, one after the other, as for their memory."""
+
+    def kill_one() -> None:
+        for worker in stage.workers()[1:2]:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+
+    with _all_the_time(kill_one):
+        yield
 
 
 @contextmanager
@@ -267,11 +267,19 @@ def all_workers_killed(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def worker_hung(stage: Stage) -> Iterator[None]:
-    """A Python worker of Spark's stands still with a task."""
+    """Spark's Python workers stand still, each with the task that it gets."""
+    seen: set[int] = set()
     with ExitStack() as still:
-        for worker in islice(reversed(stage.workers()), 1):
-            still.enter_context(stopped(worker))
-        yield
+
+        def stop_new_ones() -> None:
+            for worker in stage.workers()[1:]:
+                if worker not in seen:
+                    seen.add(worker)
+                    with suppress(ProcessLookupError):
+                        still.enter_context(stopped(worker))
+
+        with _all_the_time(stop_new_ones):
+            yield
 
 
 @contextmanager

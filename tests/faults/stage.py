@@ -116,16 +116,20 @@ class Stage:
     @property
     def java(self) -> int:
         """Spark's Java."""
-        (found,) = filter(is_java, descendants(self.daemon.process.pid))
+        (found,) = self._java()
         return found
+
+    def _java(self) -> list[int]:
+        return list(filter(is_java, descendants(self.daemon.process.pid)))
 
     def held(self) -> Held:
         """What the daemon holds now."""
         return Held.by(self.daemon.process.pid)
 
     def workers(self) -> list[int]:
-        """Spark's Python workers; the first one is that which starts the others."""
-        return sorted(pid for pid in descendants(self.java) if runs(pid))
+        """Spark's Python workers; the first one is that which starts the others. None while Java
+        is made anew."""
+        return sorted(pid for java in self._java() for pid in descendants(java) if runs(pid))
 
     def leads(self, node: int) -> None:
         """Let each replica set's first node lead again, and wait until `node` leads something."""

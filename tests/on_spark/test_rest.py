@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
+from tests.processes import runs, stopped
 from tests.spark_functions import process
 from tests.waiting import wait_until
 from tsoffset.spark import keep_workers
@@ -23,11 +25,6 @@ def worker(session: SparkSession) -> int:
     return int(session.sparkContext.parallelize([0], 1).map(process).collect()[0])
 
 
-def jobs(session: SparkSession) -> int:
-    """The number of the last job that Spark remembers."""
-    return max(session.sparkContext.statusTracker().getJobIdsForGroup(), default=-1)
-
-
 def deleted_at_exit(session: SparkSession) -> set[str]:
     """The files that Java means to delete when it ends."""
     jvm = session.sparkContext._jvm
@@ -41,10 +38,10 @@ def test_workers_get_something_to_do_while_they_are_kept(
 ) -> None:
     """One job after the other, and none any more once nobody wants the workers."""
     monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
-    before = jobs(session)
-    with workers_kept(session) as keeping:
-        wait_until(lambda: jobs(session) >= before + 3)
+    with capture_logs() as events, workers_kept(session) as keeping:
+        wait_until(lambda: len(events) >= 3)
     wait_until(lambda: not keeping.is_alive())
+    assert {(each["event"], each["tasks"]) for each in events} == {("spark_action_finished", 1)}
 
 
 def test_java_forgets_the_sockets_of_jobs_that_are_over(
@@ -65,6 +62,18 @@ def test_java_forgets_the_sockets_of_jobs_that_are_over(
         wait_until(lambda: not gone & deleted_at_exit(session))
     wait_until(lambda: not keeping.is_alive())
     assert str(there) in deleted_at_exit(session)
+
+
+def test_a_worker_that_is_hung_is_given_up(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps the workers takes them in turn; one that stands still must not hold a place."""
+    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(keep_workers, "ANSWERS_WITHIN_SECONDS", 1.0)
+    hung = worker(session)
+    with stopped(hung), workers_kept(session):
+        wait_until(lambda: not runs(hung))
+    assert worker(session) != hung
 
 
 @pytest.mark.long

@@ -12,11 +12,14 @@ from contextlib import contextmanager, suppress
 
 from pyspark.sql import SparkSession
 
+from tsoffset.errors import CycleFailed
 from tsoffset.spark.exit_files import forget_gone_files
-from tsoffset.spark.jobs import SPARK_ERRORS
+from tsoffset.spark.jobs import Jobs
 
 # Workers are idle for so long at most: Spark looks every ten seconds whether the minute is over.
 IDLE_SECONDS = 45.0
+# A worker that is hung is given up then: it would hold a place that cycles need.
+ANSWERS_WITHIN_SECONDS = 10.0
 
 
 @contextmanager
@@ -26,11 +29,15 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
     over = threading.Event()
     context = session.sparkContext
 
+    def little() -> list[bytes]:
+        return context.parallelize([b""], 1).mapPartitions(_nothing).collect()
+
     def work() -> None:
         while not over.wait(IDLE_SECONDS):
+            jobs = Jobs(session, "keep workers", None)
             # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
-            with suppress(*SPARK_ERRORS):
-                context.parallelize([None], 1).mapPartitions(_nothing).collect()
+            with suppress(CycleFailed):
+                jobs.run(lambda: jobs.collect("keep workers", little), ANSWERS_WITHIN_SECONDS)
             forget_gone_files(context)
 
     keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
@@ -41,5 +48,5 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
         over.set()
 
 
-def _nothing(rows: Iterable[None]) -> Iterable[None]:
+def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
     return rows
