@@ -20,6 +20,8 @@ PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
 # Of what, and how much it must be: pyproject.toml.
 COVERAGE := --cov
+# The tests with brokers wait more than they work: two processes take what they leave of two cores.
+TWO := -n 2 --dist loadfile
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
 # one's output is shown when the second has ended; both must pass. What ends this ends both.
@@ -55,7 +57,7 @@ demo: $(READY) ## two brokers, MirrorMaker 2, a sync and a failover on this mach
 	$(BIN)/tsoffset demo
 
 test: $(READY) ## the tests, on real brokers too: ten minutes on two cores
-	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE))
+	@$(call SIDE_BY_SIDE,not thorough and not long,$(COVERAGE) $(TWO))
 
 test-fast: $(READY) ## those of them that need no Java
 	$(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not thorough and not long"

@@ -66,6 +66,7 @@ def rows_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.thorough
 def test_plan_commits_nothing_and_sync_what_was_planned(mirrored: Mirrored, tmp_path: Path) -> None:
     """`plan` says `would_commit` and changes nothing; `sync` commits that offset with the
     source's metadata; a second sync says `unchanged`. A dead address of two is a warning on

@@ -138,6 +138,7 @@ def test_who_leaves_hands_over_at_once(electing: Electing) -> None:
     assert (newest.times_led, older.times_led) == (1, 0)
 
 
+@pytest.mark.thorough
 def test_who_is_cut_off_stops_before_another_begins(electing: Electing) -> None:
     """It counts its session from an earlier moment than the coordinator, which hears nothing. Back
     on the network it is told that it was removed, and follows."""

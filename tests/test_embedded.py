@@ -316,6 +316,7 @@ def test_group_commits_right_after_the_start(broker: EmbeddedBroker) -> None:
             }
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_restarted_broker_keeps_data_and_port(broker: EmbeddedBroker) -> None:
     """Stopped or killed, a broker comes back as it was, as another process."""
@@ -531,6 +532,7 @@ def test_mirror_maker_copies_without_offset_syncs(
     assert not [name for name in topics if "offset-syncs" in name]
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_mirror_maker_goes_on_after_a_crash(
     source: Contents,

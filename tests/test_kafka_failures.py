@@ -155,6 +155,7 @@ def test_a_leader_that_moved_is_looked_up_again(
     assert cluster.requests["metadata"] > looked_up
 
 
+@pytest.mark.thorough
 def test_a_broker_that_dies_midway_takes_only_its_own_partitions(
     connect: Connect,
     contents: Contents,
@@ -294,6 +295,7 @@ def test_a_throttled_reader_is_patient(
     )
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_dies_as_a_whole_is_unreachable_until_it_is_back(
     connect: Connect, nodes: EmbeddedCluster, contents: Contents, unique: Callable[[str], str]
 ) -> None:
