@@ -9,6 +9,7 @@ task of one row, which takes a few hundredths of a second, keeps all workers of 
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -37,7 +38,7 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
             jobs = Jobs(session, "keep workers", None)
             # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
             with suppress(CycleFailed):
-                jobs.run(lambda: jobs.collect("keep workers", little), ANSWERS_WITHIN_SECONDS)
+                jobs.run(partial(jobs.collect, "keep workers", little), ANSWERS_WITHIN_SECONDS)
             forget_gone_files(context)
 
     keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
