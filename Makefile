@@ -35,7 +35,7 @@ wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; ex
 endef
 
 .PHONY: help setup java demo test test-fast test-all test-long bench soak bench-check lint lock lock-jars
-.PHONY: wheel sbom audit
+.PHONY: docs wheel sbom audit
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -83,6 +83,10 @@ lint: $(READY) ## ruff, mypy and the layers of the architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY) ## build the documentation site into dist/site; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file .ci/mkdocs.yml
+	@echo "open dist/site/index.html"
 
 # Two builds of one commit are the same, byte for byte.
 wheel: $(READY) ## build dist/*.whl of what is committed
