@@ -20,12 +20,10 @@ from tsoffset.cycle import in_process
 from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
 from tsoffset.spark.session import spark_session
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
-@pytest.fixture(
-    scope="module", params=["local-cluster", pytest.param("standalone", marks=pytest.mark.thorough)]
-)
+@pytest.fixture(scope="module", params=["local-cluster", "standalone"])
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Standalone | None]:
@@ -74,7 +72,6 @@ def test_cycle_on_separate_executors(world: World) -> None:
     assert len({parent(parent(worker)) for worker in workers}) == 2
 
 
-@pytest.mark.thorough
 def test_small_cycle_on_an_executor(
     cluster: Standalone | None, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -112,13 +109,11 @@ def check_after_a_loss(world: World, event: str) -> None:
         assert world.offset(row.group, row.partition) == row.target_offset
 
 
-@pytest.mark.thorough
 def test_lost_executor_costs_a_retry(world: World) -> None:
     """What an executor had read and committed before it was killed is read anew, and found."""
     check_after_a_loss(world, shared.KILL_EXECUTOR_AFTER_COMMIT)
 
 
-@pytest.mark.thorough
 def test_lost_machine_costs_a_retry(cluster: Standalone | None, world: World) -> None:
     """So it is where the worker goes with its executor: the other one does its work. The next
     cycle needs nobody else."""

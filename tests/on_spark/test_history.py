@@ -31,7 +31,7 @@ SKIPPED = {
 BOUNDED = {"precision": Precision.BOUNDED, "target_offset": 1, "current_target_offset": 1}
 
 
-@pytest.fixture(params=["as written", "merged"])
+@pytest.fixture(params=["as written", pytest.param("merged", marks=pytest.mark.thorough)])
 def past(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Eight cycles over midnight of a group that is active on the target since the third, one that
     stands still, one that goes and one that is inexact; then two of another process."""
