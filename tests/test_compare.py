@@ -16,6 +16,8 @@ from rich.cells import cell_len
 from tests.configured import properties_file
 from tests.invoking import ROOT
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
+from tsoffset.commands.compare import repeats
+from tsoffset.commands.compare.asked import Against, Asked
 from tsoffset.commands.compare.checkpoint import (
     CheckpointKey,
     CheckpointValue,
@@ -23,22 +25,25 @@ from tsoffset.commands.compare.checkpoint import (
     decode_key,
     decode_value,
 )
-from tsoffset.commands.compare.command import run_compare
+from tsoffset.commands.compare.command import Wanted, run_compare
 from tsoffset.commands.compare.flow_comparison import Compared, compare
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.config.selection import Selection
+from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
-from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.flow.settings import FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Failed,
     FailureKind,
+    Isolation,
     Precision,
     Reason,
     TimestampType,
     TopicPartition,
 )
+from tsoffset.records import ALL
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition
@@ -102,11 +107,10 @@ def checkpoint(
     )
 
 
-def comparison(estate: Estate, *flows: FlowSettings) -> Compared:
+def comparison(estate: Estate, *flows: FlowSettings, asked: Asked | None = None) -> Compared:
     chosen = flows or (flow(),)
-    (one,) = compare(
-        chosen[:1], estate.connect, settings=Settings(tuple(chosen), tuple(estate.clusters))
-    )
+    settings = Settings(tuple(chosen), tuple(estate.clusters))
+    (one,) = compare(chosen[:1], estate.connect, settings=settings, asked=asked)
     return one
 
 
@@ -424,6 +428,145 @@ def test_unsafe_and_safe_checkpoints_are_told_apart(data: st.DataObject) -> None
         assert not lost
 
 
+def far_past(*groups: str, records: int = 300) -> Estate:
+    """Groups at 60, each with a checkpoint of 70 that skips something. The source has a hole, so
+    that distances tell nothing."""
+    estate = Estate()
+    estate.write("orders", records)
+    estate["A"].log("orders").remove([150])
+    estate.mirror("orders")
+    for group in groups:
+        estate.commit(group, "orders", 60)
+        checkpoint(estate, group, 60, 70)
+    return estate
+
+
+def test_all_pairs_past_ours_are_looked_at() -> None:
+    """However many there are, none is called unsafe without a look."""
+    estate = Estate()
+    estate.write("orders", 400)
+    source, target = estate["A"].log("orders"), estate["B"]
+    target.create_topic("A.orders")
+    mirror_partition(source, target.log("A.orders"), end=300)
+    mirror_partition(source, target.log("A.orders"), start=0, end=400)
+    for number in range(150):
+        estate.commit(f"g{number}", "orders", number)
+        checkpoint(estate, f"g{number}", number, 300 + number)
+        checkpoint(estate, f"h{number}", number, 301 + number)
+        estate.commit(f"h{number}", "orders", number)
+    found = {pair.group: judged(pair) for pair in comparison(estate).pairs}
+    assert {found[f"g{number}"] for number in range(150)} == {(Verdict.BEYOND, 0)}
+    assert {found[f"h{number}"] for number in range(150)} == {(Verdict.UNSAFE, 301)}
+
+
+def test_where_there_is_no_room_for_a_repeat_nothing_is_read() -> None:
+    """As many offsets on the target as on the source up to the newest copy: what theirs leaves
+    out cannot come again, and no log is read for that."""
+    asked = []
+    for theirs in (60, 70):
+        estate = mirrored_estate(100_000)
+        estate.commit("billing", "orders", 60)
+        checkpoint(estate, "billing", 60, theirs)
+        pair = the_pair(estate)
+        asked.append((estate.asked("A", Verb.READ), estate.asked("B", Verb.READ)))
+    assert judged(pair) == (Verdict.UNSAFE, 10)
+    assert asked[0] == asked[1]
+
+
+def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was not looked through to the end is beyond ours, with the reason, not unsafe."""
+    monkeypatch.setattr(repeats, "BYTES_PER_SPAN", 1_000)
+    monkeypatch.setattr(repeats, "_BYTES_PER_READ", 500)
+    estate = far_past("billing", records=3_000)
+    pair = the_pair(estate)
+    assert judged(pair) == (Verdict.BEYOND, 10)
+    assert "the records behind theirs on B go on after the" in (pair.message or "")
+
+
+def test_where_a_read_fails_nothing_is_known() -> None:
+    """Neither that it comes again nor that it does not: the cause is handed on."""
+    estate = far_past("billing")
+    estate["B"].fail(Failed(FailureKind.TIMEOUT, "too slow; wait"), verb=Verb.READ)
+    span = repeats.Span(TopicPartition("orders", 0), 60, TopicPartition("A.orders", 0), 60, 70)
+    found = repeats.come_again(
+        [span], estate["A"], estate["B"], isolation=Isolation.READ_UNCOMMITTED, match=ALL
+    )
+    assert found == {span: repeats.Found(None, "too slow; wait")}
+
+
+def test_spans_of_one_partition_share_what_is_read() -> None:
+    """A second group beside the first costs no further read of the target's log."""
+    asked = []
+    for groups in (("one",), ("one", "two")):
+        estate = far_past(*groups)
+        found = comparison(estate)
+        assert {judged(pair) for pair in found.pairs} == {(Verdict.UNSAFE, 10)}
+        asked.append(estate.asked("B", Verb.READ))
+    assert asked[0] == asked[1]
+
+
+# --- KIP-1292's rule ------------------------------------------------------------------------
+
+RULE = Asked(Against.TIMESTAMPS)
+
+
+def test_the_plain_rule_stands_beside_ours() -> None:
+    """Distinct times: the rule answers as we do; within one millisecond it reads again what comes
+    before; for a caught-up group it has no answer, and the pair says why."""
+    estate = mirrored_estate(100)
+    estate["A"].create_topic("bursts")
+    same = [Message(NOW_MS, b"k%d" % n, b"v%d" % n) for n in range(50)]
+    estate["A"].log("bursts").append(same)
+    estate.mirror("bursts")
+    estate.commit("billing", "orders", 60)
+    estate.commit("caught-up", "orders", 100)
+    estate.commit("bursting", "bursts", 20)
+    pairs = {pair.group: pair for pair in comparison(estate, asked=RULE).pairs}
+    assert judged(pairs["billing"]) == (Verdict.EQUAL, 0)
+    assert judged(pairs["bursting"]) == (Verdict.REREAD, 20)
+    assert judged(pairs["caught-up"]) == (Verdict.NONE, None)
+    assert "has no answer" in (pairs["caught-up"].message or "")
+    assert {pair.ours_precision for pair in pairs.values()} == {Precision.EXACT}
+
+
+def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says() -> None:
+    """With translation.proof = timestamps the same rule would stand on both sides."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    plain = flow(translation=TranslationSettings(proof="timestamps"))
+    (pair,) = comparison(estate, plain, asked=RULE).pairs
+    assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (Verdict.EQUAL, 0))
+
+
+def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
+    """A next record whose time an earlier one has, too, after it was filtered: what the rule finds
+    lies past it."""
+    estate = Estate()
+    times = [0, 5, 1, 2, 3, 4, 6, 7, 8, 9]
+    estate["A"].create_topic("orders")
+    estate["A"].log("orders").append(
+        [Message(NOW_MS + at, b"k%d" % at, b"v%d" % at) for at in times]
+    )
+    estate.mirror("orders")
+    # The copy of the next record was compacted away; the first of its time or later is another.
+    estate["B"].log("A.orders").remove([1, 2])
+    estate.commit("billing", "orders", 1)
+    (pair,) = comparison(estate, asked=RULE).pairs
+    assert judged(pair) == (Verdict.UNSAFE, 3)
+
+
+@pytest.mark.parametrize("more", [{"file": Path("dump")}, {"recorded": True}])
+def test_the_plain_rule_asks_both_clusters(more: dict[str, Any]) -> None:
+    """It goes with neither a dump nor a history."""
+    with pytest.raises(UsageError, match="--against timestamps"):
+        Asked(Against.TIMESTAMPS, **more)
+
+
+# --- what else there is to say of a pair ----------------------------------------------------
+
+
 def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
     """No number of records can be told; the sentence names the end."""
     estate = mirrored_estate(100)
@@ -609,19 +752,22 @@ def test_the_table_fits(width: int | None) -> None:
         assert max(cell_len(line.plain) for line in lines) <= width
     else:
         assert re.split(" {2,}", lines[1].plain) == [
-            *("GROUP", "SOURCE", "COMMIT", "TARGET", "OURS", "PRECISION", "THEIRS"),
-            *("CHECKPOINT OF", "VERDICT", "RECORDS", "TARGET COMMIT", "SET BY"),
+            *("GROUP", "SOURCE", "COMMIT", "LAG", "TARGET", "OURS", "PRECISION", "THEIRS"),
+            *("CHECKPOINT OF", "VERDICT", "RECORDS", "TARGET COMMIT", "SET BY", "AGAIN"),
         ]
     text = "\n".join(line.plain for line in lines)
     assert "A->B: 8 pairs of a group and a partition" in text
     assert text.count("unsafe") >= 3
 
 
-def printed(estate: Estate, form: Format, tmp_path: Path) -> tuple[int, str]:
+def printed(
+    estate: Estate, form: Format, tmp_path: Path, wanted: Wanted | None = None
+) -> tuple[int, str]:
     path = properties_file(tmp_path, "a:1", "b:1")
     stream = io.StringIO()
     status = run_compare(
         Selection.of(path, (), None, None),
+        wanted or Wanted(),
         Output(stream, form),
         Notices(),
         connect=estate.connect,
@@ -640,10 +786,11 @@ def test_json_is_one_pair_a_line_and_totals_go_elsewhere(
     assert len(pairs) == 8
     assert {tuple(pair) for pair in pairs} == {
         (
-            *("flow", "group", "source_topic", "partition", "source_offset", "target_topic"),
-            *("ours", "ours_precision", "ours_reread_bound", "ours_reason"),
-            *("theirs", "theirs_source_offset", "theirs_timestamp_ms", "verdict", "records"),
-            *("target_commit", "target_commit_is", "message"),
+            *("flow", "compared_at_ms", "group", "source_topic", "partition", "source_offset"),
+            *("lag", "target_topic", "ours", "ours_precision", "ours_reread_bound", "ours_reason"),
+            *("true_position", "theirs", "theirs_source_offset", "theirs_timestamp_ms"),
+            *("verdict", "records", "target_commit", "target_commit_is", "target_commit_reread"),
+            "message",
         )
     }
     assert [pair["verdict"] for pair in pairs if pair["group"] == "search"] == ["unsafe"] * 2
@@ -654,9 +801,11 @@ def test_csv_has_a_header_and_a_line_a_pair(tmp_path: Path) -> None:
     """What is absent is empty."""
     _, text = printed(compared_estate(), Format.CSV, tmp_path)
     header, *lines = text.splitlines()
-    assert header.startswith("flow,group,source_topic,partition,source_offset")
+    assert header.startswith("flow,compared_at_ms,group,source_topic,partition,source_offset")
     assert len(lines) == 8
-    assert lines[-1] == "A->B,unread,orders,1,700,A.orders,700,exact,0,,,,,none,,,,"
+    flow_, _, rest = lines[-1].split(",", 2)
+    assert flow_ == "A->B"
+    assert rest == "unread,orders,1,700,300,A.orders,700,exact,0,,700,,,,none,,,,,"
 
 
 def test_an_unreachable_cluster_fails_its_flow_alone(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 import click
 
 from tsoffset import __version__
+from tsoffset.commands.compare.asked import Against, Asked, By
 from tsoffset.commands.options import (
     CONFIG,
     FLOW,
@@ -27,6 +28,7 @@ from tsoffset.commands.options import (
     daemon_logs,
     in_order,
     quiet_logs,
+    seconds,
     selection,
     word_of,
 )
@@ -307,17 +309,68 @@ def explain(
     epilog=f"""\b
 Examples:
   tsoffset compare -c mm2.properties
-  tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*' --by topic
+  tsoffset compare -c mm2.properties --html report.html --every 1m
   tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
+  tsoffset compare -c mm2.properties --checkpoints dump.txt --history
 
 {_EXIT_STATUS}""",
 )
 @selection
+@word_of(
+    "--against", Against.CHECKPOINTS, "What stands beside ours; timestamps is KIP-1292's rule."
+)
+@click.option(
+    "--checkpoints",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Checkpoints from this dump of their topic (CheckpointFormatter's text, or JSON lines).",
+)
+@click.option(
+    "--history",
+    "recorded",
+    is_flag=True,
+    help="Take our translations from what `run` has kept at history.dir, and ask no source.",
+)
+@word_of("--by", By.PAIR, "What has a line: a pair of group and partition, a group, or a topic.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a report with plots, too: one file that needs no other.",
+)
+@click.option(
+    "--every",
+    "every_seconds",
+    callback=seconds,
+    metavar="TIME",
+    help="Compare again and again, so often (30s, 5m, 1h), until SIGTERM or Ctrl-C.",
+)
+@click.option(
+    "--times",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="With --every: no more often than this.",
+)
 @FORMAT
 @WIDE
 @quiet_logs
 @_carried_out
-def compare(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choice]) -> int:
+def compare(
+    notices: Notices,
+    *,
+    against: Against,
+    file: Path | None,
+    recorded: bool,
+    by: By,
+    html: Path | None,
+    every_seconds: float | None,
+    times: int | None,
+    format: Format,
+    wide: bool,
+    **choice: Unpack[Choice],
+) -> int:
     """Set what MirrorMaker 2's checkpoint connector has for each group beside our translation.
 
     Reads its newest checkpoints and the target groups' commits, translates the groups'
@@ -325,9 +378,13 @@ def compare(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Ch
     would read again, or skip, if it resumed from the checkpoint. Nothing is committed, and
     Spark is not started.
     """
-    from tsoffset.commands.compare.command import run_compare
+    from tsoffset.commands.compare.command import Wanted, run_compare
 
-    return run_compare(_selected(notices, **choice), Output(sys.stdout, format, wide=wide), notices)
+    if times is not None and every_seconds is None:
+        raise UsageError("--times counts what --every does again; add --every, such as --every 1m")
+    wanted = Wanted(Asked(against, file, recorded), by, html, every_seconds, times)
+    output = Output(sys.stdout, format, wide=wide)
+    return run_compare(_selected(notices, **choice), wanted, output, notices)
 
 
 @cli.command(

@@ -14,6 +14,7 @@ from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCode
 
 from tests.test_kafka_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tsoffset.commands.compare.checkpoint import MalformedCheckpoint, decode_key, decode_value
+from tsoffset.commands.compare.checkpoint_files import checkpoint_of
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format
@@ -112,6 +113,16 @@ def checkpoints(data: bytes) -> None:
         assert min(value.source_offset, value.target_offset) >= 0
 
 
+def checkpoint_lines(data: bytes) -> None:
+    """A line of a dump of checkpoints."""
+    with suppress(MalformedCheckpoint, UnicodeDecodeError):
+        if (found := checkpoint_of(data)) is not None:
+            key, checkpoint = found
+            assert (
+                min(key.target.partition, checkpoint.source_offset, checkpoint.target_offset) >= 0
+            )
+
+
 def properties(data: bytes) -> None:
     """A configuration of MirrorMaker 2."""
     _configured("fuzz.properties", data, Format.PROPERTIES)
@@ -186,6 +197,15 @@ TARGETS = {
     "checkpoints": Target(
         checkpoints,
         (b"\0\1g\0\1t\0\0\0\1", struct.pack(">hqqh", 0, 5, 7, 0), struct.pack(">hq", 0, 9)),
+    ),
+    "checkpoint_lines": Target(
+        checkpoint_lines,
+        (
+            b"Checkpoint{consumerGroupId=g, topicPartition=t-1, upstreamOffset=5, "
+            b"downstreamOffset=7, metadata=}",
+            b'{"group": "g", "topic": "t", "partition": 1, "source_offset": 5, "target_offset": 7}',
+            b'{"group": "g", "theirs": null}',
+        ),
     ),
     "properties": Target(properties, (_PROPERTIES,)),
     "connector": Target(connector, (_CONNECTOR,)),

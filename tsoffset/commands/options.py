@@ -88,10 +88,13 @@ STATE = click.option(
 )
 
 
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-def _seconds(_context: click.Context, _option: click.Parameter, value: str) -> float:
+def seconds(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """A click callback: seconds of a time such as 90m; None where none is given."""
+    if value is None:
+        return None
     number, unit = value[:-1], value[-1:]
     if not (number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS):
         raise click.BadParameter(f"{value!r} is no time such as 90m, 36h, 7d or 4w")
@@ -101,7 +104,7 @@ def _seconds(_context: click.Context, _option: click.Parameter, value: str) -> f
 SINCE = click.option(
     "--since",
     "since_seconds",
-    callback=_seconds,
+    callback=seconds,
     default="7d",
     show_default=True,
     metavar="TIME",

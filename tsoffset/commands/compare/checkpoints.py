@@ -30,20 +30,32 @@ class Checkpoint:
 
 @dataclass(slots=True)
 class Checkpoints:
-    """What a checkpoints topic holds of the groups that are wanted.
+    """What somebody else says of the groups that are wanted, most often in a checkpoints topic.
 
     `once` holds the keys of which some checkpoint, the newest or an earlier one, is what the
-    target group has committed. `malformed` counts records that are no checkpoints. With
-    `missing` the topic does not exist; `failures` say which partitions could not be read, and
-    with any of them nothing is known to be the newest.
+    target group has `committed`. `unanswered` says of keys why there is nothing newest.
+    `malformed` counts records that are no checkpoints. With `missing` the topic does not exist;
+    `failures` say which partitions could not be read, and with any of them nothing is known to be
+    the newest.
     """
 
-    topic: str
+    committed: Mapping[CheckpointKey, int] = field(default_factory=dict)
     newest: dict[CheckpointKey, Checkpoint] = field(default_factory=dict)
     once: set[CheckpointKey] = field(default_factory=set)
+    unanswered: dict[CheckpointKey, str] = field(default_factory=dict)
     malformed: int = 0
     missing: bool = False
     failures: tuple[Failed, ...] = ()
+
+    def add(self, key: CheckpointKey, checkpoint: Checkpoint) -> None:
+        """Take in what was written later than what is known, unless their times say otherwise."""
+        if self.committed.get(key) == checkpoint.target_offset:
+            self.once.add(key)
+        known = self.newest.get(key)
+        # Of one partition the later record replaces the earlier; of several, over which a key
+        # should never be spread, the time tells.
+        if known is None or (known.timestamp_ms or 0) <= (checkpoint.timestamp_ms or 0):
+            self.newest[key] = checkpoint
 
 
 def read_checkpoints(
@@ -59,7 +71,7 @@ def read_checkpoints(
     `committed` is what the target groups have; `last` how many records of each partition are read
     (None: all). Raises ClusterUnreachable.
     """
-    found = Checkpoints(topic)
+    found = Checkpoints(committed)
     described = cluster.topics([topic])[topic]
     if isinstance(described, Failed):
         found.missing = described.missing
@@ -68,7 +80,7 @@ def read_checkpoints(
     failures: list[Failed] = []
     partitions = [TopicPartition(topic, number) for number in described.partitions]
     for record in _records(cluster, partitions, failures, last):
-        _take(found, record, wanted, committed)
+        _take(found, record, wanted)
     found.failures = tuple(failures)
     return found
 
@@ -99,12 +111,7 @@ def _records(
                 left[request.partition] = LogRange(stretch.end, end)
 
 
-def _take(
-    found: Checkpoints,
-    record: RawRecord,
-    wanted: Callable[[CheckpointKey], bool],
-    committed: Mapping[CheckpointKey, int],
-) -> None:
+def _take(found: Checkpoints, record: RawRecord, wanted: Callable[[CheckpointKey], bool]) -> None:
     try:
         key = decode_key(record.key)
         value = None if record.value is None else decode_value(record.value)
@@ -116,12 +123,4 @@ def _take(
     if value is None:
         found.newest.pop(key, None)
         return
-    if committed.get(key) == value.target_offset:
-        found.once.add(key)
-    known = found.newest.get(key)
-    # Of one partition the later record replaces the earlier; of several, over which a key
-    # should never be spread, the time tells.
-    if known is None or (known.timestamp_ms or 0) <= (record.timestamp_ms or 0):
-        found.newest[key] = Checkpoint(
-            value.source_offset, value.target_offset, record.timestamp_ms
-        )
+    found.add(key, Checkpoint(value.source_offset, value.target_offset, record.timestamp_ms))

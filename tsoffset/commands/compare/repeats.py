@@ -5,16 +5,20 @@ nothing but repeats lies between. So a checkpoint past an exact translation is n
 yet.
 """
 
-from collections.abc import Collection, Iterable
+import sys
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
-from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
+from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition, Translated
 from tsoffset.records import Record
 
-_MOST_SPANS = 100
 _BYTES_PER_READ = 250_000
-_BYTES_PER_SPAN = 2_000_000
+# What is looked through for one span: between ours and theirs, behind theirs, and on the source.
+BYTES_PER_SPAN = 2_000_000
+# Of a log so many pieces are kept, for the next span that needs them.
+_PIECES_KEPT = 32
 
 _Content = tuple[object, ...]
 
@@ -22,13 +26,44 @@ _Content = tuple[object, ...]
 @dataclass(frozen=True, slots=True)
 class Span:
     """What lies on the target between a translation of `committed` and a checkpoint: offsets
-    from `start` to before `end`."""
+    from `start` to before `end`. `alone` where it is known without looking that some of it does
+    not come again."""
 
     source: TopicPartition
     committed: int
     target: TopicPartition
     start: int
     end: int
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Whether every record of a span that the group has yet to read lies behind it, too; None
+    where that is not known, and `why`."""
+
+    comes_again: bool | None
+    why: str | None = None
+
+
+def has_no_room_for_repeats(
+    answer: Translated, committed: int, theirs: int, target_end: int
+) -> bool:
+    """Whether a record that the group has yet to read lies before `theirs` and nowhere behind it,
+    told by distances alone.
+
+    From the record's copy to the last copy of the highest record on the target there are as many
+    offsets as on the source, so nothing was repeated between; and behind that one the log ends.
+    """
+    if answer.frontier is None:
+        return False
+    highest, last_copy = answer.frontier
+    return target_end <= last_copy + 1 and any(
+        source_offset >= committed
+        and answer.equivalent_to <= target_offset < theirs
+        and last_copy - target_offset == highest - source_offset
+        for source_offset, target_offset in answer.pairs
+    )
 
 
 def come_again(
@@ -38,85 +73,113 @@ def come_again(
     *,
     isolation: Isolation,
     match: Collection[str],
-) -> frozenset[Span]:
-    """The spans of which every record that the group has yet to read lies behind them, too.
+) -> Mapping[Span, Found]:
+    """What was found of each span, looked at through BYTES_PER_SPAN each time. Spans of one
+    partition share what was read. Raises ClusterUnreachable."""
+    by_partition: defaultdict[tuple[TopicPartition, TopicPartition], set[Span]]
+    by_partition = defaultdict(set)
+    for span in spans:
+        by_partition[span.source, span.target].add(span)
+    found = {}
+    for (here, there), of_partition in by_partition.items():
+        originals = _Log(source, here, isolation, match)
+        copies = _Log(target, there, Isolation.READ_COMMITTED, match)
+        for span in sorted(of_partition, key=lambda one: (one.start, one.end)):
+            try:
+                found[span] = Found(not span.alone and _comes_again(span, originals, copies))
+            except _NotKnown as error:
+                found[span] = Found(None, str(error))
+    return found
 
-    Looked at are the first _MOST_SPANS, each through a few megabytes: what is not proven
-    within these is left out. Raises ClusterUnreachable.
-    """
-    looked_at = list(dict.fromkeys(spans))[:_MOST_SPANS]
-    return frozenset(
-        span for span in looked_at if _comes_again(span, source, target, isolation, match)
-    )
 
-
-def _comes_again(
-    span: Span, source: Cluster, target: Cluster, isolation: Isolation, match: Collection[str]
-) -> bool:
-    theirs = Isolation.READ_COMMITTED
-    between = _Reading(target, span.target, span.start, theirs, match)
+def _comes_again(span: Span, originals: "_Log", copies: "_Log") -> bool:
     left_out: list[_Content] = []
-    while between.position < span.end:
-        records = between.next()
-        if records is None:
-            return False
-        left_out += [content for offset, content in records if offset < span.end]
+    for contents in copies.read(span.start, "the records between ours and theirs", span.end):
+        left_out += contents
     # The span begins with the next record to read, and the replicator walks in order: so as
     # many source records from the commit on hold all of them that are not repeats themselves.
-    originals = _Reading(source, span.source, span.committed, isolation, match)
     unread: list[_Content] = []
-    while len(unread) < len(left_out) and not originals.at_end:
-        records = originals.next()
-        if records is None:
-            return False
-        unread += [content for _, content in records]
+    if left_out:
+        for contents in originals.read(span.committed, "the records from the commit on"):
+            unread += contents
+            if len(unread) >= len(left_out):
+                break
     wanted = set(left_out) & set(unread[: len(left_out)])
-    behind = _Reading(target, span.target, span.end, theirs, match)
-    while wanted and not behind.at_end:
-        records = behind.next()
-        if records is None:
-            return False
-        wanted -= {content for _, content in records}
+    if wanted:
+        for contents in copies.read(span.end, "the records behind theirs"):
+            wanted.difference_update(contents)
+            if not wanted:
+                break
     return not wanted
 
 
-class _Reading:
-    """A log read on from an offset, up to _BYTES_PER_SPAN."""
+class _NotKnown(Exception):
+    """A bound was met, or a read failed; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What was read of a log at `start`, up to before `end`: what tells its records apart, by
+    offset."""
+
+    start: int
+    end: int
+    records: tuple[tuple[int, _Content], ...]
+    bytes_read: int
+
+
+class _Log:
+    """A partition's log, read in pieces of which the last ones are kept."""
 
     def __init__(
         self,
         cluster: Cluster,
         partition: TopicPartition,
-        start: int,
         isolation: Isolation,
         match: Collection[str],
     ) -> None:
-        self.position = start
-        self.at_end = False
         self._cluster = cluster
         self._partition = partition
         self._isolation = isolation
         self._match = match
-        self._left = _BYTES_PER_SPAN
+        self._kept: OrderedDict[int, _Piece] = OrderedDict()
+        self._end: int | None = None
 
-    def next(self) -> list[tuple[int, _Content]] | None:
-        """The next records with what tells them apart; None where no more may be read, or it
-        failed. At the log's end there are none."""
-        if self._left <= 0:
-            return None
-        request = ReadFrom(self._partition, self.position, _BYTES_PER_READ)
+    def read(self, position: int, what: str, end: int = sys.maxsize) -> Iterator[list[_Content]]:
+        """Piece by piece what tells the records apart from `position` to before `end`, or the log's
+        own. Raises _NotKnown where more than BYTES_PER_SPAN would have to be read, or something
+        cannot be."""
+        left = BYTES_PER_SPAN
+        while position < end and position != self._end:
+            if left <= 0:
+                raise _NotKnown(
+                    f"{what} on {self._cluster.alias} go on after the "
+                    f"{BYTES_PER_SPAN // 1_000_000} MB that were looked through"
+                )
+            piece = self._piece(position)
+            if piece.end <= position:
+                # What is written from now on is no concern of this comparison.
+                self._end = position
+                return
+            yield [content for offset, content in piece.records if position <= offset < end]
+            left -= max(1, piece.bytes_read)
+            position = piece.end
+
+    def _piece(self, position: int) -> _Piece:
+        for start, piece in self._kept.items():
+            if start <= position < piece.end:
+                self._kept.move_to_end(start)
+                return piece
+        request = ReadFrom(self._partition, position, _BYTES_PER_READ)
         stretch = self._cluster.read([request], self._isolation)[request]
         if isinstance(stretch, Failed):
-            return None
-        self.at_end = stretch.end <= self.position
-        records = [
-            (record.offset, self._content(record))
-            for record in stretch.records
-            if record.offset >= self.position
-        ]
-        self._left -= max(1, stretch.bytes_read)
-        self.position = max(self.position, stretch.end)
-        return records
+            raise _NotKnown(stretch.message)
+        records = tuple((one.offset, self._content(one)) for one in stretch.records)
+        piece = _Piece(position, stretch.end, records, stretch.bytes_read)
+        self._kept[position] = piece
+        if len(self._kept) > _PIECES_KEPT:
+            self._kept.popitem(last=False)
+        return piece
 
     def _content(self, record: Record) -> _Content:
         return (

@@ -1,0 +1,102 @@
+"""The comparison as one HTML file that needs nothing else: no script, no font, no address."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from tsoffset import __version__
+from tsoffset.commands.compare.asked import Asked, By
+from tsoffset.commands.compare.course import Course
+from tsoffset.commands.compare.flow_comparison import Compared
+from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
+from tsoffset.commands.compare.report import at_words
+from tsoffset.commands.compare.totals import Sum, Totals, sums
+from tsoffset.terminal.tables import place, printable
+
+# Of pairs, groups and topics the worst; all are in the totals and in the plots.
+ROWS = 50
+_SEVERITY = {Verdict.FAILED: 0, Verdict.UNSAFE: 1, Verdict.BEYOND: 2, Verdict.REREAD: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """What the page shows of one flow."""
+
+    name: str
+    at: str
+    totals: Totals
+    plots: Sequence[Plot]
+    comparisons: int
+    worst: Sequence[ComparedPair]
+    groups: Sequence[Sum]
+    group_count: int
+    topics: Sequence[Sum]
+    topic_count: int
+    reasons: Sequence[tuple[str, int]]
+    warnings: Sequence[str]
+
+
+def html_report(
+    found: Sequence[Compared], course: Course, asked: Asked, every_seconds: float | None
+) -> str:
+    """The page: what was found of each flow last, and its course so far. With `every_seconds` it
+    loads itself anew that often."""
+    return _template().render(
+        flows=[_flow(one, course, asked) for one in found],
+        whose=asked.whose,
+        recorded=asked.recorded,
+        file=asked.file,
+        every_seconds=every_seconds,
+        version=__version__,
+        rows=ROWS,
+        marks=MARKS,
+        verdicts=Verdict,
+    )
+
+
+def _flow(compared: Compared, course: Course, asked: Asked) -> _Flow:
+    pairs = compared.pairs
+    by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
+    moments = course.moments.get(compared.flow, ())
+    plots = (
+        reread_over_lag(pairs, asked.whose),
+        distribution(pairs, asked.whose),
+        over_time(moments, asked.whose),
+    )
+    why = Counter(
+        str(pair.ours_reason or "no commit on the source") for pair in pairs if pair.ours is None
+    )
+    return _Flow(
+        compared.flow,
+        at_words(compared.at_ms),
+        Totals.of(pairs),
+        [plot for plot in plots if plot is not None],
+        len(moments),
+        sorted(
+            (pair for pair in pairs if pair.verdict in _SEVERITY),
+            key=lambda pair: (_SEVERITY[pair.verdict], -(pair.records or 0)),
+        )[:ROWS],
+        by_group[:ROWS],
+        len(by_group),
+        by_topic[:ROWS],
+        len(by_topic),
+        why.most_common(),
+        compared.warnings,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["name"] = lambda text: "" if text is None else printable(text)
+    environment.filters["number"] = lambda value: "" if value is None else f"{value:,}"
+    environment.globals["place"] = place
+    page = files("tsoffset.commands.compare").joinpath("report.html")
+    return environment.from_string(page.read_text(encoding="utf-8"))

@@ -1,0 +1,300 @@
+"""The plots of the HTML report, as SVG whose colours are the page's."""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import log10
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from tsoffset.commands.compare.course import Moment
+from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.report import at_words
+
+# So many marks at most are drawn of each kind; beyond, pairs that lie close share one.
+MARKS = 1_500
+_CELLS_PER_DECADE = (24, 12, 8, 6, 4)
+_SIZES = ((1, 5.0), (10, 7.5), (100, 10.5), (1_000, 14.0), (10_000, 18.0))
+# Colours that stand for the page's: nobody else uses these.
+_COLOURS = {
+    "#010203": "var(--ink)",
+    "#818283": "var(--quiet)",
+    "#d1d2d3": "var(--line)",
+    "#d55e01": "var(--theirs)",
+    "#0072b3": "var(--ours)",
+    "#c00102": "var(--unsafe)",
+}
+_INK, _QUIET, _LINE, _THEIRS, _OURS, _UNSAFE = _COLOURS
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.size": 11.5,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _QUIET,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "grid.color": _LINE,
+    "grid.linewidth": 0.7,
+    "xtick.color": _QUIET,
+    "ytick.color": _QUIET,
+    "xtick.labelcolor": _INK,
+    "ytick.labelcolor": _INK,
+    "legend.frameon": False,
+}
+_PROLOGUE = re.compile(r".*?(?=<svg )", re.DOTALL)
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+
+_Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """An element for a page, and what it is called."""
+
+    title: str
+    svg: Markup
+
+
+def reread_over_lag(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
+    """Records read again over the group's lag, of theirs and of ours; None where no pair has
+    both."""
+    again = [
+        (pair.lag, pair.records or 0)
+        for pair in pairs
+        if pair.lag is not None and pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
+    ]
+    skipped = [
+        (pair.lag, pair.records or 0)
+        for pair in pairs
+        if pair.lag is not None and pair.verdict is Verdict.UNSAFE
+    ]
+    ours = [
+        (pair.lag, pair.ours_reread_bound)
+        for pair in pairs
+        if pair.lag is not None and pair.ours_reread_bound is not None
+    ]
+    if not (again or ours or skipped):
+        return None
+    with rc_context(_STYLE | {"svg.hashsalt": "lag"}):
+        figure, axes = _figure(4.4)
+        top = max(max(point) for point in (*again, *skipped, *ours))
+        ends = [1, 10, 100] if top < 100 else [1, 10 ** (log10(top) + 0.15)]
+        axes.plot(ends, ends, color=_QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        axes.annotate(
+            "all of the lag",
+            (ends[-1], ends[-1]),
+            xytext=(-6, -2),
+            textcoords="offset points",
+            color=_QUIET,
+            ha="right",
+            va="top",
+            fontsize=10,
+        )
+        _marks(axes, again, theirs, _THEIRS, "o", hollow=True)
+        _marks(axes, ours, "tsoffset (its bound)", _OURS, "o")
+        _marks(axes, skipped, "records that it would skip", _UNSAFE, "X")
+        for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+            set_scale("symlog", linthresh=1, linscale=0.6)
+            axis.set_major_formatter(FuncFormatter(_number))
+        axes.set_xlim(-0.35, ends[-1] * 1.3)
+        axes.set_ylim(-0.35, ends[-1] * 1.3)
+        axes.set_xlabel("lag: records between the group's commit and the source's log end")
+        axes.set_ylabel("records read again (or skipped)" if skipped else "records read again")
+        _legend(figure, axes)
+        return _plot(
+            figure,
+            "Records read again over the lag of the group",
+            f"Of {len(again)} pairs by {theirs}, of {len(ours)} by tsoffset. Both axes are "
+            "logarithmic above 1, with 0 at the bottom and at the left.",
+        )
+
+
+def distribution(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
+    """How many pairs read how much again, by decades; None where there are none."""
+    of_theirs = Counter(
+        _decade(pair.records or 0)
+        for pair in pairs
+        if pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
+    )
+    of_ours = Counter(
+        _decade(pair.ours_reread_bound) for pair in pairs if pair.ours_reread_bound is not None
+    )
+    if not (of_theirs or of_ours):
+        return None
+    decades = range(max((*of_theirs, *of_ours)) + 1)
+    with rc_context(_STYLE | {"svg.hashsalt": "distribution"}):
+        figure, axes = _figure(4.4)
+        for counts, name, colour, shift in (
+            (of_theirs, theirs, _THEIRS, -0.21),
+            (of_ours, "tsoffset (its bound)", _OURS, 0.21),
+        ):
+            bars = axes.bar(
+                [at + shift for at in decades],
+                [counts[at] for at in decades],
+                width=0.4,
+                color=colour,
+                label=name,
+            )
+            labels = [f"{counts[at]:,}" if counts[at] else "" for at in decades]
+            axes.bar_label(bars, labels, padding=2, fontsize=9.5, color=_QUIET)
+        axes.set_xticks(list(decades), [_decade_words(at) for at in decades])
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.yaxis.set_major_formatter(FuncFormatter(_number))
+        axes.grid(visible=False, axis="x")
+        axes.set_xlabel("records read again")
+        axes.set_ylabel("pairs")
+        _legend(figure, axes)
+        return _plot(
+            figure,
+            "How many pairs read how many records again",
+            "; ".join(
+                f"{_decade_words(at)}: {of_theirs[at]} by {theirs}, {of_ours[at]} by tsoffset"
+                for at in decades
+            ),
+        )
+
+
+def over_time(moments: Sequence[Moment], theirs: str) -> Plot | None:
+    """All records read again in each comparison; None where there was only one."""
+    if len(moments) < 2:
+        return None
+    times = [one.at_ms / 86_400_000 for one in moments]
+    with rc_context(_STYLE | {"svg.hashsalt": "time"}):
+        figure, axes = _figure(3.4)
+        for values, name, colour, dash in (
+            ([one.totals.reread for one in moments], theirs, _THEIRS, "-"),
+            ([one.totals.ours_reread for one in moments], "tsoffset (its bound)", _OURS, "-"),
+            (
+                [one.totals.target_reread for one in moments],
+                "what the target groups have",
+                _QUIET,
+                (0, (3, 2)),
+            ),
+        ):
+            axes.plot(
+                times, values, color=colour, label=name, linewidth=1.8, linestyle=dash, marker="."
+            )
+        unsafe = [
+            (at, one.totals.skipped)
+            for at, one in zip(times, moments, strict=True)
+            if one.totals.skipped
+        ]
+        if unsafe:
+            axes.plot(
+                [at for at, _ in unsafe],
+                [number for _, number in unsafe],
+                color=_UNSAFE,
+                label="records that it would skip",
+                linestyle="none",
+                marker="X",
+            )
+        axes.xaxis_date()
+        axes.set_yscale("symlog", linthresh=1, linscale=0.6)
+        axes.yaxis.set_major_formatter(FuncFormatter(_number))
+        axes.set_ylim(bottom=-0.35)
+        axes.set_ylabel("records read again, all pairs")
+        axes.set_xlabel("time (UTC)")
+        figure.autofmt_xdate(rotation=0, ha="center")
+        _legend(figure, axes)
+        return _plot(
+            figure,
+            "Records read again over time",
+            f"{len(moments)} comparisons from {at_words(moments[0].at_ms)} to "
+            f"{at_words(moments[-1].at_ms)}",
+        )
+
+
+def grouped(points: Iterable[_Point]) -> dict[_Point, int]:
+    """How many points lie where: at their own places, or, where these are too many, in the cells
+    of a grid."""
+    found = Counter(points)
+    cells = iter(_CELLS_PER_DECADE)
+    while len(found) > MARKS and (each := next(cells, 0)):
+        coarser: Counter[_Point] = Counter()
+        for (x, y), number in found.items():
+            coarser[_rounded(x, each), _rounded(y, each)] += number
+        found = coarser
+    return found
+
+
+def _rounded(value: float, cells: int) -> float:
+    return 0.0 if value == 0 else float(10 ** (round(log10(value) * cells) / cells))
+
+
+def _marks(
+    axes: Axes, points: Sequence[_Point], name: str, colour: str, shape: str, hollow: bool = False
+) -> None:
+    """Marks whose size says how many pairs lie there; the first of them stands in the legend."""
+    label: str | None = name
+    for (least, size), (below, _) in zip(_SIZES, (*_SIZES[1:], (1 << 62, 0.0)), strict=True):
+        here = [at for at, number in grouped(points).items() if least <= number < below]
+        if here:
+            axes.plot(
+                [x for x, _ in here],
+                [y for _, y in here],
+                linestyle="none",
+                marker=shape,
+                markersize=size,
+                markerfacecolor="none" if hollow else colour,
+                markeredgecolor=colour,
+                markeredgewidth=1.3 if hollow else 0,
+                alpha=0.8,
+                label=label,
+                clip_on=False,
+                zorder=3,
+            )
+            label = None
+
+
+def _figure(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.4, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2, borderaxespad=0)
+
+
+def _decade(value: int) -> int:
+    """0 for none, 1 for 1 to 9, 2 for 10 to 99, and so on."""
+    return len(str(value)) if value else 0
+
+
+def _decade_words(at: int) -> str:
+    if at == 0:
+        return "0"
+    low, high = 10 ** (at - 1), 10**at - 1
+    return f"{_number(low)}-{_number(high) if high < 1_000 else _number(high + 1)}"
+
+
+def _number(value: float, _: object = None) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def _plot(figure: Figure, title: str, words: str) -> Plot:
+    """The figure as an element of a page, with what a screen reader says of it."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    text = _METADATA.sub("", _PROLOGUE.sub("", out.getvalue(), count=1))
+    for colour, variable in _COLOURS.items():
+        text = text.replace(colour, variable)
+    head, _, rest = text.partition(">")
+    told = f"<title>{escape(title)}</title><desc>{escape(words)}</desc>"
+    # By matplotlib of numbers, and of our own words.
+    return Plot(title, Markup(f'{head} role="img">{told}{rest}'))  # noqa: S704
