@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from tests.test_compare import checkpoint, compared_estate, printed
+from tests.test_server_page import PHONE, WIDE, Page, in_browser
+from tests.test_server_page import page as browser
 from tests.waiting import wait_until
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.command import Wanted
@@ -39,6 +41,7 @@ HOSTILE = (
     "grüße 漢字 😀",
 )
 NOW_MS = 1_795_000_000_000
+__all__ = ["browser"]
 
 
 def pair(
@@ -195,6 +198,29 @@ def test_the_course_stays_small_and_ends_now() -> None:
         assert len(times) <= 500
     gaps = {after - before for before, after in pairwise(times[:-1])}
     assert len(gaps) == 1
+
+
+@in_browser
+@pytest.mark.thorough
+@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
+def test_a_browser_shows_it(
+    browser: Page, tmp_path: Path, scheme: str, size: tuple[int, int]
+) -> None:
+    """It asks for nothing, has no error, fits the screen, and axe finds nothing amiss."""
+    path = tmp_path / "report.html"
+    pairs = [pair(name, source_topic=name, lag=n * n) for n, name in enumerate(HOSTILE * 9)]
+    skipping = pair("skips", verdict=Verdict.UNSAFE, message="it skips three; look at it")
+    path.write_text(page(*pairs, skipping, moments=3), encoding="utf-8")
+    browser.browser.get("about:blank")
+    browser.errors()
+    browser.asked()
+    browser.like(scheme, size)
+    browser.browser.get(path.as_uri())
+    browser.shot(f"compare-{scheme}", whole=True)
+    assert browser.violations() == []
+    assert browser.errors() == []
+    assert browser.asked() == [path.as_uri()]
+    assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
 
 
 # --- sums -----------------------------------------------------------------------------------

@@ -120,6 +120,20 @@ class Page:
     def errors(self) -> list[str]:
         return [one["message"] for one in self.browser.get_log("browser")]
 
+    def violations(self, *, contrast_alone: bool = False) -> list[Any]:
+        """What axe finds that breaks WCAG's A and AA."""
+        axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+        self.browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+        rules = {"resultTypes": ["violations"]}
+        if contrast_alone:
+            rules["runOnly"] = ["color-contrast"]
+        found: list[Any] = self.browser.execute_async_script(
+            "axe.run(arguments[0]).then((found) => arguments[1](found.violations.map("
+            "(one) => [one.id, one.nodes.map((node) => node.html + node.failureSummary)])))",
+            rules,
+        )
+        return found
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
@@ -576,17 +590,7 @@ class TestInBrowser:
         page.until(lambda: page.all(".card, tbody tr"), "something")
         if "/" in hash_:
             page.one("#panel .rows li")
-        axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-        page.browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
-        rules = {"resultTypes": ["violations"]}
-        if scheme == "dark":
-            rules["runOnly"] = ["color-contrast"]
-        found = page.browser.execute_async_script(
-            "axe.run(arguments[0]).then((found) => arguments[1](found.violations.map("
-            "(one) => [one.id, one.nodes.map((node) => node.html + node.failureSummary)])))",
-            rules,
-        )
-        assert found == []
+        assert page.violations(contrast_alone=scheme == "dark") == []
 
     def test_tab_goes_through_the_page_in_its_order(self, page: Page, estate: str) -> None:
         """Each stop is seen, by an outline."""

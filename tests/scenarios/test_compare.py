@@ -111,8 +111,8 @@ def checkpoints(contents: Contents) -> dict[Key, tuple[int, int]]:
     }
 
 
-def formatted(contents: Contents, directory: Path) -> dict[Key, tuple[int, int]]:
-    """The newest checkpoints as MirrorMaker 2's own formatter prints them."""
+def dumped(contents: Contents, directory: Path) -> Path:
+    """What Kafka's own console consumer prints of the topic, with MirrorMaker 2's formatter."""
     consumer = JavaProcess(
         "formatted",
         [
@@ -125,11 +125,14 @@ def formatted(contents: Contents, directory: Path) -> dict[Key, tuple[int, int]]
         java_options=("-Xmx128m",),
     )
     consumer.run(timeout_seconds=60)
+    return consumer.log_path
+
+
+def formatted(dump: Path) -> dict[Key, tuple[int, int]]:
+    """The newest checkpoints of such a dump."""
     return {
         (group, place): (int(upstream), int(downstream))
-        for group, place, upstream, downstream in _PRINTED.findall(
-            consumer.log_path.read_text(encoding="utf-8")
-        )
+        for group, place, upstream, downstream in _PRINTED.findall(dump.read_text(encoding="utf-8"))
     }
 
 
@@ -137,7 +140,32 @@ def test_checkpoints_are_decoded_as_mirror_maker_prints_them(peers: Peers, tmp_p
     """Our decoding of each checkpoint that MirrorMaker 2 wrote is that of its own formatter."""
     ours = checkpoints(peers.target)
     assert len(ours) == 2 * len(POSITIONS)
-    assert ours == formatted(peers.target, tmp_path)
+    dump = dumped(peers.target, tmp_path)
+    assert ours == formatted(dump)
+    _same_but_for_times(peers.pairs(), peers.pairs("--checkpoints", str(dump)))
+
+
+def test_a_comparison_is_a_dump_too(peers: Peers, tmp_path: Path) -> None:
+    """What the command has printed takes the topic's place the next time."""
+    pairs = peers.pairs()
+    dump = tmp_path / "before.jsonl"
+    dump.write_text("".join(json.dumps(one) + "\n" for one in pairs.values()))
+    again = peers.pairs("--checkpoints", str(dump))
+    assert {key: one["theirs_timestamp_ms"] for key, one in again.items()} == {
+        key: one["theirs_timestamp_ms"] for key, one in pairs.items()
+    }
+    _same_but_for_times(pairs, again)
+
+
+def _same_but_for_times(
+    pairs: dict[tuple[str, int], dict[str, Any]], others: dict[tuple[str, int], dict[str, Any]]
+) -> None:
+    """A dump may hold no times; all else is the same."""
+    assert pairs.keys() == others.keys()
+    for key, pair in pairs.items():
+        for name, value in pair.items():
+            if name not in ("compared_at_ms", "theirs_timestamp_ms"):
+                assert others[key][name] == value, (key, name)
 
 
 def test_theirs_are_the_newest_checkpoints(peers: Peers) -> None:
@@ -165,6 +193,8 @@ def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
         assert between >= 0
         assert pair["verdict"] == ("reread" if between else "equal")
         assert pair["records"] == between
+        assert pair["lag"] == RECORDS - pair["source_offset"]
+        assert pair["true_position"] == pair["ours"]
         rereads += between
     assert rereads > 0
     assert pairs[f"{peers.topic}-first", 0]["verdict"] == "equal"
@@ -185,6 +215,7 @@ def test_what_the_target_groups_have_is_theirs(peers: Peers) -> None:
     for (group, partition), pair in pairs.items():
         there = peers.target.committed_offsets(group)[peers.remote, partition][0]
         assert pair["target_commit"] == there
+        assert pair["target_commit_reread"] == pair["ours"] - there
         same = pair["verdict"] == "equal"
         assert pair["target_commit_is"] in (("both",) if same else ("theirs", "earlier"))
     assert sum(pair["target_commit_is"] == "theirs" for pair in pairs.values()) > 0

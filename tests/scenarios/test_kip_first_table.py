@@ -1,14 +1,16 @@
 """KIP-1292's first table, and a commit past the last offset sync, beside MirrorMaker 2's own
 checkpoints of the same groups on the same logs."""
 
+import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.invoking import invoke
 from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import Flows, Rows, prepare_mirror, read_on
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
@@ -44,6 +46,7 @@ AHEAD = {
 }
 
 MIRROR_SECONDS = 300
+Compare = Callable[..., dict[str, dict[str, Any]]]
 _CHUNK = 100_000
 
 
@@ -181,29 +184,60 @@ def test_every_position_of_the_table_is_exact(mirrored: Mirrored, table: Rows) -
         assert next_value(mirrored.target, group, (remote, 0)) == value
 
 
-def test_checkpoints_of_the_same_groups_read_again(
-    mirrored: Mirrored, table: Rows, tmp_path: Path
-) -> None:
-    """MirrorMaker 2's checkpoints are safe, and grow coarser with the lag: beside each of them
-    lies our offset, which reads nothing again. Both go to a file, and to the terminal with
-    `pytest -s`."""
-    lines = [f"{'source':>9} {'target':>9} {'theirs':>9} {'re-read':>9} {'ours':>9} {'re-read':>9}"]
+@pytest.fixture(scope="module")
+def compare(mirrored: Mirrored, table: Rows, tmp_path_factory: pytest.TempPathFactory) -> Compare:
+    """`tsoffset compare` over the groups of the table; its report goes to a file, for a person to
+    look at, and the table to the terminal with `pytest -s`."""
+    assert table.all
+    folder = tmp_path_factory.mktemp("compare")
+    groups = "|".join(f"table-{position}" for position in POSITIONS)
+
+    def asked(*words: str) -> dict[str, dict[str, Any]]:
+        report = folder / f"report{''.join(words)}.html"
+        result = invoke(
+            *("compare", "-c", str(mirrored.flows.mirror_maker.properties_path)),
+            *("--groups", groups, "--format", "json", "--html", str(report), *words),
+        )
+        assert result.exit_code == 0, result.output
+        sys.stdout.write(f"\n{report}\n")
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        return {pair["group"]: pair for pair in found}
+
+    return asked
+
+
+def test_compare_has_the_table(mirrored: Mirrored, compare: Compare) -> None:
+    """MirrorMaker 2's checkpoints are safe, and grow coarser with the lag, by as many records as
+    lie between them and the true position; beside each of them lies our offset, which reads
+    nothing again."""
+    pairs = compare()
+    assert len(pairs) == len(POSITIONS)
+    lines = [f"{'source':>9} {'true':>9} {'theirs':>9} {'re-read':>9} {'ours':>9} {'re-read':>9}"]
     theirs_again = []
     for position in POSITIONS:
-        group = f"table-{position}"
-        theirs, ours = mirrored.theirs[group], table.of(group, MILLION).target_offset
-        assert ours is not None
+        pair = pairs[f"table-{position}"]
         true = position - SHIFT
-        theirs_again.append(true - theirs)
-        columns = (position, true, theirs, true - theirs, ours, true - ours)
+        again = true - mirrored.theirs[f"table-{position}"]
+        theirs_again.append(again)
+        assert (pair["lag"], pair["true_position"]) == (WRITTEN - position, true)
+        assert (pair["theirs"], pair["records"]) == (true - again, again)
+        assert pair["verdict"] == ("reread" if again else "equal")
+        assert (pair["ours"], pair["ours_reread_bound"]) == (true, 0)
+        columns = (position, true, pair["theirs"], again, pair["ours"], pair["ours_reread_bound"])
         lines.append(" ".join(f"{column:>9}" for column in columns))
-        assert true - ours == 0
-    text = "\n".join(lines) + "\n"
-    (tmp_path / "kip-first-table.txt").write_text(text)
-    sys.stdout.write("\n" + text)
+    sys.stdout.write("\n" + "\n".join(lines) + "\n")
     assert min(theirs_again) >= 0, "unsafe"
     # Where the syncs lie that it keeps, 64 at most, differs from run to run.
     assert max(theirs_again) > 1000
+
+
+def test_the_plain_rule_beside_ours_on_the_same_table(compare: Compare) -> None:
+    """Each record has a time of its own here, so KIP-1292's rule finds the next one; to a
+    caught-up group it never answers."""
+    pairs = compare("--against", "timestamps")
+    verdicts = {group: pair["verdict"] for group, pair in pairs.items()}
+    assert verdicts.pop(f"table-{WRITTEN}") == "none"
+    assert set(verdicts.values()) == {"equal"}
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def soak(folder: Path, seconds: float, said: Said = print) -> Soaked:
             mirror.wait_for_topic(target.bootstrap, f"A.{topic}", PARTITIONS)
         traffic = running.enter_context(Traffic(source.bootstrap, target.bootstrap))
         said("clusters and MirrorMaker 2 run")
-        file = _configuration(folder, source.bootstrap, target.bootstrap)
+        file = configuration(folder, source.bootstrap, target.bootstrap)
         daemon = running.enter_context(Daemon("-c", str(file), folder=folder))
         daemon.wait_for(lambda events: len(named(events, "cycle_finished", FLOW)) >= WARM_CYCLES)
         url = next(e for e in daemon.events() if e["event"] == "listening")["addresses"][0]
@@ -123,7 +123,8 @@ def _prepare(contents: Contents) -> None:
     )
 
 
-def _configuration(folder: Path, source: str, target: str) -> Path:
+def configuration(folder: Path, source: str, target: str) -> Path:
+    """The daemon's file, with folders for all that it keeps."""
     file = folder / "tsoffset.properties"
     file.write_text(
         f"""\

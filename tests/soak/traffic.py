@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
@@ -39,6 +40,16 @@ RHYTHMS: Mapping[str, Rhythm] = {
 GROUPS = [f"billing-{number:02}" for number in range(30)]
 
 
+class StepBack(NamedTuple):
+    """A group's commit on the target that lies before the one that was seen last."""
+
+    group: str
+    topic: str
+    partition: int
+    before: int
+    after: int
+
+
 class Traffic:
     """Threads that outlive the loss of either cluster, and begin anew.
 
@@ -56,7 +67,7 @@ class Traffic:
         # What each group has read, noted down before it is committed.
         self.read_to: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self.seen: dict[tuple[str, str, int, int], Seen] = {}
-        self.steps_back: list[str] = []
+        self.steps_back: list[StepBack] = []
         self.counts: defaultdict[str, int] = defaultdict(int)
         self._last: dict[tuple[str, str, int], int] = {}
         self._ends: defaultdict[TopicPartition, int] = defaultdict(int)
@@ -91,6 +102,10 @@ class Traffic:
         """Hold each commit that was seen to what lies on both sides, when all is copied; how many
         there were. Raises AssertionError for a step back or a record that is skipped."""
         assert not self.steps_back, self.steps_back[:5]
+        return self.judge_skips()
+
+    def judge_skips(self) -> int:
+        """The same of records that are skipped alone."""
         for topic, link in self._links.items():
             judge = Judge(link)
             self._read_all(judge)
@@ -236,7 +251,7 @@ class Traffic:
         place = group, topic, partition
         last = self._last.get(place, 0)
         if offset < last:
-            self.steps_back.append(f"{group}, {topic}-{partition}: from {last} to {offset}")
+            self.steps_back.append(StepBack(group, topic, partition, last, offset))
         self._last[place] = offset
         if (*place, offset) not in self.seen:
             self.seen[*place, offset] = Seen(group, partition, offset, self.read_to[place])

@@ -64,9 +64,9 @@ def _flow(compared: Compared, course: Course, asked: Asked) -> _Flow:
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     moments = course.moments.get(compared.flow, ())
     plots = (
-        reread_over_lag(pairs, asked.whose),
-        distribution(pairs, asked.whose),
-        over_time(moments, asked.whose),
+        reread_over_lag(compared.flow, pairs, asked.whose),
+        distribution(compared.flow, pairs, asked.whose),
+        over_time(compared.flow, moments, asked.whose),
     )
     why = Counter(
         str(pair.ours_reason or "no commit on the source") for pair in pairs if pair.ours is None

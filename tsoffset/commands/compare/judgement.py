@@ -57,10 +57,11 @@ class ComparedPair:
     `compared_at_ms` is when this comparison began. `ours` translates `source_offset`, the
     group's commit now, `lag` offsets before the source's log end; `theirs` what it was when the
     checkpoint was written: `theirs_source_offset`. `ours_reason` is why the row of `plan`
-    would be skipped or has failed. `true_position` is the largest offset that skips nothing,
-    where ours is exact. `records` is the most records that would be read again
-    (`reread`) or never (`unsafe`, `beyond`) from theirs, `target_commit_reread` those read again
-    from what the target group has; None where that is not known. What is absent is None.
+    would be skipped or has failed. `true_position` is, where ours is exact, the target offset up
+    to which the group has read all, and from which it has read nothing but repeats. `records` is
+    the most records that would be read again (`reread`) or never (`unsafe`, `beyond`) from
+    theirs, `target_commit_reread` those read again from what the target group has; None where
+    that is not known. What is absent is None.
     """
 
     flow: str

@@ -54,6 +54,8 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 _PROLOGUE = re.compile(r".*?(?=<svg )", re.DOTALL)
+# Names that nothing refers to, and that all plots have.
+_NAMES = re.compile(r'<g id="[^"]*"')
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 _Point = tuple[float, float]
@@ -67,7 +69,7 @@ class Plot:
     svg: Markup
 
 
-def reread_over_lag(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
+def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
     """Records read again over the group's lag, of theirs and of ours; None where no pair has
     both."""
     again = [
@@ -87,7 +89,7 @@ def reread_over_lag(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
     ]
     if not (again or ours or skipped):
         return None
-    with rc_context(_STYLE | {"svg.hashsalt": "lag"}):
+    with rc_context(_STYLE | {"svg.hashsalt": f"lag {flow}"}):
         figure, axes = _figure(4.4)
         top = max(max(point) for point in (*again, *skipped, *ours))
         ends = [1, 10, 100] if top < 100 else [1, 10 ** (log10(top) + 0.15)]
@@ -121,7 +123,7 @@ def reread_over_lag(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
         )
 
 
-def distribution(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
+def distribution(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
     """How many pairs read how much again, by decades; None where there are none."""
     of_theirs = Counter(
         _decade(pair.records or 0)
@@ -134,7 +136,7 @@ def distribution(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
     if not (of_theirs or of_ours):
         return None
     decades = range(max((*of_theirs, *of_ours)) + 1)
-    with rc_context(_STYLE | {"svg.hashsalt": "distribution"}):
+    with rc_context(_STYLE | {"svg.hashsalt": f"distribution {flow}"}):
         figure, axes = _figure(4.4)
         for counts, name, colour, shift in (
             (of_theirs, theirs, _THEIRS, -0.21),
@@ -166,12 +168,12 @@ def distribution(pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
         )
 
 
-def over_time(moments: Sequence[Moment], theirs: str) -> Plot | None:
+def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
     """All records read again in each comparison; None where there was only one."""
     if len(moments) < 2:
         return None
     times = [one.at_ms / 86_400_000 for one in moments]
-    with rc_context(_STYLE | {"svg.hashsalt": "time"}):
+    with rc_context(_STYLE | {"svg.hashsalt": f"time {flow}"}):
         figure, axes = _figure(3.4)
         for values, name, colour, dash in (
             ([one.totals.reread for one in moments], theirs, _THEIRS, "-"),
@@ -292,6 +294,7 @@ def _plot(figure: Figure, title: str, words: str) -> Plot:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     text = _METADATA.sub("", _PROLOGUE.sub("", out.getvalue(), count=1))
+    text = _NAMES.sub("<g", text)
     for colour, variable in _COLOURS.items():
         text = text.replace(colour, variable)
     head, _, rest = text.partition(">")

@@ -1,0 +1,280 @@
+"""MirrorMaker 2's checkpoint connector that syncs groups, and tsoffset's daemon, at the same time,
+each started and ended at random; and the report of `tsoffset compare` on what they leave."""
+
+import json
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemons import Daemon, named
+from tests.invoking import invoke
+from tests.producing import Contents
+from tests.scenarios.content_truth import Partition, truth
+from tests.soak.soaking import FLOW, configuration
+from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, StepBack, Traffic
+from tsoffset.commands.compare.checkpoint import decode_key, decode_value
+from tsoffset.history.files import Kind, days, look
+from tsoffset.spark.places import place_of
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
+
+SECONDS = 75.0
+CHECKPOINTS = "A.checkpoints.internal"
+SYNCING = {
+    "groups": f"{GROUPS[0].partition('-')[0]}-.*",
+    "emit.offset-syncs.enabled": "true",
+    "emit.checkpoints.enabled": "true",
+    "emit.checkpoints.interval.seconds": "1",
+    "sync.group.offsets.enabled": "true",
+    "sync.group.offsets.interval.seconds": "1",
+}
+Commit = tuple[str, str, int, int]
+
+
+@dataclass
+class Run:
+    """What is left when all has come to rest."""
+
+    file: Path
+    report: Path
+    pairs: list[dict[str, Any]]
+    truth: Mapping[tuple[str, int], Partition]
+    commits_judged: int
+    steps_back: list[StepBack]
+    by_ours: set[Commit]
+    by_theirs: set[Commit]
+    actions: Counter[str]
+    counts: Mapping[str, int]
+
+    def figures(self) -> str:
+        """What came of it, for a person."""
+        verdicts = Counter(one["verdict"] for one in self.pairs)
+        return (
+            f"{dict(self.actions)}, {dict(self.counts)}; {self.commits_judged} commits judged, "
+            f"{len(self.steps_back)} steps back, of which "
+            f"{sum(self.is_ours(one) for one in self.steps_back)} by tsoffset; "
+            f"{sum(one.repeated for one in self.truth.values())} copies repeated; "
+            f"{len(self.pairs)} pairs: {dict(verdicts)}; re-read by theirs "
+            f"{sum(p['records'] or 0 for p in self.pairs if p['verdict'] == 'reread')}, by ours "
+            f"{sum(one['ours_reread_bound'] or 0 for one in self.pairs)}"
+        )
+
+    def is_ours(self, step: StepBack) -> bool:
+        """Whether tsoffset's daemon, and not MirrorMaker 2, went there."""
+        to = (step.group, step.topic, step.partition, step.after)
+        return to in self.by_ours and to not in self.by_theirs
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Both at work for a while under load, ended and started at random; then all is copied, both
+    are ended, and what they left is compared."""
+    folder = tmp_path_factory.mktemp("side-by-side")
+    with ExitStack() as running:
+        brokers = [EmbeddedBroker(folder / name, name=name) for name in "AB"]
+        for broker in brokers:
+            running.callback(broker.stop)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(EmbeddedBroker.start, brokers))
+        a, b = (broker.bootstrap for broker in brokers)
+        source, target = (running.enter_context(closing(Contents(each))) for each in (a, b))
+        for topic in RHYTHMS:
+            source.create_topic(topic, PARTITIONS)
+        properties = flow_properties(a, b, topics=",".join(RHYTHMS), overrides=SYNCING)
+        mirror = MirrorMaker(properties, folder / "mirror")
+        running.callback(mirror.stop)
+        mirror.start()
+        for topic in RHYTHMS:
+            mirror.wait_for_topic(b, f"A.{topic}", PARTITIONS)
+        file = configuration(folder, a, b)
+        daemons = _Daemons(file, folder)
+        running.callback(daemons.end)
+        actions: Counter[str] = Counter()
+        with Traffic(a, b, seed=15) as traffic:
+            daemons.start()
+            _at_random(mirror, daemons, actions)
+            # Whoever was ended comes back, and what is left is copied and synced once more.
+            mirror.start()
+            daemons.start()
+            traffic.rest()
+            time.sleep(5)
+        judged = traffic.judge_skips()
+        daemons.end()
+        mirror.stop()
+        report = folder / "report.html"
+        words = ("--html", str(report), "--format", "json")
+        result = invoke("compare", "-c", str(file), *words)
+        assert result.exit_code == 0, result.output
+        found = Run(
+            file,
+            report,
+            [json.loads(line) for line in result.stdout.splitlines()],
+            truth(source, target, RHYTHMS, PARTITIONS, "A"),
+            judged,
+            traffic.steps_back,
+            _by_ours(folder / "history"),
+            _by_theirs(target),
+            actions,
+            traffic.counts,
+        )
+        sys.stdout.write(f"\n{found.figures()}\nreport: {report}\n")
+        yield found
+
+
+class _Daemons:
+    """`tsoffset run`, one process after the other."""
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        self._file = file
+        self._folder = folder
+        self._runs = 0
+        self._now: Daemon | None = None
+
+    def start(self) -> None:
+        """Start it, unless it runs, and wait for its first cycle."""
+        if self._now is not None:
+            return
+        self._runs += 1
+        here = self._folder / f"run-{self._runs}"
+        here.mkdir()
+        self._now = Daemon("-c", str(self._file), folder=here)
+        self._now.wait_for(lambda events: bool(named(events, "cycle_finished", FLOW)))
+
+    def end(self, *, kill: bool = False) -> None:
+        """End it in order or at once."""
+        if self._now is None:
+            return
+        if kill:
+            self._now.process.kill()
+            self._now.process.communicate()
+        else:
+            self._now.__exit__()
+        self._now = None
+
+
+def _at_random(mirror: MirrorMaker, daemons: _Daemons, actions: Counter[str]) -> None:
+    chance = random.Random(15)
+    works: dict[str, Callable[[], object]] = {
+        "MirrorMaker 2 ended": mirror.stop,
+        "MirrorMaker 2 killed": mirror.kill,
+        "MirrorMaker 2 started": mirror.start,
+        "tsoffset ended": daemons.end,
+        "tsoffset killed": lambda: daemons.end(kill=True),
+        "tsoffset started": daemons.start,
+    }
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        time.sleep(chance.uniform(2, 6))
+        name = chance.choice(list(works))
+        works[name]()
+        actions[name] += 1
+
+
+def _by_ours(directory: Path) -> set[Commit]:
+    """What the daemon has committed, as its history has it."""
+    root = place_of(directory)
+    return {
+        (one["group"], one["source_topic"], one["partition"], one["target_offset"])
+        for day in days(root, Kind.PAIRS, FLOW)
+        for file in look(root, Kind.PAIRS, FLOW, day).files
+        for one in file.table().to_pylist()
+        if one["outcome"] == "committed"
+    }
+
+
+def _by_theirs(target: Contents) -> set[Commit]:
+    """What MirrorMaker 2 may have committed: all that any checkpoint said."""
+    found = set()
+    for record in target.read(CHECKPOINTS):
+        key, value = decode_key(record.key), decode_value(record.value or b"")
+        topic = key.target.topic.removeprefix("A.")
+        found.add((key.group, topic, key.target.partition, value.target_offset))
+    return found
+
+
+def test_nothing_is_skipped(run: Run) -> None:
+    """No commit that was seen on the target leaves out a record that the group had not read."""
+    assert run.commits_judged > len(GROUPS)
+
+
+def test_tsoffset_never_goes_back(run: Run) -> None:
+    """Whatever MirrorMaker 2 writes in between: the daemon moves no group backwards."""
+    assert not [one for one in run.steps_back if run.is_ours(one)]
+
+
+def test_each_number_is_that_of_the_records(run: Run) -> None:
+    """Ours, theirs, the true position, what is read again and what the target groups have are what
+    the records say by the number that each carries."""
+    judged: Counter[str] = Counter()
+    for pair in run.pairs:
+        if pair["source_offset"] is None or pair["ours"] is None:
+            judged["without ours"] += 1
+            continue
+        part = run.truth[pair["source_topic"], pair["partition"]]
+        committed, ours = pair["source_offset"], pair["ours"]
+        safe = part.largest_safe(committed)
+        assert pair["lag"] == part.source_end - committed
+        assert ours <= safe, pair
+        assert part.again(committed, ours) <= pair["ours_reread_bound"], pair
+        if pair["ours_precision"] == "exact":
+            true = pair["true_position"]
+            assert ours <= true <= safe, pair
+            assert part.between(ours, true) == 0, pair
+        theirs, records = pair["theirs"], pair["records"]
+        verdict = pair["verdict"]
+        judged[verdict] += 1
+        if verdict == "equal":
+            assert part.between(min(ours, theirs), max(ours, theirs)) == 0, pair
+        elif verdict == "reread":
+            assert theirs < ours, pair
+            # Each offset here holds a record.
+            assert records == part.between(theirs, ours), pair
+            again = part.again(committed, theirs) - part.again(committed, ours)
+            assert again <= records, pair
+            if not part.repeated:
+                assert again == records, pair
+        elif verdict == "unsafe":
+            assert theirs > safe, pair
+        elif verdict == "beyond":
+            assert records == 0, pair
+            assert theirs <= safe, pair
+        else:
+            assert (verdict, theirs) == ("none", None), pair
+        if (there := pair["target_commit"]) is not None:
+            assert pair["target_commit_reread"] == part.between(there, ours), pair
+    sys.stdout.write(f"\nheld to the records: {dict(judged)}\n")
+    assert judged["equal"] + judged["reread"] > len(GROUPS)
+    assert not judged["unsafe"]
+
+
+def test_the_report_adds_up_the_pairs(run: Run) -> None:
+    """The numbers at its head are the sums of the pairs that were held to the records."""
+    page = run.report.read_text(encoding="utf-8")
+    shown = [int(one.replace(",", "")) for one in re.findall(r"</h3><b>([\d,]+)</b>", page)]
+    of = lambda verdict: [one for one in run.pairs if one["verdict"] == verdict]  # noqa: E731
+    assert shown == [
+        sum(one["records"] for one in of("reread")),
+        sum(one["ours_reread_bound"] or 0 for one in run.pairs),
+        sum(one["records"] for one in of("unsafe")),
+        len(of("none")),
+        sum(one["target_commit_reread"] or 0 for one in run.pairs),
+    ]
+
+
+def test_both_were_at_work(run: Run) -> None:
+    """Commits of both were there, and each was ended while the other went on."""
+    assert run.by_ours
+    assert run.by_theirs
+    assert any(name.startswith("MirrorMaker 2") for name in run.actions)
+    assert any(name.startswith("tsoffset") for name in run.actions)
