@@ -104,11 +104,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         with Traffic(a, b, seed=15) as traffic:
             daemons.start()
             _at_random(mirror, daemons, actions)
-            # Whoever was ended comes back, and what is left is copied and synced once more.
-            mirror.start()
-            daemons.start()
             traffic.rest()
-            time.sleep(5)
+            daemons.cycles(2)
         judged = traffic.judge_skips()
         daemons.end()
         mirror.stop()
@@ -151,6 +148,14 @@ class _Daemons:
         self._now = Daemon("-c", str(self._file), folder=here)
         self._now.wait_for(lambda events: bool(named(events, "cycle_finished", FLOW)))
 
+    def cycles(self, more: int) -> None:
+        """Wait for so many more cycles."""
+        assert self._now is not None
+        before = len(named(self._now.events(), "cycle_finished", FLOW))
+        self._now.wait_for(
+            lambda events: len(named(events, "cycle_finished", FLOW)) >= before + more
+        )
+
     def end(self, *, kill: bool = False) -> None:
         """End it in order or at once."""
         if self._now is None:
@@ -164,20 +169,22 @@ class _Daemons:
 
 
 def _at_random(mirror: MirrorMaker, daemons: _Daemons, actions: Counter[str]) -> None:
+    """One of the two goes away, in order or killed, and comes back, while the other goes on."""
     chance = random.Random(15)
-    works: dict[str, Callable[[], object]] = {
-        "MirrorMaker 2 ended": mirror.stop,
-        "MirrorMaker 2 killed": mirror.kill,
-        "MirrorMaker 2 started": mirror.start,
-        "tsoffset ended": daemons.end,
-        "tsoffset killed": lambda: daemons.end(kill=True),
-        "tsoffset started": daemons.start,
+    works: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "MirrorMaker 2 ended": (mirror.stop, mirror.start),
+        "MirrorMaker 2 killed": (mirror.kill, mirror.start),
+        "tsoffset ended": (daemons.end, daemons.start),
+        "tsoffset killed": (lambda: daemons.end(kill=True), daemons.start),
     }
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         time.sleep(chance.uniform(2, 6))
         name = chance.choice(list(works))
-        works[name]()
+        go, come = works[name]
+        go()
+        time.sleep(chance.uniform(0, 2))
+        come()
         actions[name] += 1
 
 

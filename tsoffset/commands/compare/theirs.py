@@ -12,7 +12,7 @@ from tsoffset.commands.compare.checkpoints import Checkpoint, Checkpoints, read_
 from tsoffset.commands.open_flow import OpenFlow
 from tsoffset.flow.policy import internal_topics, target_topic
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Skipped, Translated
+from tsoffset.model import Translated
 from tsoffset.rule.decide import SourceCommit
 from tsoffset.terminal.output import counted
 
@@ -72,7 +72,7 @@ def by_timestamps(
         key, outcome = CheckpointKey(commit.group, commit.target), position.translation.outcome
         if isinstance(outcome, Translated):
             found.add(key, Checkpoint(commit.committed.offset, outcome.target_offset, None))
-        elif isinstance(outcome, Skipped):
+        else:
             found.unanswered[key] = f"it has no answer: {outcome.message}"
     return found
 
