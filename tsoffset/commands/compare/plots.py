@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -208,7 +209,10 @@ def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
         axes.set_ylim(bottom=-0.35)
         axes.set_ylabel("records read again, all pairs")
         axes.set_xlabel("time (UTC)")
-        figure.autofmt_xdate(rotation=0, ha="center")
+        # Of matplotlib's dates the types are not told.
+        dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(dates)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
         _legend(figure, axes)
         return _plot(
             figure,
