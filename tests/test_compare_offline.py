@@ -10,7 +10,7 @@ import pytest
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow, mirrored_estate
-from tests.past_cycles import FLOW, Past, row
+from tests.past_cycles import FLOW, MINUTE, Past, row
 from tests.test_compare import checkpoint, judged
 from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.checkpoint import CheckpointKey
@@ -196,7 +196,9 @@ def test_history_and_a_file_need_no_cluster(dump: Dump, tmp_path: Path) -> None:
         row("unread", offset=80, precision=Precision.FRONTIER, reread_bound=3),
     )
     path = dump(printed("billing", 60, 44), printed("search", 90, 90), printed("unread", 80, 85))
-    pairs = by_group(recorded(past.directory, path))
+    found = recorded(past.directory, path)
+    assert found.known_at_ms == (past.started + 2 * MINUTE + 1.5) * 1000
+    pairs = by_group(found)
     billing = pairs["billing"]
     assert judged(billing) == (Verdict.REREAD, 16)
     assert (billing.ours, billing.true_position, billing.lag) == (60, 60, 30)

@@ -54,7 +54,8 @@ class Compared:
 
     `warnings` are sentences for a person: no checkpoints topic, records in it that are none.
     `unreachable` is true where a cluster could not be reached at all; the flow then has one
-    failed pair without a group.
+    failed pair without a group. `known_at_ms` is when the cycle ended that ours are of, where
+    they are history's.
     """
 
     flow: str
@@ -62,6 +63,7 @@ class Compared:
     pairs: tuple[ComparedPair, ...]
     warnings: tuple[str, ...] = ()
     unreachable: bool = False
+    known_at_ms: int | None = None
 
     @property
     def exit_status(self) -> int:
@@ -89,9 +91,10 @@ def compare(
             report(flow.name, done, len(flows))
         at_ms = int(time.time() * 1000)
         warnings: list[str] = []
+        known_at_ms = None
         try:
             if asked.recorded:
-                pairs = recorded_pairs(flow, asked, connect, settings, at_ms, warnings)
+                pairs, known_at_ms = recorded_pairs(flow, asked, connect, settings, at_ms, warnings)
             else:
                 with open_flow(flow, connect, settings) as opened:
                     pairs = _Comparison(opened, asked, at_ms, warnings).pairs()
@@ -99,7 +102,8 @@ def compare(
             lost = compared(at_ms, failed_row(flow.name, all_failed(error)), None)
             yield Compared(flow.name, at_ms, (lost,), tuple(warnings), unreachable=True)
             continue
-        yield Compared(flow.name, at_ms, tuple(sorted(pairs, key=_place)), tuple(warnings))
+        ordered = tuple(sorted(pairs, key=_place))
+        yield Compared(flow.name, at_ms, ordered, tuple(warnings), known_at_ms=known_at_ms)
 
 
 def _place(pair: ComparedPair) -> tuple[str, str, int]:

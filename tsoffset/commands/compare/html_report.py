@@ -29,6 +29,7 @@ class _Flow:
 
     name: str
     at: str
+    known_at: str | None
     totals: Totals
     plots: Sequence[Plot]
     comparisons: int
@@ -74,6 +75,7 @@ def _flow(compared: Compared, course: Course, asked: Asked) -> _Flow:
     return _Flow(
         compared.flow,
         at_words(compared.at_ms),
+        None if compared.known_at_ms is None else at_words(compared.known_at_ms),
         Totals.of(pairs),
         [plot for plot in plots if plot is not None],
         len(moments),

@@ -113,7 +113,7 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Pl
             axis.set_major_formatter(FuncFormatter(_number))
         axes.set_xlim(-0.35, ends[-1] * 1.3)
         axes.set_ylim(-0.35, ends[-1] * 1.3)
-        axes.set_xlabel("lag: records between the group's commit and the source's log end")
+        axes.set_xlabel("lag: offsets between the group's commit and the source's log end")
         axes.set_ylabel("records read again (or skipped)" if skipped else "records read again")
         _legend(figure, axes)
         return _plot(

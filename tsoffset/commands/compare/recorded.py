@@ -2,7 +2,8 @@
 with checkpoints from a file no cluster at all."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.checkpoint import CheckpointKey
@@ -22,6 +23,8 @@ from tsoffset.model import (
 )
 
 _Place = tuple[str | None, int | None]
+# Of the last cycles, to find one that reached the clusters.
+_POINTS = 100
 
 
 def recorded_pairs(
@@ -31,14 +34,15 @@ def recorded_pairs(
     settings: Settings,
     at_ms: int,
     warnings: list[str],
-) -> list[ComparedPair]:
-    """The pairs of the flow's last cycle that history has, beside the checkpoints. Raises
+) -> tuple[list[ComparedPair], int | None]:
+    """The pairs of the flow's last cycle that history has, beside the checkpoints, and when that
+    cycle ended (milliseconds since 1970 UTC; None where there is none). Raises
     ClusterUnreachable, and UsageError where no history is kept.
 
     `lag` counts to the furthest commit that any group has in the partition, since nobody is asked
     where its log ends.
     """
-    rows = list(_recorded(flow, settings, warnings))
+    rows, known_at_ms = _recorded(flow, settings, warnings)
     current = {
         CheckpointKey(row.group or "", TopicPartition(row.target_topic, row.partition)): there
         for row in rows
@@ -74,7 +78,7 @@ def recorded_pairs(
             pair := without_commit(flow, at_ms, key, Theirs.of(found, key), None, why)
         ):
             pairs.append(pair)
-    return pairs
+    return pairs, known_at_ms
 
 
 def without_commit(
@@ -106,8 +110,10 @@ def without_commit(
     return compared(at_ms, row, None, theirs)
 
 
-def _recorded(flow: FlowSettings, settings: Settings, warnings: list[str]) -> Iterator[Row]:
-    """The rows of the last cycle, with what the target groups had after it."""
+def _recorded(
+    flow: FlowSettings, settings: Settings, warnings: list[str]
+) -> tuple[list[Row], int | None]:
+    """The rows of the last cycle, with what the target groups had after it; and when it ended."""
     directory = settings.history.directory
     if directory is None:
         raise UsageError(
@@ -116,7 +122,8 @@ def _recorded(flow: FlowSettings, settings: Settings, warnings: list[str]) -> It
         )
     # Loads pyarrow, which the other ways have no need of.
     from tsoffset.daemon.freshness import on_target
-    from tsoffset.history.reading import last_known
+    from tsoffset.history.reading import last_known, points
+    from tsoffset.spark.places import place_of
 
     table = last_known(directory, flow.name)
     if table is None:
@@ -124,25 +131,38 @@ def _recorded(flow: FlowSettings, settings: Settings, warnings: list[str]) -> It
             f"flow {flow.name}: history has no cycle of it; let `tsoffset run` end one, and see "
             "that it keeps history at the same place"
         )
-        return
+        return [], None
     there = on_target(table)
     at = table.schema.get_field_index("current_target_offset")
     table = table.set_column(at, "current_target_offset", there)
-    names = Row.__match_args__
-    for one in table.select(list(names)).to_pylist():
-        row = Row(
-            **one
-            | {
-                "outcome": OutcomeKind(one["outcome"]),
-                "reason": _reason(one["reason"]),
-                "precision": None if one["precision"] is None else Precision(one["precision"]),
-            }
-        )
-        if row.group is not None and not flow.group_filter.should_replicate_group(row.group):
-            continue
-        topic = row.source_topic
-        if topic is None or flow.topic_filter.should_replicate_topic(topic):
-            yield row
+    rows = [_row(one) for one in table.select(list(Row.__match_args__)).to_pylist()]
+    past = points(place_of(directory), flow.name, 0.0, float("inf"), _POINTS, (), "")
+    # Those that reached no cluster came to no rows.
+    ended = [point.at for point in past if point.groups is not None]
+    return (
+        [
+            row
+            for row in rows
+            if (row.group is None or flow.group_filter.should_replicate_group(row.group))
+            and (
+                row.source_topic is None
+                or flow.topic_filter.should_replicate_topic(row.source_topic)
+            )
+        ],
+        int(ended[-1] * 1000) if ended else None,
+    )
+
+
+def _row(one: dict[str, Any]) -> Row:
+    precision = one["precision"]
+    return Row(
+        **one
+        | {
+            "outcome": OutcomeKind(one["outcome"]),
+            "reason": _reason(one["reason"]),
+            "precision": None if precision is None else Precision(precision),
+        }
+    )
 
 
 def _reason(name: str | None) -> Reason | FailureKind | None:

@@ -6,9 +6,11 @@ yet.
 """
 
 import sys
+from bisect import bisect_left
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition, Translated
@@ -94,20 +96,21 @@ def come_again(
 
 def _comes_again(span: Span, originals: "_Log", copies: "_Log") -> bool:
     left_out: list[_Content] = []
-    for contents in copies.read(span.start, "the records between ours and theirs", span.end):
-        left_out += contents
+    for piece in copies.read(span.start, "the records between ours and theirs", span.end):
+        left_out += piece.contents
     # The span begins with the next record to read, and the replicator walks in order: so as
     # many source records from the commit on hold all of them that are not repeats themselves.
     unread: list[_Content] = []
     if left_out:
-        for contents in originals.read(span.committed, "the records from the commit on"):
-            unread += contents
+        for piece in originals.read(span.committed, "the records from the commit on"):
+            unread += piece.contents
             if len(unread) >= len(left_out):
                 break
     wanted = set(left_out) & set(unread[: len(left_out)])
     if wanted:
-        for contents in copies.read(span.end, "the records behind theirs"):
-            wanted.difference_update(contents)
+        for piece in copies.read(span.end, "the records behind theirs"):
+            # Of the size of what is wanted, whatever lies there.
+            wanted = wanted - piece.distinct
             if not wanted:
                 break
     return not wanted
@@ -117,15 +120,28 @@ class _NotKnown(Exception):
     """A bound was met, or a read failed; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Piece:
-    """What was read of a log at `start`, up to before `end`: what tells its records apart, by
-    offset."""
+    """What was read of a log at `start`, up to before `end`: what tells its records apart, with
+    their offsets."""
 
     start: int
     end: int
-    records: tuple[tuple[int, _Content], ...]
+    offsets: Sequence[int]
+    contents: Sequence[_Content]
     bytes_read: int
+
+    @cached_property
+    def distinct(self) -> frozenset[_Content]:
+        """The contents without their order."""
+        return frozenset(self.contents)
+
+    def within(self, start: int, end: int) -> "_Piece":
+        """The records with start <= offset < end; itself where these are all."""
+        first, last = bisect_left(self.offsets, start), bisect_left(self.offsets, end)
+        if last - first == len(self.offsets):
+            return self
+        return replace(self, offsets=self.offsets[first:last], contents=self.contents[first:last])
 
 
 class _Log:
@@ -145,10 +161,10 @@ class _Log:
         self._kept: OrderedDict[int, _Piece] = OrderedDict()
         self._end: int | None = None
 
-    def read(self, position: int, what: str, end: int = sys.maxsize) -> Iterator[list[_Content]]:
-        """Piece by piece what tells the records apart from `position` to before `end`, or the log's
-        own. Raises _NotKnown where more than BYTES_PER_SPAN would have to be read, or something
-        cannot be."""
+    def read(self, position: int, what: str, end: int = sys.maxsize) -> Iterator[_Piece]:
+        """The records from `position` to before `end`, or to the log's own, piece by piece.
+        Raises _NotKnown where more than BYTES_PER_SPAN would have to be read, or something cannot
+        be."""
         left = BYTES_PER_SPAN
         while position < end and position != self._end:
             if left <= 0:
@@ -161,7 +177,7 @@ class _Log:
                 # What is written from now on is no concern of this comparison.
                 self._end = position
                 return
-            yield [content for offset, content in piece.records if position <= offset < end]
+            yield piece.within(position, end)
             left -= max(1, piece.bytes_read)
             position = piece.end
 
@@ -174,8 +190,8 @@ class _Log:
         stretch = self._cluster.read([request], self._isolation)[request]
         if isinstance(stretch, Failed):
             raise _NotKnown(stretch.message)
-        records = tuple((one.offset, self._content(one)) for one in stretch.records)
-        piece = _Piece(position, stretch.end, records, stretch.bytes_read)
+        contents = [self._content(one) for one in stretch.records]
+        piece = _Piece(position, stretch.end, stretch.offsets, contents, stretch.bytes_read)
         self._kept[position] = piece
         if len(self._kept) > _PIECES_KEPT:
             self._kept.popitem(last=False)

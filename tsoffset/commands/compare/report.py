@@ -28,7 +28,10 @@ def comparison_lines(
     """The pairs of a flow as a table, or their sums, the messages of pairs that have one, and the
     totals; with `times` when it was compared, too."""
     pairs = compared.pairs
-    yield head(f"flow {compared.flow}" + (f", {at_words(compared.at_ms)}" if times else ""))
+    at = f", {at_words(compared.at_ms)}" if times else ""
+    if compared.known_at_ms is not None:
+        at += f"; ours by the cycle that ended {at_words(compared.known_at_ms)}"
+    yield head(f"flow {compared.flow}{at}")
     if pairs and by is not By.PAIR:
         yield from table(_sum_columns(by), sums(by, pairs), width)
         yield Text()
@@ -55,7 +58,11 @@ def _sum_columns(by: By) -> Sequence[Column[Sum]]:
         Column("RE-READ", lambda one: one.reread, right=True),
         Column("RECORDS", lambda one: one.reread_records, right=True),
         Column("MOST", lambda one: one.reread_most, right=True, drops=1),
-        Column("UNSAFE", lambda one: Cell(str(one.unsafe), "bold red" if one.unsafe else "")),
+        Column(
+            "UNSAFE",
+            lambda one: Cell(str(one.unsafe), "bold red" if one.unsafe else ""),
+            right=True,
+        ),
         Column("SKIPPED", lambda one: one.unsafe_records, right=True, drops=3),
         Column("BEYOND", lambda one: one.beyond, right=True, drops=3),
         Column("NONE", lambda one: one.none, right=True),

@@ -34,7 +34,8 @@ def checkpoints_of(
     if asked.file is not None:
         found = Checkpoints(committed)
         read_checkpoint_file(asked.file, found, wanted)
-        where, noun = f"flow {flow.name}: {asked.file}", "line"
+        where = f"flow {flow.name}: {asked.file}"
+        left_out, remedy = counted(found.malformed, "line"), "see whether the dump is whole"
         if not (found.newest or found.malformed):
             warnings.append(
                 f"{where} has no checkpoint of this flow's groups, so there is nothing to compare "
@@ -44,7 +45,8 @@ def checkpoints_of(
         assert target is not None
         topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
         found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
-        where, noun = f"flow {flow.name}: {topic} on {target.alias}", "record"
+        where = f"flow {flow.name}: {topic} on {target.alias}"
+        left_out, remedy = counted(found.malformed, "record"), "look who else writes there"
         if found.missing:
             warnings.append(
                 f"{where} does not exist, so there is nothing to compare with; let MirrorMaker 2's "
@@ -52,10 +54,7 @@ def checkpoints_of(
                 "replication.policy settings that it runs with"
             )
     if found.malformed:
-        warnings.append(
-            f"{where}: {counted(found.malformed, noun)} left out that are no checkpoints; "
-            "look who else writes there"
-        )
+        warnings.append(f"{where}: {left_out} left out that are no checkpoints; {remedy}")
     return found
 
 
