@@ -106,6 +106,8 @@ def test_json_lines_are_read(dump: Dump) -> None:
         printed("billing", 7, 3).replace("7", "7" * 5_000),
         printed("a, topicPartition=b-1, upstreamOffset=1", 1, 1),
         printed("billing", 60, 44)[:-1],
+        line(group=7),
+        line(topic=None),
         line(partition="0"),
         line(partition=True),
         line(target_offset=None),
@@ -276,3 +278,28 @@ def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path)
         result = invoke("compare", "-c", str(config), *words)
         assert result.exit_code == 2
         assert said in " ".join(result.output.split())
+
+
+def test_the_command_asks_no_cluster(dump: Dump, tmp_path: Path) -> None:
+    """With a history and a dump the words of the command are enough: nobody answers at the
+    addresses of the file."""
+    past = Past(tmp_path / "history")
+    past.keep(row("billing", offset=60), row("billing", 1, offset=90), row("search", offset=80))
+    history = f"history.dir = {past.directory}"
+    config = properties_file(tmp_path, nowhere(), nowhere(), history)
+    dumped = dump(printed("billing", 60, 44), printed("search", 80, 80))
+    report = tmp_path / "report.html"
+    words = ("--history", "--checkpoints", str(dumped), "--html", str(report))
+    result = invoke("compare", "-c", str(config), *words, "--by", "group", "--format", "csv")
+    assert result.exit_code == 0, result.output
+    header, *lines = result.stdout.splitlines()
+    names = header.split(",")
+    found = [dict(zip(names, one.split(","), strict=True)) for one in lines]
+    assert [(one["name"], one["pairs"], one["reread_records"], one["none"]) for one in found] == [
+        ("billing", "2", "16", "1"),
+        ("search", "1", "0", "0"),
+    ]
+    text = report.read_text(encoding="utf-8")
+    assert "Ours are those of the last cycle that history has" in text
+    assert "ours by the cycle that ended 2026-11-22 12:01" in text
+    assert dumped.name in text
