@@ -464,7 +464,7 @@ def test_where_there_is_no_room_for_a_repeat_nothing_is_read() -> None:
     out cannot come again, and no log is read for that."""
     asked = []
     for theirs in (60, 70):
-        estate = mirrored_estate(100_000)
+        estate = mirrored_estate(20_000)
         estate.commit("billing", "orders", 60)
         checkpoint(estate, "billing", 60, theirs)
         pair = the_pair(estate)

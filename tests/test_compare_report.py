@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from tests.test_compare import checkpoint, compared_estate, printed
 from tests.test_server_page import PHONE, WIDE, Page, in_browser
@@ -26,6 +27,7 @@ from tsoffset.commands.compare.html_report import html_report
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.plots import MARKS, grouped
 from tsoffset.commands.compare.repeating import Repeating
+from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format
@@ -133,6 +135,19 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
     assert "default-src 'none'" in text
+
+
+def test_flows_stand_side_by_side() -> None:
+    """Each flow has a section, and no name of an element stands twice."""
+    flows = [Compared(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
+    course = Course()
+    for _ in range(2):
+        for one in flows:
+            course.add(one)
+    read = Reader(html_report(flows, course, Asked(), None))
+    assert [tag for tag, _ in read.tags].count("section") == 2
+    names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(names) == len(set(names)) > 0
 
 
 def test_plots_say_in_words_what_they_show() -> None:
@@ -258,6 +273,18 @@ def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
     assert re.search(r"^TOPIC +PAIRS", text, re.MULTILINE)
     assert re.search(r"^orders +8", text, re.MULTILINE)
     assert "A->B: 8 pairs of a group and a partition" in text
+
+
+@pytest.mark.parametrize("by", [By.GROUP, By.TOPIC])
+@pytest.mark.parametrize("width", [80, 120])
+def test_sums_fit_the_terminal(by: By, width: int) -> None:
+    """No line is wider than it, whatever the numbers; those that tell most stay to the last."""
+    pairs = tuple(pair(f"{name}-{n}", again=10**8) for name in HOSTILE[:4] for n in range(50))
+    lines = comparison_lines(Compared("A->B", NOW_MS, pairs), width, by, times=True)
+    text = [line.plain for line in lines]
+    assert max(map(cell_len, text)) <= width
+    for title in (by.value.upper(), "PAIRS", "RE-READ", "RECORDS", "UNSAFE", "NONE", "OURS AGAIN"):
+        assert title in text[1]
 
 
 # --- again and again ------------------------------------------------------------------------

@@ -25,6 +25,7 @@ RECORDS, TRIMMED = 2_000, 100
 STOOD, MOVED = RECORDS // 2, RECORDS // 2 + 50
 POSITIONS = {
     "caught-up": RECORDS,
+    "rewound": RECORDS,
     "nearly": RECORDS - 3,
     "half": STOOD,
     "far": TRIMMED + 1,
@@ -100,6 +101,8 @@ def peers(
         wait_until(synced, "MirrorMaker 2 has synced all groups")
     # One goes on, and has a checkpoint that is older than its commit.
     source.commit_offsets(f"{topic}-half", {(topic, 1): MOVED})
+    # And one is set back.
+    source.commit_offsets(f"{topic}-rewound", {(topic, 0): STOOD})
     return Peers(topic, mirror.properties_path, target)
 
 
@@ -186,7 +189,8 @@ def test_what_is_reread_is_counted_from_the_true_position(peers: Peers) -> None:
     what the source had lost. Nothing of theirs is unsafe."""
     pairs = peers.pairs()
     rereads = 0
-    for pair in pairs.values():
+    rewound = f"{peers.topic}-rewound", 0
+    for pair in [pair for key, pair in pairs.items() if key != rewound]:
         assert pair["ours"] == pair["source_offset"] - TRIMMED
         assert pair["ours_precision"] == "exact"
         between = pair["ours"] - pair["theirs"]
@@ -209,13 +213,27 @@ def test_a_checkpoint_may_be_older_than_the_commit(peers: Peers) -> None:
     assert pair["records"] >= MOVED - STOOD
 
 
+def test_a_group_that_was_set_back_would_skip(peers: Peers, tmp_path: Path) -> None:
+    """Its checkpoint is of the later commit: what lies between would never come, and the report
+    has it before all others."""
+    report = tmp_path / "report.html"
+    pair = peers.pairs("--html", str(report))[f"{peers.topic}-rewound", 0]
+    assert (pair["source_offset"], pair["theirs_source_offset"]) == (STOOD, RECORDS)
+    assert pair["verdict"] == "unsafe"
+    assert pair["records"] == pair["theirs"] - (STOOD - TRIMMED) > 0
+    assert f"went back to {STOOD}" in pair["message"]
+    page = report.read_text(encoding="utf-8")
+    assert re.findall(r'<td class="verdict (\w+)">', page)[:2] == ["unsafe", "reread"]
+    assert "records that it would skip" in page
+
+
 def test_what_the_target_groups_have_is_theirs(peers: Peers) -> None:
     """MirrorMaker 2 synced the groups, and each commit is known for what a checkpoint said."""
     pairs = peers.pairs()
     for (group, partition), pair in pairs.items():
         there = peers.target.committed_offsets(group)[peers.remote, partition][0]
         assert pair["target_commit"] == there
-        assert pair["target_commit_reread"] == pair["ours"] - there
+        assert pair["target_commit_reread"] == max(0, pair["ours"] - there)
         same = pair["verdict"] == "equal"
         assert pair["target_commit_is"] in (("both",) if same else ("theirs", "earlier"))
     assert sum(pair["target_commit_is"] == "theirs" for pair in pairs.values()) > 0
