@@ -17,7 +17,7 @@ from rich.cells import cell_len
 
 from tests.test_compare import checkpoint, compared_estate, printed
 from tests.test_server_page import PHONE, WIDE, Page, in_browser
-from tests.test_server_page import page as browser
+from tests.test_server_page import page as browser  # noqa: F401 a fixture
 from tests.waiting import wait_until
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.command import Wanted
@@ -43,7 +43,6 @@ HOSTILE = (
     "grüße 漢字 😀",
 )
 NOW_MS = 1_795_000_000_000
-__all__ = ["browser"]
 
 
 def pair(
@@ -219,7 +218,10 @@ def test_the_course_stays_small_and_ends_now() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
 def test_a_browser_shows_it(
-    browser: Page, tmp_path: Path, scheme: str, size: tuple[int, int]
+    browser: Page,  # noqa: F811
+    tmp_path: Path,
+    scheme: str,
+    size: tuple[int, int],
 ) -> None:
     """It asks for nothing, has no error, fits the screen, and axe finds nothing amiss."""
     path = tmp_path / "report.html"

@@ -68,7 +68,7 @@ def _sum_columns(by: By) -> Sequence[Column[Sum]]:
         Column("NONE", lambda one: one.none, right=True),
         Column("UNJUDGED", lambda one: one.unjudged, right=True, drops=2),
         Column("FAILED", lambda one: one.failed, right=True, drops=2),
-        Column("EXACT", lambda one: one.ours_exact, right=True),
+        Column("OURS EXACT", lambda one: one.ours_exact, right=True),
         Column("OURS AGAIN", lambda one: one.ours_reread_bound, right=True),
         Column("TARGET AGAIN", lambda one: one.target_commit_reread, right=True, drops=3),
     )
