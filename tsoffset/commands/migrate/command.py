@@ -14,7 +14,7 @@ from tsoffset.commands.migrate.steps import steps_lines
 from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
 from tsoffset.errors import ConfigurationError, TsoffsetError, UsageError
-from tsoffset.spark.places import Folder
+from tsoffset.spark.places import Folder, in_words
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output, counted
 
@@ -73,12 +73,12 @@ def _tell(migration: Migration, to: Path | None, steps_alone: bool, notices: Not
 
 def _write(path: Path, text: str) -> None:
     """In one step, for this user alone to read."""
+    folder = Folder(path.absolute().parent)
     try:
-        Folder(path.absolute().parent).write(path.name, text.encode())
+        folder.write(path.name, text.encode())
     except OSError as error:
-        raise TsoffsetError(
-            f"write {path}: {error.strerror}; choose another place with -o"
-        ) from None
+        why = in_words(folder, error)
+        raise TsoffsetError(f"write {path}: {why}; choose another place with -o") from None
 
 
 def _in_words(migration: Migration) -> str:

@@ -28,7 +28,9 @@ class MirrorFlow:
     `syncs` is true where it commits for groups, `sync_entry` what says so, if anything does.
     `offset_syncs_at` is the alias of the cluster with the topic of offset syncs. `topic_entries`
     are the settings of that topic, which MirrorMaker 2 does not take once it writes none.
-    `tools` are the words by which Kafka's tools reach each cluster.
+    `connectors_topic` and `progress_topic`, on the target, hold what a MirrorMaker 2 of its own
+    knows of its connectors and of how far they have copied. `tools` are the words by which Kafka's
+    tools reach each cluster.
     """
 
     source: str
@@ -41,6 +43,8 @@ class MirrorFlow:
     offset_syncs_topic: str
     offset_syncs_at: str
     topic_entries: tuple[Entry, ...]
+    connectors_topic: str
+    progress_topic: str
     tools: Mapping[str, str]
 
     @property
@@ -89,11 +93,19 @@ def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
                 for name, setting in own.items()
                 if name.startswith("offset-syncs.topic.")
             ),
+            _worker_topic(own, "config.storage.topic", f"mm2-configs.{source}.internal"),
+            _worker_topic(own, "offset.storage.topic", f"mm2-offsets.{source}.internal"),
             {
                 source: _tool_words(own, Side.SOURCE, source),
                 target: _tool_words(own, Side.TARGET, target),
             },
         )
+
+
+def _worker_topic(own: Mapping[str, Setting], name: str, default: str) -> str:
+    """As MirrorMakerConfig.workerConfig has it: the target's setting, or one for all clusters."""
+    setting = first_of(own, f"target.cluster.{name}", name)
+    return default if setting is None else setting.value
 
 
 def _tool_words(own: Mapping[str, Setting], side: Side, alias: str) -> str:

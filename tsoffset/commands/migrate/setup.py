@@ -72,12 +72,12 @@ class Connector:
 @dataclass(frozen=True, slots=True)
 class Resource:
     """A Strimzi resource. `secrets` are those of Kubernetes that our configuration refers to;
-    `worker_topics` hold what its Connect workers know."""
+    `progress_topic` holds how far its connectors have copied."""
 
     name: str
     namespace: str | None
     secrets: tuple[str, ...]
-    worker_topics: tuple[str, ...]
+    progress_topic: str
 
 
 @dataclass(frozen=True, slots=True)

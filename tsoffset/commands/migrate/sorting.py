@@ -101,8 +101,6 @@ def _left(moved: Moved, place: Place) -> Left | None:
     """Why the setting is not in our configuration; None where it is."""
     found = known(place, moved.text, dedicated=True)
     if isinstance(found, Key):
-        if found.later:
-            return Left(moved.entry, Heading.REFUSED, "is known, but has no effect yet")
         return None
     if found is not None:
         return Left(moved.entry, Heading.REFUSED, found)

@@ -86,7 +86,11 @@ def _look(migration: Migration, config: str, file: str) -> Step:
     return Step(
         "Look at both clusters",
         tuple(todo),
-        (Command(f"tsoffset check -c {file}"), "Go on when it finds no error. Nothing is written."),
+        (
+            Command(f"tsoffset check -c {file}"),
+            "Go on when it finds no error. Nothing is written; that nothing is committed yet is a"
+            " warning, as it should be.",
+        ),
     )
 
 
@@ -158,10 +162,10 @@ def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Ste
         Command(f"kafka-topics.sh {words} --delete --topic {shlex.quote(topic)}")
         for (_, topic), words in unwanted.items()
     )
-    kept = dict.fromkeys(_kept(migration, flows))
+    kept = " and ".join(dict.fromkeys(_progress(migration, flows)))
     todo.append(
-        f"Keep {', '.join(kept)}: MirrorMaker 2 keeps there how far it has copied, and without them"
-        " copies everything again. Keep heartbeats, too."
+        f"Keep {kept}: MirrorMaker 2 keeps there how far it has copied, and without it copies"
+        " everything again. The other topics of its own, and heartbeats, stay in use, too."
     )
     lists = dict.fromkeys(unwanted.values())
     return Step(
@@ -175,13 +179,13 @@ def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Ste
     )
 
 
-def _kept(migration: Migration, flows: Sequence[MirrorFlow]) -> Iterator[str]:
-    resource = migration.setup.resource
-    if resource is not None:
-        yield from resource.worker_topics
-    elif migration.setup.kind is Kind.CONNECTORS:
-        yield "the topics of your Connect workers (config.storage.topic and so on)"
-    for flow in flows if migration.setup.kind is Kind.DEDICATED else ():
-        yield from (
-            f"mm2-{what}.{flow.source}.internal" for what in ("offsets", "configs", "status")
-        )
+def _progress(migration: Migration, flows: Sequence[MirrorFlow]) -> Iterator[str]:
+    """Where MirrorMaker 2 keeps how far it has copied."""
+    match migration.setup.kind:
+        case Kind.DEDICATED:
+            yield from (flow.progress_topic for flow in flows)
+        case Kind.CONNECTORS:
+            yield "the offset.storage.topic of your Connect workers"
+        case Kind.STRIMZI:
+            assert migration.setup.resource is not None
+            yield migration.setup.resource.progress_topic

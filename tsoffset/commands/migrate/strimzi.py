@@ -47,15 +47,12 @@ _OF_CONNECTOR = frozenset(
         "alterOffsets",
     )
 )
-# Where the Connect workers keep what they know, and the operator's defaults for v1beta2.
-_WORKER_TOPICS = {
-    "configStorageTopic": ("config.storage.topic", "mirrormaker2-cluster-configs"),
-    "offsetStorageTopic": ("offset.storage.topic", "mirrormaker2-cluster-offsets"),
-    "statusStorageTopic": ("status.storage.topic", "mirrormaker2-cluster-status"),
-}
-_OF_CLUSTER = frozenset(
-    {"alias", "bootstrapServers", "tls", "authentication", "config", "groupId", *_WORKER_TOPICS}
-)
+# Where the Connect workers keep how far connectors have come: the field of v1, the setting, and the
+# operator's default for v1beta2.
+_PROGRESS = "offsetStorageTopic"
+_PROGRESS_SETTING, _PROGRESS_DEFAULT = "offset.storage.topic", "mirrormaker2-cluster-offsets"
+_OF_CLUSTER = frozenset(("alias", "bootstrapServers", "tls", "authentication", "config"))
+_OF_TARGET = _OF_CLUSTER | {"groupId", "configStorageTopic", _PROGRESS, "statusStorageTopic"}
 # Strimzi's own class of 2021, which Kafka took over under another name.
 _POLICIES = {"io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy": IDENTITY_POLICY}
 
@@ -125,7 +122,7 @@ def _setup(document: Part, file: str, findings: Findings) -> Setup | None:
             name or "NAME",
             (_text(metadata, "namespace") or None) if metadata is not None else None,
             tuple(notes.secrets),
-            tuple(_worker_topics(worker)),
+            _progress_topic(worker),
         ),
     )
 
@@ -142,11 +139,11 @@ def _named(mirror: Part, field: str, clusters: Mapping[str, Part]) -> Part | Non
     return found
 
 
-def _worker_topics(cluster: Part | None) -> Iterator[str]:
+def _progress_topic(cluster: Part | None) -> str:
     config = None if cluster is None else cluster.get("config")
-    for field, (name, default) in _WORKER_TOPICS.items():
-        in_config = "" if config is None else _text(config, name)
-        yield (_text(cluster, field) if cluster is not None else "") or in_config or default
+    in_field = "" if cluster is None else _text(cluster, _PROGRESS)
+    in_config = "" if config is None else _text(config, _PROGRESS_SETTING)
+    return in_field or in_config or _PROGRESS_DEFAULT
 
 
 def _connectors(
@@ -192,7 +189,7 @@ def _as_kafka_has_it(moved: Moved) -> Moved:
 
 def _of_cluster(cluster: Part, side: str, notes: ResourceNotes) -> Iterator[Moved]:
     """A cluster's settings, as a connector has them; what its `config` has is the last word."""
-    _note_unknown(cluster, _OF_CLUSTER, notes)
+    _note_unknown(cluster, _OF_TARGET if side == "target" else _OF_CLUSTER, notes)
     settings = [*security_settings(cluster, notes), *own_settings(cluster.get("config"), notes)]
     for name, field in (("alias", "alias"), (keys.BOOTSTRAP.name, "bootstrapServers")):
         if (part := cluster.get(field)) is not None:

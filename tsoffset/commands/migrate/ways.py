@@ -21,6 +21,9 @@ from tsoffset.config.findings import Entry
 _CONNECT = "http://localhost:8083"
 _CHECKPOINTS = "emit.checkpoints.enabled"
 _OFFSET_SYNCS = "emit.offset-syncs.enabled"
+_IN_THE_LOG = Command(
+    "grep -E 'connector configured|Failed to configure' THE_LOG_OF_MIRROR_MAKER_2"
+)
 _NOBODY_READS = (
     "Not before nobody reads checkpoints: consumers that call RemoteClusterUtils.translateOffsets,"
     " and `tsoffset compare`."
@@ -74,15 +77,15 @@ class _Dedicated:
         return Step(
             "Switch the checkpoint connector's sync off",
             (
-                f"In {self._file}. Leave {_CHECKPOINTS} alone for now: MirrorMaker 2 (seen with"
-                " 4.3.1) refuses a false one, and goes on with what it was told last, its sync"
-                " included.",
+                f"Change this in {self._file}, and leave {_CHECKPOINTS} alone for now:"
+                " MirrorMaker 2 (seen with 4.3.1) refuses a false one, and goes on with what it was"
+                " told last, its sync included.",
                 *(self._line(flow, SYNC, flow.sync_entry) for flow in flows),
                 "Restart MirrorMaker 2, every node of it:",
                 Command(f"connect-mirror-maker.sh {shlex.quote(self._file)}"),
             ),
             (
-                Command("grep 'MirrorCheckpointConnector' THE_LOG_OF_MIRROR_MAKER_2"),
+                _IN_THE_LOG,
                 "It says `MirrorCheckpointConnector connector configured`, and no error. A last"
                 " sync by its old settings may come while it starts.",
             ),
@@ -104,12 +107,12 @@ class _Dedicated:
         todo.append(
             "Stop MirrorMaker 2, every node of it, and delete where it keeps its connectors'"
             " settings: it would go on with the old checkpoint connector, since it refuses one with"
-            " these. It writes that topic anew; where it stands in each log is in another one."
+            " these. It writes that topic anew; how far it has copied is in another one."
         )
         todo += (
             Command(
                 f"kafka-topics.sh {flow.tools[flow.target]} --delete --topic"
-                f" mm2-configs.{flow.source}.internal"
+                f" {shlex.quote(flow.connectors_topic)}"
             )
             for flow in flows
         )
@@ -118,7 +121,7 @@ class _Dedicated:
             "Switch checkpoints and offset syncs off",
             tuple(todo),
             (
-                Command("grep 'Connector' THE_LOG_OF_MIRROR_MAKER_2"),
+                _IN_THE_LOG,
                 "`MirrorSourceConnector connector configured`. `Failed to configure"
                 " MirrorCheckpointConnector` is what is wanted here.",
                 *_ends(flows),
