@@ -81,6 +81,12 @@ class Mirrored:
         """Have the group stand there on the source."""
         self.source.commit_offsets(self.group, {(self.topic, 0): offset})
 
+    def go_on(self) -> None:
+        """Have more records copied and read by the group, and MirrorMaker 2 know of it."""
+        self.produce(10)
+        self.commit(self.records)
+        wait_until(lambda: self.checkpoint_of == self.records, "it has written a checkpoint")
+
     @property
     def committed(self) -> int | None:
         """Where the group stands on the target."""
@@ -142,7 +148,7 @@ def test_the_steps_lead_from_the_checkpoint_connector_to_tsoffset(mirrored: Mirr
         made = invoke("migrate", str(mirrored.file), "-o", str(mirrored.ours))
         assert made.exit_code == 0, made.output
         _, _, side_by_side, compare, sync_off, sync_on, end, delete = re.split(
-            r"(?m)^\d\. ", "0. " + made.stdout
+            r"(?m)^\d\. ", made.stdout
         )
         assert side_by_side.startswith("Run side by side")
         assert compare.startswith("Compare until it is green")
@@ -156,38 +162,42 @@ def test_the_steps_lead_from_the_checkpoint_connector_to_tsoffset(mirrored: Mirr
 
         mirrored.take(sync_off, mirrored.file)
         mirror_maker.restart()
-        standing = mirrored.committed
-        mirrored.commit(380)
-        wait_until(lambda: mirrored.checkpoint_of == 380, "it writes checkpoints still")
-        assert mirrored.committed == standing
+
+        def commits_for_nobody() -> bool:
+            """Two checkpoints in a row move nothing; its old settings may hold for a moment."""
+            standing = mirrored.committed
+            mirrored.go_on()
+            mirrored.go_on()
+            return mirrored.committed == standing
+
+        wait_until(commits_for_nobody, "MirrorMaker 2 has ended committing")
+        mirrored.produce(100)
+        stands = mirrored.records - 20
+        mirrored.commit(stands)
 
         mirrored.take(sync_on, mirrored.ours)
         synced = invoke("sync", *ours)
         assert synced.exit_code == 0
-        assert mirrored.committed == 380
-        [row] = map(json.loads, invoke("plan", *ours).stdout.splitlines())
-        assert row["outcome"] == "unchanged"
+        assert mirrored.committed == stands
 
         deleted_between = mirrored.take(end, mirrored.file)
-        mirror_maker.restart()
-        wait_until(lambda: "can't run with emit.checkpoints.enabled" in mirror_maker.said())
-        assert "MirrorSourceConnector connector configured" in mirror_maker.said()
         mirror_maker.stop()
         assert len(deleted_between) == 1
         mirrored.delete(deleted_between)
         mirror_maker.start()
         ends = mirrored.ends()
-        mirrored.commit(390)
+        mirrored.commit(stands + 10)
         mirrored.produce(100)
         assert mirrored.ends() == ends
-        assert mirrored.target.log_range(f"{SOURCE}.{mirrored.topic}") == (0, 500)
+        copied = mirrored.target.log_range(f"{SOURCE}.{mirrored.topic}")
+        assert copied == (0, mirrored.records)
 
         mirrored.delete(mirrored.take(delete, mirrored.ours))
         mirrored.produce(10)
         there = {*mirrored.source.admin.list_topics(), *mirrored.target.admin.list_topics()}
         assert not there & {CHECKPOINTS, OFFSET_SYNCS}
         assert invoke("sync", *ours).exit_code == 0
-        assert mirrored.committed == 390
+        assert mirrored.committed == stands + 10
 
 
 def test_a_connector_that_is_refused_goes_on_as_before(mirrored: Mirrored) -> None:
