@@ -513,3 +513,13 @@ def test_choosing_what_is_not_there_is_bad_usage(lines, names, said):
         resolved(CLUSTERS + lines).select(names)
     assert said in str(caught.value)
     assert caught.value.exit_status == 2
+
+
+def test_a_file_that_mirrormaker_2_refuses_is_a_warning():
+    """Its settings of the offset-syncs topic beside none being written: it copies nothing then, and
+    the file is often its own."""
+    off = "emit.offset-syncs.enabled = false"
+    topic = "offset-syncs.topic.replication.factor = 1"
+    (warning,) = two_clusters(off, topic).warnings
+    assert warning.startswith("mm2.properties:6: offset-syncs.topic.replication.factor: Mirror")
+    assert two_clusters(topic).warnings == two_clusters(off).warnings == ()

@@ -120,6 +120,7 @@ Examples:
   tsoffset sync  -c mm2.properties --format json > rows.ndjson
   tsoffset explain -c mm2.properties --group billing
   tsoffset compare -c mm2.properties
+  tsoffset migrate mm2.properties -o tsoffset.properties
   tsoffset history -c mm2.properties stuck
   tsoffset run   -c mm2.properties --log-format json
 
@@ -385,6 +386,63 @@ def compare(
     wanted = Wanted(Asked(against, file, recorded), by, html, every_seconds, times)
     output = Output(sys.stdout, format, wide=wide)
     return run_compare(_selected(notices, **choice), wanted, output, notices)
+
+
+@cli.command(
+    short_help="Turn MirrorMaker 2's configuration into ours, with the steps to move.",
+    epilog="""\b
+Examples:
+  tsoffset migrate mm2.properties
+  tsoffset migrate mm2.properties -o tsoffset.properties
+  tsoffset migrate source.json checkpoint.json -o tsoffset.properties
+  kubectl get kafkamirrormaker2 my-mm2 -o yaml | tsoffset migrate /dev/stdin --steps
+
+\b
+Exit status:
+    0  done
+    1  the file cannot be written
+    2  bad usage, or FILE cannot be read or used; nothing is written then
+  130  interrupted by Ctrl-C""",
+)
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    type=click.Path(exists=True, dir_okay=False),
+)
+@click.option(
+    "-o",
+    "--output",
+    "to",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the configuration there, and print the steps.",
+)
+@click.option("--force", is_flag=True, help="Replace the file of -o if it is there.")
+@click.option("--steps", "steps_alone", is_flag=True, help="Print the steps alone.")
+@quiet_logs
+@_carried_out
+def migrate(
+    notices: Notices,
+    *,
+    files: tuple[str, ...],
+    to: Path | None,
+    force: bool,
+    steps_alone: bool,
+) -> int:
+    """Turn what MirrorMaker 2 is configured by into a configuration of tsoffset.
+
+    FILE is a MirrorMaker 2 .properties, the JSON of one or more of its connectors as Connect's
+    REST API takes it, or a Strimzi KafkaMirrorMaker2 as YAML. The result only plans until you
+    say otherwise, and says in comments what changed, what has no use any more and what is not
+    supported. Then come the steps, each with the command that checks it, from the checkpoint
+    connector to tsoffset. No cluster is asked and no secret is copied.
+    """
+    from tsoffset.commands.migrate.command import run_migrate
+
+    output = Output(sys.stdout, Format.TABLE)
+    return run_migrate(files, output, notices, to=to, force=force, steps_alone=steps_alone)
 
 
 @cli.command(

@@ -9,16 +9,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCodecError
 
+from tests.migration import INPUTS
 from tests.test_kafka_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tsoffset.commands.compare.checkpoint import MalformedCheckpoint, decode_key, decode_value
 from tsoffset.commands.compare.checkpoint_files import checkpoint_of
+from tsoffset.commands.migrate.reading import read_setup
+from tsoffset.commands.migrate.sorting import migration_of
+from tsoffset.commands.migrate.steps import steps_lines
+from tsoffset.commands.migrate.writing import configuration_text
+from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format
-from tsoffset.errors import ConfigurationError
+from tsoffset.config.source import Format, parse
+from tsoffset.errors import ConfigurationError, UsageError
 from tsoffset.kafka.wire.batch_records import BatchRecords
 from tsoffset.kafka.wire.fetch_codec import fetch_answer
 from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
@@ -133,6 +141,31 @@ def connector(data: bytes) -> None:
     _configured("fuzz.json", data, Format.JSON)
 
 
+def migrated(data: bytes) -> None:
+    """What MirrorMaker 2 is configured by; the first byte says in which form. What comes out is
+    read by our loader, or has a problem that was named."""
+    ending = (".properties", ".json", ".yaml")[data[0] % 3 if data else 0]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"mirror{ending}"
+        file.write_bytes(data[1:])
+        findings = Findings()
+        try:
+            setup = read_setup([str(file)], findings)
+            if setup is None or findings.problems:
+                assert findings.problems
+                return
+            migration = migration_of(setup)
+        except (ConfigurationError, UsageError):
+            return
+        list(steps_lines(migration, "ours", 80))
+        text = configuration_text(migration)
+    parsed = parse(text, Format.PROPERTIES, "ours", Findings())
+    assert {entry.key: entry.text for entry in parsed} == {
+        "clusters": ", ".join(setup.clusters),
+        **{moved.key: moved.text.rstrip(" ") for moved in migration.taken},
+    }
+
+
 def jaas(data: bytes) -> None:
     """A client's login module; what is wrong with it is said without what it holds."""
     text = _text(data)
@@ -209,5 +242,14 @@ TARGETS = {
     ),
     "properties": Target(properties, (_PROPERTIES,)),
     "connector": Target(connector, (_CONNECTOR,)),
+    "migrated": Target(
+        migrated,
+        (
+            b"\0" + _PROPERTIES,
+            b"\1"
+            + _CONNECTOR.replace(b'"groups"', b'"connector.class": "MirrorCheckpoint", "groups"'),
+            *(b"\2" + path.read_bytes() for path in sorted(INPUTS.glob("*.yaml"))),
+        ),
+    ),
     "jaas": Target(jaas, (b"a.b.PlainLoginModule required username=\"u\" password='p\\'' x=1;",)),
 }

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 
 class AcceptedKey(NamedTuple):
-    """A key that others read."""
+    """A key that others read; `of_checkpoints` where it ends with the checkpoint connector."""
 
     name: str
     shown_default: str
     meaning: str
+    of_checkpoints: bool = False
 
 
 _INTERNAL = "Replication factor of a topic that MirrorMaker 2 makes for itself."
@@ -26,15 +27,17 @@ _STORE = "Where Kafka Connect's worker keeps its state."
 
 MIRROR_MAKER_KEYS = (
     AcceptedKey("replication.factor", "2", "Replication factor of new remote topics."),
-    AcceptedKey("checkpoints.topic.replication.factor", "3", _INTERNAL),
+    AcceptedKey("checkpoints.topic.replication.factor", "3", _INTERNAL, of_checkpoints=True),
     AcceptedKey("heartbeats.topic.replication.factor", "3", _INTERNAL),
-    AcceptedKey("offset-syncs.topic.replication.factor", "3", _INTERNAL),
-    AcceptedKey("offset-syncs.topic.location", "source", "Cluster of the offset syncs."),
-    AcceptedKey("offset-syncs.*", "", "Clients of the offset-syncs topic."),
-    AcceptedKey("offset.lag.max", "100", "Distance between offset syncs."),
-    AcceptedKey("emit.offset-syncs.enabled", "true", "We need none."),
-    AcceptedKey("emit.checkpoints.enabled", "true", "We write none."),
-    AcceptedKey("emit.checkpoints.interval.seconds", "60", "We write none."),
+    AcceptedKey("offset-syncs.topic.replication.factor", "3", _INTERNAL, of_checkpoints=True),
+    AcceptedKey(
+        "offset-syncs.topic.location", "source", "Cluster of the offset syncs.", of_checkpoints=True
+    ),
+    AcceptedKey("offset-syncs.*", "", "Clients of the offset-syncs topic.", of_checkpoints=True),
+    AcceptedKey("offset.lag.max", "100", "Distance between offset syncs.", of_checkpoints=True),
+    AcceptedKey("emit.offset-syncs.enabled", "true", "We need none.", of_checkpoints=True),
+    AcceptedKey("emit.checkpoints.enabled", "true", "We write none.", of_checkpoints=True),
+    AcceptedKey("emit.checkpoints.interval.seconds", "60", "We write none.", of_checkpoints=True),
     AcceptedKey("emit.heartbeats.enabled", "true", "We write none."),
     AcceptedKey("emit.heartbeats.interval.seconds", "1", "We write none."),
     AcceptedKey("heartbeats.replication.enabled", "true", "Mirror heartbeats topics always."),
@@ -115,6 +118,15 @@ CONNECT_KEYS = (
 )
 
 ACCEPTED_KEYS = MIRROR_MAKER_KEYS + CONNECT_KEYS
+_BY_NAME = {key.name: key for key in ACCEPTED_KEYS}
+_FAMILIES = tuple(key for key in ACCEPTED_KEYS if key.name.endswith(".*"))
+
+
+def accepted_key(name: str) -> AcceptedKey | None:
+    """The key of that name, or the family that it belongs to; None where it is neither."""
+    families = (key for key in _FAMILIES if name.startswith(key.name.removesuffix("*")))
+    return _BY_NAME.get(name) or next(families, None)
+
 
 # Settings of Kafka's clients that tsoffset has no use for. They may stand after a cluster's
 # alias or after `consumer.`, `producer.` and `admin.`.

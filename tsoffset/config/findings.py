@@ -62,9 +62,14 @@ class Findings:
         self._warnings[f"{entry.place}: {_printable(entry.key)}: {text}"] = None
 
 
+def names_secret(key: str) -> bool:
+    """True for a key whose value is likely to be a secret."""
+    return _SECRET_KEY.search(key) is not None
+
+
 def shown(entry: Entry) -> str:
     """The entry's value for a person: `${...}` unresolved, passwords hidden, long text cut."""
-    if _SECRET_KEY.search(entry.key):
+    if names_secret(entry.key):
         return _HIDDEN
     text = _printable(_URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -281,6 +281,21 @@ def review_of_classes(origins: Sequence[FlowSource], findings: Findings) -> None
                 findings.warning(entry, f"is no key that {name} knows; it has no effect")
 
 
+def review_of_offset_syncs(origins: Sequence[FlowSource], findings: Findings) -> None:
+    """Warn of settings with which MirrorMaker 2 itself copies nothing (its connector's
+    validateEmitOffsetSyncConfigs): the file may be its own, too."""
+    for origin in origins:
+        emits = origin.settings.get("emit.offset-syncs.enabled")
+        if origin.dedicated and emits is not None and emits.value == "false":
+            for name, setting in origin.settings.items():
+                if name.startswith(("offset-syncs.topic.", "offset-syncs-")):
+                    findings.warning(
+                        setting.entry,
+                        "MirrorMaker 2 (seen with 4.3.1) refuses to copy anything while this stands"
+                        f" beside {emits.entry.key} = false; remove it",
+                    )
+
+
 def _entry_of(origin: FlowSource, key: Key[T]) -> Entry:
     """Where the key is set, or the file where it is not."""
     setting = origin.settings.get(key.name)

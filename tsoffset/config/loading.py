@@ -8,7 +8,14 @@ from typing import Self
 
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.flows import FlowSource, fields_of, flow_settings, read, review_of_classes
+from tsoffset.config.flows import (
+    FlowSource,
+    fields_of,
+    flow_settings,
+    read,
+    review_of_classes,
+    review_of_offset_syncs,
+)
 from tsoffset.config.overrides import Overrides
 from tsoffset.config.places import Place, Setting, merged, outranks, place_of, ranked
 from tsoffset.config.providers import Resolver, Unresolved
@@ -52,13 +59,15 @@ class Configuration:
         Raises ConfigurationError with everything that is wrong.
         """
         findings = Findings()
-        settings = _settings(parse(self.text, self.format, self.path, findings), self, findings)
+        settings = settings_of(parse(self.text, self.format, self.path, findings), self, findings)
         if findings.problems:
             raise ConfigurationError(findings.problems, findings.warnings)
         return settings
 
 
-def _settings(entries: Sequence[Entry], origin: Configuration, findings: Findings) -> Settings:
+def settings_of(entries: Sequence[Entry], origin: Configuration, findings: Findings) -> Settings:
+    """The settings that entries come to. What is wrong goes to `findings`, with something that fits
+    the type in its place."""
     resolver = Resolver(_provider_classes(entries))
     listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
     dedicated = listed is not None
@@ -87,6 +96,7 @@ def _settings(entries: Sequence[Entry], origin: Configuration, findings: Finding
     sources = [_overridden(source, origin) for source in sources]
     flows = tuple(flow_settings(source, findings) for source in sources)
     review_of_classes(sources, findings)
+    review_of_offset_syncs(sources, findings)
     if dedicated:
         secured = [side.security for flow in flows for side in (flow.source, flow.target)]
         warn_of_unused(top, secured, findings)

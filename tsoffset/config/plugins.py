@@ -42,12 +42,13 @@ class Plugin(Generic[T]):
     methods: tuple[str, ...]
 
 
+IDENTITY_POLICY = f"{MIRROR_PACKAGE}IdentityReplicationPolicy"
 POLICY_PLUGIN: Plugin[ReplicationPolicy] = Plugin(
     "replication policy",
     "tsoffset.replication_policies",
     {
         f"{MIRROR_PACKAGE}DefaultReplicationPolicy": DefaultReplicationPolicy,
-        f"{MIRROR_PACKAGE}IdentityReplicationPolicy": IdentityReplicationPolicy,
+        IDENTITY_POLICY: IdentityReplicationPolicy,
     },
     ("configure", "format_remote_topic", "topic_source", "upstream_topic"),
 )

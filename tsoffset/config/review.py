@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES
+from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES, accepted_key
 from tsoffset.config.findings import Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION
@@ -35,15 +35,11 @@ _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
 _ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith(".*"))
-_FAMILIES = tuple(
-    name.removesuffix("*")
-    for name in (*(key.name for key in ACCEPTED_KEYS), *FILE_KEYS)
-    if name.endswith(".*")
-)
+_FAMILIES = tuple(name.removesuffix("*") for name in FILE_KEYS if name.endswith(".*"))
 _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
 # A key that is read; what to tell the user of one that is not; None where there is nothing to tell.
-_Known = Key[Any] | str | None
+Known = Key[Any] | str | None
 
 # Keys that mean themselves at the top level, whatever the aliases are.
 TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
@@ -59,10 +55,8 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
     if slip is not None:
         findings.problem(setting.entry, slip)
         return False
-    key = _known(place, dedicated)
+    key = known(place, setting.value, dedicated=dedicated)
     if not isinstance(key, Key):
-        if setting.value and _TRANSFORMATION.match(place.name):
-            key = _UNTRANSFORMED
         if key is not None and _SECURITY.match(place.name):
             findings.problem(setting.entry, key, with_value=False)
             return False
@@ -91,10 +85,18 @@ def _flow_slip(place: Place, setting: Setting) -> str | None:
     return None
 
 
-def _known(place: Place, dedicated: bool) -> _Known:
-    """What a key at that place is; the first of the cases that holds."""
+def known(place: Place, value: str, *, dedicated: bool) -> Known:
+    """What a key at that place is: one that is read, a sentence on one that is not, or None where
+    that is as it should be. `dedicated` as for `review`."""
+    if value and _TRANSFORMATION.match(place.name):
+        return _UNTRANSFORMED
+    return _known(place, dedicated)
+
+
+def _known(place: Place, dedicated: bool) -> Known:
+    """The first of the cases that holds."""
     name = place.name
-    of_file = name in FILE_KEYS or name.startswith("spark.")
+    of_file = is_of_file(name)
     if of_file and not place.top:
         return f"has no effect: it is the whole file's; write {name}"
     if place.cluster is not None:
@@ -126,7 +128,7 @@ def _known(place: Place, dedicated: bool) -> _Known:
     return None if may_be_of_a_class(name) else near
 
 
-def _known_of_cluster(name: str, alias: str) -> _Known:
+def _known_of_cluster(name: str, alias: str) -> Known:
     """The same for what stands after `A.`."""
     if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
@@ -134,6 +136,11 @@ def _known_of_cluster(name: str, alias: str) -> _Known:
     if prefix := CLIENT_PREFIX.match(name):
         return _client_setting(name[prefix.end() :], prefix)
     return _cluster_setting(name, f"{alias}.")
+
+
+def is_of_file(name: str) -> bool:
+    """True for a key of the file as a whole, or of a family of such keys."""
+    return name in FILE_KEYS or name.startswith(_FAMILIES)
 
 
 def may_be_of_a_class(name: str) -> bool:
@@ -146,7 +153,7 @@ def may_be_of_a_class(name: str) -> bool:
 
 
 def _is_accepted(name: str) -> bool:
-    return name in _ACCEPTED or name in _CLIENT or name.startswith(_FAMILIES)
+    return name in _CLIENT or name.startswith(_FAMILIES) or accepted_key(name) is not None
 
 
 def _bare_advice(name: str) -> str:
@@ -156,7 +163,7 @@ def _bare_advice(name: str) -> str:
     return f"has no effect here; it is a cluster's: write {at_a_side}"
 
 
-def _cluster_setting(rest: str, prefix: str) -> _Known:
+def _cluster_setting(rest: str, prefix: str) -> Known:
     if rest == _BARE_ISOLATION:
         return _bare_advice(rest)
     if rest in CLUSTER_KEYS:
@@ -164,7 +171,7 @@ def _cluster_setting(rest: str, prefix: str) -> _Known:
     return None if _is_accepted(rest) else _nearest(rest, _CLIENT, prefix)
 
 
-def _client_setting(rest: str, prefix: re.Match[str]) -> _Known:
+def _client_setting(rest: str, prefix: re.Match[str]) -> Known:
     """Settings of one kind of client: we read the admin's, and of the consumer's its security and
     on the source its isolation."""
     of_ours: Mapping[str, Key[Any]] = {"admin": CLUSTER_KEYS, "consumer": SECURITY_KEYS}.get(

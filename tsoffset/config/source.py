@@ -56,7 +56,11 @@ def format_of(path: str, text: str) -> Format:
     """Told by the name's ending, else by the first character. Raises ConfigurationError."""
     suffix = Path(path).suffix.lower()
     if suffix in (".yaml", ".yml"):
-        raise _unusable(path, "is YAML; give a MirrorMaker 2 .properties or a Connect .json file")
+        raise _unusable(
+            path,
+            "is YAML; give a MirrorMaker 2 .properties or a Connect .json file (tsoffset migrate"
+            " makes one of a Strimzi resource)",
+        )
     if suffix == ".json" or (suffix != ".properties" and text.lstrip().startswith("{")):
         return Format.JSON
     return Format.PROPERTIES

@@ -1,0 +1,32 @@
+"""What MirrorMaker 2 is configured by in the world, and what `tsoffset migrate` makes of it.
+
+`outputs` holds the configuration and the steps for each of `inputs`, read line by line by a person.
+`python -m tests.migration` writes them anew: then read the difference.
+"""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+INPUTS, OUTPUTS = FOLDER / "inputs", FOLDER / "outputs"
+# The folder of inputs, where an output names a whole path.
+SOMEWHERE = "/etc/mirror"
+
+CASES: dict[str, tuple[str, ...]] = {
+    "active-active": ("active-active.properties",),
+    "sample-of-kafka": ("sample-of-kafka.properties",),
+    "secured": ("secured.properties",),
+    "cloudera": ("cloudera.properties",),
+    "msk": ("msk-source.json", "msk-checkpoint.json"),
+    "msk-java-policy": ("msk-java-policy.json",),
+    "connect-expanded": ("connect-expanded.json",),
+    "checkpoint": ("checkpoint.json",),
+    "group-offset": ("group-offset.json",),
+    "standalone": ("standalone.properties",),
+    "strimzi-active-passive": ("strimzi-active-passive.yaml",),
+    "strimzi-identity": ("strimzi-identity.yaml",),
+    "strimzi-v1": ("strimzi-v1.yaml",),
+}
+# Have to be changed before tsoffset takes them.
+TO_BE_CHANGED = ("msk-java-policy",)
+# Passwords that stand in the inputs.
+SECRETS = ("correct-horse", "changeit-please", "in-the-clear", "of-two-roles")

@@ -1,0 +1,12 @@
+"""Write the outputs anew."""
+
+import os
+
+from tests.invoking import invoke
+from tests.migration import CASES, INPUTS, OUTPUTS, SOMEWHERE
+
+os.chdir(INPUTS)
+for name, files in CASES.items():
+    for words, ending in ((), "properties"), (("--steps",), "steps.txt"):
+        text = invoke("migrate", *files, *words).stdout.replace(str(INPUTS), SOMEWHERE)
+        (OUTPUTS / f"{name}.{ending}").write_text(text)

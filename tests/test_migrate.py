@@ -1,0 +1,301 @@
+"""`tsoffset migrate`: what it makes of configurations that the world has, and what it refuses."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.configured import resolved
+from tests.invoking import invoke
+from tests.migration import CASES, INPUTS, OUTPUTS, SECRETS, SOMEWHERE, TO_BE_CHANGED
+from tsoffset.errors import ConfigurationError
+
+TWO_CLUSTERS = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\n"
+ENABLED = TWO_CLUSTERS + "A->B.enabled = true\n"
+MIRROR = """\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaMirrorMaker2
+metadata: {name: m}
+spec:
+  target: {alias: b, bootstrapServers: "b:9092"}
+  mirrors:
+    - source: {alias: a, bootstrapServers: "a:9092"}
+"""
+LOGIN = re.compile(r"(?m)(?<=sasl\.jaas\.config = )\$\{[^}]*\}$")
+REFERENCE = re.compile(r"\$\{(?:env|file|dir):[^}]*\}")
+
+
+@pytest.fixture(autouse=True)
+def at_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user types names files as they lie there."""
+    monkeypatch.chdir(INPUTS)
+
+
+def output(name: str, ending: str) -> str:
+    return (OUTPUTS / f"{name}.{ending}").read_text()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_configuration_as_the_world_has_it_becomes_ours(name: str) -> None:
+    """Word for word what a person has read. 2 tells that something is marked in it."""
+    result = invoke("migrate", *CASES[name])
+    assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "properties")
+    assert result.exit_code == (2 if name in TO_BE_CHANGED else 0), result.stderr
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_steps_name_what_is_there(name: str) -> None:
+    """Flows, clusters, topics, connectors, lines: word for word what a person has read."""
+    result = invoke("migrate", *CASES[name], "--steps")
+    assert result.stdout.replace(str(INPUTS), SOMEWHERE) == output(name, "steps.txt")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_comes_out_is_read_without_a_word(name: str) -> None:
+    """Once what it refers to is there, our loader takes it and warns of nothing; flows that are on
+    only plan. What is marked is what it refuses."""
+    text = LOGIN.sub("PlainLoginModule required username=u password=p;", output(name, "properties"))
+    text = REFERENCE.sub("there", text)
+    if name in TO_BE_CHANGED:
+        with pytest.raises(ConfigurationError) as refused:
+            resolved(text)
+        assert len(refused.value.problems) == text.count("HAS TO BE CHANGED")
+        return
+    settings = resolved(text)
+    assert settings.warnings == ()
+    assert settings.flows
+    assert [flow.sync_enabled for flow in settings.flows] == [False] * len(settings.flows)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_password_is_shown(name: str) -> None:
+    """Neither in what comes out nor beside it, also where the input is wrong somewhere."""
+    for words in ((), ("--steps",), ("--debug",), ("--log-format", "json")):
+        result = invoke("migrate", *CASES[name], *words)
+        assert not any(secret in result.output for secret in SECRETS)
+
+
+def test_the_passwords_are_in_the_inputs() -> None:
+    """Or the test above would prove nothing."""
+    text = "".join(path.read_text() for path in INPUTS.iterdir())
+    assert all(secret in text for secret in SECRETS)
+
+
+def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path: Path) -> None:
+    """So that the output works as it stands."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        ENABLED + "A.security.protocol = SASL_PLAINTEXT\nA.sasl.mechanism = PLAIN\n"
+        'A.sasl.jaas.config = PlainLoginModule required username=u password="p\'w\\\\\\\\d";\n'
+    )
+    settings = resolved(invoke("migrate", str(file)).stdout)
+    [flow] = settings.flows
+    assert getattr(flow.source.security.login, "password", None) == "p'w\\d"
+
+
+def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
+    """In one file for its user alone, which is not replaced unasked; the steps name it."""
+    path = tmp_path / "ours.properties"
+    first = invoke("migrate", "active-active.properties", "-o", str(path))
+    assert first.exit_code == 0, first.output
+    assert path.read_text() == output("active-active", "properties")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    steps = output("active-active", "steps.txt")
+    assert first.stdout == steps.replace("tsoffset.properties", str(path))
+    again = invoke("migrate", "strimzi-v1.yaml", "-o", str(path))
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert f"error: {path} is there already; --force replaces it" in again.stderr
+    assert invoke("migrate", "strimzi-v1.yaml", "-o", str(path), "--force").exit_code == 0
+    assert path.read_text() == output("strimzi-v1", "properties")
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """With the place, and a next step."""
+    (tmp_path / "file").touch()
+    result = invoke("migrate", "active-active.properties", "-o", str(tmp_path / "file" / "x"))
+    assert result.exit_code == 1
+    assert "choose another place with -o" in result.stderr
+
+
+WRONG = {
+    "no YAML": ("x.yaml", "kind: KafkaMirrorMaker2\nspec: [\n", ":3: YAML: cannot be parsed"),
+    "a template": (
+        "x.yaml",
+        "kind: KafkaMirrorMaker2\nspec: {{ .Values.x }}\n",
+        ":2: spec: has a name that is no plain word; write it out, and render a template first",
+    ),
+    "no resource": ("x.yaml", "kind: Kafka\n", "no resource of kind KafkaMirrorMaker2"),
+    "two resources": ("x.yaml", f"{MIRROR}---\n{MIRROR}", "holds 2 resources"),
+    "no mirrors": ("x.yaml", "kind: KafkaMirrorMaker2\nspec: {}\n", "must have `spec.mirrors`"),
+    "no connectors": ("x.yaml", MIRROR, "names no connector that copies or syncs"),
+    "an alias that is none": (
+        "x.yaml",
+        "kind: KafkaMirrorMaker2\nspec:\n  clusters: [{alias: a}]\n  mirrors:\n"
+        "    - sourceCluster: a\n      targetCluster: c\n      sourceConnector: {}\n",
+        ":6: spec.mirrors[0].targetCluster: must be an alias of `spec.clusters`: a",
+    ),
+    "a list for a mapping": (
+        "x.yaml",
+        f"{MIRROR}      sourceConnector: {{config: [1]}}\n",
+        ":8: spec.mirrors[0].sourceConnector.config: must be a mapping",
+    ),
+    "a mapping for a text": (
+        "x.yaml",
+        f"{MIRROR}      sourceConnector: {{config: {{topics: {{a: b}}}}}}\n",
+        "spec.mirrors[0].sourceConnector.config.topics: must be text",
+    ),
+    "an object of a tag": (
+        "x.yaml",
+        f"{MIRROR}      sourceConnector: {{tasksMax: !!python/name:os.system x}}\n",
+        "spec.mirrors[0].sourceConnector.tasksMax: must be text, a number",
+    ),
+    "a key given twice": (
+        "x.yaml",
+        f"{MIRROR}      topicsPattern: a\n      topicsPattern: b\n",
+        ":9: spec.mirrors[0].topicsPattern: is given twice",
+    ),
+    "an authentication of another kind": (
+        "x.yaml",
+        MIRROR.replace('"a:9092"', '"a:9092", authentication: {type: token}')
+        + "      sourceConnector: {}\n",
+        ":7: spec.mirrors[0].source.authentication: must have a `type` of tls",
+    ),
+    "a secret without a name": (
+        "x.yaml",
+        MIRROR.replace(
+            '"a:9092"', '"a:9092", authentication: {type: plain, username: u, passwordSecret: {}}'
+        )
+        + "      sourceConnector: {}\n",
+        "passwordSecret: must have `secretName`",
+    ),
+    "no JSON": ("x.json", '{"name": "x",\n "config": {"a" 1}}', ":2: JSON: cannot be parsed"),
+    "no connector": ("x.json", '{"a": "b"}', "connector.class: must name the connector"),
+    "a connector of others": (
+        "x.json",
+        '{\n"connector.class": "io.example.Sink"}',
+        ":2: connector.class = io.example.Sink: must be one of MirrorMaker 2's",
+    ),
+    "no source": (
+        "x.json",
+        '{"connector.class": "MirrorCheckpoint"}',
+        "must have source.cluster.alias",
+    ),
+    "no clusters": ("x.properties", "a = b\n", "clusters: must list the aliases"),
+    "clusters by reference": (
+        "x.properties",
+        "\nclusters = ${env:CLUSTERS}\n",
+        ":2: clusters = ${env:CLUSTERS}: must be written out here",
+    ),
+    "half an escape": ("x.properties", "clusters = \\u00\n", ":1: \\u: must be followed"),
+    "no flow": ("x.properties", TWO_CLUSTERS, "A->B.enabled: must be true for some flow"),
+    "no brokers": (
+        "x.properties",
+        "clusters = A, B\nA.bootstrap.servers = a:1\nA->B.enabled = true\n",
+        "B.bootstrap.servers: must name the brokers of B",
+    ),
+    "a provider of others": (
+        "x.properties",
+        f"{ENABLED}A->B.topics = ${{vault:a:b}}\n",
+        "there is no config provider vault",
+    ),
+    "a wrong value": (
+        "x.properties",
+        f"{ENABLED}A->B.tasks.max = many\n",
+        ":5: A->B.tasks.max = many: must be an integer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, name: str) -> None:
+    """The file, the line where there is one, the sentence; status 2."""
+    file, text, sentence = WRONG[name]
+    path = tmp_path / file
+    path.write_text(text)
+    result = invoke("migrate", str(path))
+    assert result.exit_code == 2, result.output
+    assert f"error: {path}" in result.stderr
+    assert sentence in result.stderr
+
+
+def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path: Path) -> None:
+    """The rest is there, so that nobody has to write it."""
+    path = tmp_path / "mm2.properties"
+    path.write_text(f"{ENABLED}A->B.groups = \\\\p{{Lower}}+\n")
+    result = invoke("migrate", str(path))
+    assert result.exit_code == 2
+    marked = re.search(r"# HAS TO BE CHANGED: .*\n(?:# .*\n)*(.*)\n", result.stdout)
+    assert marked is not None
+    assert marked[1] == "A->B.groups = \\\\p{Lower}+"
+
+
+def test_several_files_are_connectors(tmp_path: Path) -> None:
+    """A file that is complete by itself takes no other."""
+    result = invoke("migrate", "msk-source.json", "active-active.properties")
+    assert result.exit_code == 2
+    assert "active-active.properties is complete by itself" in result.stderr
+
+
+def test_references_need_not_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may run elsewhere than tsoffset will. Where they are there, nothing of them is shown."""
+    path = tmp_path / "mm2.properties"
+    path.write_text(f"{ENABLED}A->B.topics = ${{env:TOPICS}}, ${{file:/nowhere:b}}\n")
+    absent = invoke("migrate", str(path))
+    monkeypatch.setenv("TOPICS", "very-private")
+    present = invoke("migrate", str(path))
+    assert (absent.exit_code, present.exit_code) == (0, 0)
+    assert absent.stdout == present.stdout
+    assert "A->B.topics = ${env:TOPICS}, ${file:/nowhere:b}" in present.stdout
+    assert "very-private" not in present.output
+
+
+VAST = {
+    "aliases of aliases": "a: &a [x]\n"
+    + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
+    ),
+    "lists in lists": "[" * 200_000,
+    "an alias of itself": "spec: &s\n  mirrors: *s\n",
+    "a large file": "a: b\n" * 400_000,
+    "binary": "\0\1\2",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", VAST)
+def test_yaml_that_is_meant_to_harm_is_refused(tmp_path: Path, name: str) -> None:
+    """In little time and memory, with a sentence."""
+    path = tmp_path / "x.yaml"
+    path.write_text(f"kind: KafkaMirrorMaker2\n{VAST[name]}")
+    result = invoke("migrate", str(path))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {path}")
+
+
+def test_an_alias_stands_for_its_value(tmp_path: Path) -> None:
+    """As Kubernetes reads it."""
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        MIRROR.replace("metadata: {name: m}", "metadata: {name: m, labels: {x: &t orders}}")
+        + "      sourceConnector: {}\n      topicsPattern: *t\n"
+    )
+    assert "a->b.topics = orders\n" in invoke("migrate", str(path)).stdout
+
+
+def test_flows_that_disagree_on_a_cluster_keep_what_they_say(tmp_path: Path) -> None:
+    """A cluster's setting is written once where all agree, else for each flow."""
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        MIRROR.replace(
+            "mirrors:",
+            "mirrors:\n    - {source: {alias: c, bootstrapServers: 'c:1'},"
+            " sourceConnector: {config: {target.cluster.client.id: one}}}",
+        )
+        + "      sourceConnector: {config: {target.cluster.client.id: two}}\n"
+    )
+    text = invoke("migrate", str(path)).stdout
+    assert "c->b.target.cluster.client.id = one\n" in text
+    assert "a->b.target.cluster.client.id = two\n" in text
+    assert text.count("b.bootstrap.servers = b:9092\n") == 1

@@ -1,0 +1,170 @@
+"""Connectors' settings in the form of a MirrorMaker 2 file.
+
+There `A.x` is a cluster's and `A->B.x` a flow's. A flow may have several connectors that each say
+where its clusters are and what it copies.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tsoffset.commands.migrate.setup import (
+    CLUSTERS,
+    Connector,
+    Heading,
+    Kind,
+    Left,
+    Moved,
+    Resource,
+    Role,
+    Setup,
+)
+from tsoffset.config import keys
+from tsoffset.config.findings import Entry, Findings
+from tsoffset.config.key_table import Key
+from tsoffset.config.places import CLUSTER_PREFIX, Place
+from tsoffset.config.review import POLICY_FAMILY, is_of_file, known
+
+_ALIASES = (keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name)
+_ROLES = tuple(Role)
+_TASKS = "tasks.max"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSettings:
+    """A connector with its settings by the names that it has for them, and where it stands."""
+
+    name: str
+    role: Role
+    entry: Entry
+    settings: tuple[Moved, ...]
+    at: int = 0
+    has_config: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A setting of one connector of a flow."""
+
+    connector: Connector
+    moved: Moved
+
+
+def setup_of_connectors(
+    kind: Kind,
+    file: str,
+    given: Sequence[ConnectorSettings],
+    findings: Findings,
+    *,
+    left: Sequence[Left] = (),
+    resource: Resource | None = None,
+) -> Setup:
+    """The connectors' settings at their places. A connector that names no clusters goes to
+    `findings`."""
+    gathered = _Gathered(list(left))
+    for one in given:
+        aliases = _aliases(one, findings)
+        if aliases is not None:
+            gathered.add(one, aliases)
+    if not gathered.flows and not findings.problems:
+        findings.missing(
+            "connector.class",
+            "names no connector that copies or syncs; give those of MirrorSourceConnector and"
+            " MirrorCheckpointConnector",
+            file,
+        )
+    return Setup(
+        kind,
+        file,
+        tuple(gathered.clusters),
+        (*gathered.of_clusters(), *gathered.of_flows(), *gathered.of_file.values()),
+        tuple(gathered.left),
+        tuple(gathered.connectors),
+        resource,
+    )
+
+
+def _aliases(one: ConnectorSettings, findings: Findings) -> tuple[str, str] | None:
+    texts = {moved.key: moved.text.strip() for moved in one.settings}
+    source, target = (texts.get(name) for name in _ALIASES)
+    if not source:
+        findings.problem(one.entry, f"must have {_ALIASES[0]}, the name of the source")
+        return None
+    return source, target or keys.TARGET_ALIAS.default or ""
+
+
+class _Gathered:
+    """All settings of all connectors, by cluster and by flow."""
+
+    def __init__(self, left: list[Left]) -> None:
+        self.left = left
+        self.connectors: list[Connector] = []
+        self.clusters: dict[str, None] = {}
+        self.flows: dict[tuple[str, str], Entry] = {}
+        self.of_file: dict[str, Moved] = {}
+        self._cluster: dict[tuple[str, str], dict[tuple[str, str], list[_Found]]] = {}
+        self._flow: dict[tuple[tuple[str, str], str], list[_Found]] = {}
+
+    def add(self, one: ConnectorSettings, flow: tuple[str, str]) -> None:
+        """Take a connector of the flow."""
+        connector = Connector(one.name, one.role, flow, one.at, one.has_config)
+        self.connectors.append(connector)
+        if one.role is Role.HEARTBEAT:
+            self.left.append(Left(one.entry, Heading.REPLICATOR, "Heartbeats go on as they are."))
+            return
+        self.clusters |= dict.fromkeys(flow)
+        self.flows.setdefault(flow, one.entry)
+        for moved in one.settings:
+            found = _Found(connector, moved)
+            if moved.key == CLUSTERS:
+                self.left.append(Left(moved.entry, Heading.REPLICATOR, "No connector reads it."))
+            elif is_of_file(moved.key):
+                self.of_file.setdefault(moved.key, moved)
+            elif prefix := CLUSTER_PREFIX.match(moved.key):
+                alias = flow[0] if moved.key.startswith("source") else flow[1]
+                place = (alias, moved.key[prefix.end() :])
+                if moved.key not in _ALIASES:
+                    self._cluster.setdefault(place, {}).setdefault(flow, []).append(found)
+            elif moved.key == _TASKS and one.role is Role.SOURCE:
+                self.left.append(
+                    Left(moved.entry, Heading.REPLICATOR, "So many tasks copy records.")
+                )
+            else:
+                self._flow.setdefault((flow, moved.key), []).append(found)
+
+    def of_clusters(self) -> Iterator[Moved]:
+        """As `A.x` where all flows agree, else as `A->B.source.cluster.x` for each."""
+        for (alias, name), by_flow in self._cluster.items():
+            chosen = {flow: self._chosen(name, found) for flow, found in by_flow.items()}
+            if len({moved.text for moved in chosen.values()}) == 1:
+                yield replace(next(iter(chosen.values())), key=f"{alias}.{name}")
+                continue
+            for (source, target), moved in chosen.items():
+                yield replace(moved, key=f"{source}->{target}.{moved.key}")
+
+    def of_flows(self) -> Iterator[Moved]:
+        """As `A->B.x`, each flow turned on."""
+        for flow, entry in self.flows.items():
+            arrow = "->".join(flow)
+            if (flow, keys.ENABLED.name) not in self._flow:
+                key = f"{arrow}.{keys.ENABLED.name}"
+                yield Moved(entry, key, "true")
+            for (of, name), found in self._flow.items():
+                if of == flow:
+                    yield replace(self._chosen(name, found), key=f"{arrow}.{name}")
+
+    def _chosen(self, name: str, found: Sequence[_Found]) -> Moved:
+        """The setting that counts where several connectors of a flow have it: that of the connector
+        that syncs groups, and of what tells how records are copied, that of the one that copies."""
+        of_copying = name.startswith(POLICY_FAMILY) or name.endswith("isolation.level")
+        first = Role.SOURCE if of_copying else None
+        ranked = sorted(
+            found,
+            key=lambda one: (one.connector.role is not first, _ROLES.index(one.connector.role)),
+        )
+        best = ranked[0]
+        if isinstance(known(Place(best.moved.key), best.moved.text, dedicated=False), Key):
+            for other in ranked[1:]:
+                if other.moved.text != best.moved.text:
+                    why = f"differs from that of {best.connector.name}, which is taken."
+                    self.left.append(Left(other.moved.entry, Heading.REFUSED, why))
+        return best.moved

@@ -1,0 +1,127 @@
+"""What MirrorMaker 2 does for each flow, and by which topics."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tsoffset.commands.migrate.setup import Role, Setup
+from tsoffset.config.findings import Entry
+from tsoffset.config.keys import BOOTSTRAP
+from tsoffset.config.places import Setting, client_names, first_of, merged, place_of
+from tsoffset.config.review import TOP_NAMES
+from tsoffset.config.security_keys import PROTOCOL
+from tsoffset.flow.patterns import split_list
+from tsoffset.flow.policy import internal_topics
+from tsoffset.flow.settings import Settings
+from tsoffset.model import Side
+
+_SYNC = "sync.group.offsets.enabled"
+_CHECKPOINTS = "emit.checkpoints.enabled"
+_OFFSET_SYNCS = "emit.offset-syncs.enabled"
+_LOCATION = "offset-syncs.topic.location"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorFlow:
+    """A flow that is on, and what MirrorMaker 2 does for it beside copying.
+
+    `syncs` is true where it commits for groups, `sync_entry` what says so, if anything does.
+    `offset_syncs_at` is the alias of the cluster with the topic of offset syncs. `topic_entries`
+    are the settings of that topic, which MirrorMaker 2 does not take once it writes none.
+    `connectors_topic` and `progress_topic`, on the target, hold what a MirrorMaker 2 of its own
+    knows of its connectors and of how far they have copied. `tools` are the words by which Kafka's
+    tools reach each cluster.
+    """
+
+    source: str
+    target: str
+    syncs: bool
+    sync_entry: Entry | None
+    checkpoints: bool
+    offset_syncs: bool
+    checkpoints_topic: str
+    offset_syncs_topic: str
+    offset_syncs_at: str
+    topic_entries: tuple[Entry, ...]
+    connectors_topic: str
+    progress_topic: str
+    tools: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """`A->B`."""
+        return f"{self.source}->{self.target}"
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The two aliases."""
+        return self.source, self.target
+
+
+def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
+    """The flows that are on; `settings` are what our loader makes of the same."""
+    placed = {
+        place_of(moved.key, setup.clusters, TOP_NAMES): Setting(moved.entry, moved.text.strip())
+        for moved in setup.moved
+    }
+    for flow in settings.flows:
+        if not flow.enabled:
+            continue
+        source, target = flow.source.alias, flow.target.alias
+        own = merged(placed, source, target)
+        topics = internal_topics(flow.policy)
+        at_target = _says(own, _LOCATION, "target", default=False)
+        has = {
+            role: not setup.connectors or any(setup.connectors_of((source, target), role))
+            for role in Role
+        }
+        sync = own.get(_SYNC)
+        emits = has[Role.CHECKPOINT] and _says(own, _CHECKPOINTS, "true", default=True)
+        commits = emits and _says(own, _SYNC, "true", default=False)
+        yield MirrorFlow(
+            source,
+            target,
+            commits or (bool(setup.connectors) and has[Role.GROUP_OFFSET]),
+            None if sync is None else sync.entry,
+            emits,
+            has[Role.SOURCE] and _says(own, _OFFSET_SYNCS, "true", default=True),
+            topics.checkpoints_topic(source),
+            topics.offset_syncs_topic(source if at_target else target),
+            target if at_target else source,
+            tuple(
+                setting.entry
+                for name, setting in own.items()
+                if name.startswith("offset-syncs.topic.")
+            ),
+            _worker_topic(own, "config.storage.topic", f"mm2-configs.{source}.internal"),
+            _worker_topic(own, "offset.storage.topic", f"mm2-offsets.{source}.internal"),
+            {
+                source: _tool_words(own, Side.SOURCE, source),
+                target: _tool_words(own, Side.TARGET, target),
+            },
+        )
+
+
+def _worker_topic(own: Mapping[str, Setting], name: str, default: str) -> str:
+    """As MirrorMakerConfig.workerConfig has it: the target's setting, or one for all clusters."""
+    setting = first_of(own, f"target.cluster.{name}", name)
+    return default if setting is None else setting.value
+
+
+def _tool_words(own: Mapping[str, Setting], side: Side, alias: str) -> str:
+    """`--bootstrap-server host:port`, and a file for the client where the cluster asks for one."""
+    brokers = first_of(own, *client_names(side, BOOTSTRAP.name))
+    known = brokers is not None and "$" not in brokers.value
+    address = split_list(brokers.value)[0] if brokers and known else f"{alias}:9092"
+    protocol = first_of(own, *client_names(side, PROTOCOL.name))
+    secured = protocol is not None and protocol.value.upper() != PROTOCOL.shown_default
+    return " ".join(
+        [
+            f"--bootstrap-server {shlex.quote(address)}",
+            *([f"--command-config {shlex.quote(alias)}-client.properties"] if secured else []),
+        ]
+    )
+
+
+def _says(own: Mapping[str, Setting], name: str, word: str, *, default: bool) -> bool:
+    return own[name].value.lower() == word if name in own else default

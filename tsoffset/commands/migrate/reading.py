@@ -1,0 +1,143 @@
+"""Reading what MirrorMaker 2 is configured by, whatever form it has."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tsoffset.commands.migrate.connectors import ConnectorSettings, setup_of_connectors
+from tsoffset.commands.migrate.setup import Kind, Moved, Role, Setup
+from tsoffset.commands.migrate.strimzi import RESOURCE, setup_of_resources
+from tsoffset.commands.migrate.yaml_parts import documents
+from tsoffset.config import keys
+from tsoffset.config.findings import Entry, Findings
+from tsoffset.config.source import Format, parse, read_text
+from tsoffset.errors import UsageError
+
+_CLASS = "connector.class"
+_ROLES = {role.value: role for role in Role}
+# A line of the resource itself, or of a list of them.
+_KIND = re.compile(rf"^[\s-]*[\"']?kind[\"']?\s*:\s*[\"']?({RESOURCE}|List)\b", re.MULTILINE)
+_YAML = (".yaml", ".yml")
+
+
+def read_setup(files: Sequence[str], findings: Findings) -> Setup | None:
+    """What the files say: one of MirrorMaker 2's own, one Strimzi resource, or connectors.
+
+    None where that cannot be told, which `findings` have the reasons of; their warnings are worth
+    a word in any case. Raises ConfigurationError for a file that cannot be read, UsageError for
+    several that do not belong together.
+    """
+    connectors: list[ConnectorSettings] = []
+    for file in files:
+        text = read_text(file)
+        suffix = Path(file).suffix.lower()
+        if suffix in _YAML or (suffix != ".properties" and _KIND.search(text)):
+            _alone(file, files)
+            return setup_of_resources(documents(text, file, findings), file, findings)
+        if suffix == ".json" or (suffix != ".properties" and text.lstrip()[:1] in ("{", "[")):
+            connectors += _in_json(text, file, findings)
+            continue
+        entries = parse(text, Format.PROPERTIES, file, findings)
+        if any(entry.key == _CLASS for entry in entries):
+            connectors += _connector("", entries, file, findings)
+            continue
+        _alone(file, files)
+        return _dedicated(entries, file, findings)
+    if findings.problems:
+        return None
+    return setup_of_connectors(Kind.CONNECTORS, " and ".join(files), connectors, findings)
+
+
+def _alone(file: str, files: Sequence[str]) -> None:
+    if len(files) > 1:
+        raise UsageError(
+            f"{file} is complete by itself, so no further file can go with it; several files are"
+            " for connectors, one in each"
+        )
+
+
+def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup | None:
+    listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
+    if listed is None:
+        findings.missing(
+            keys.CLUSTERS.name,
+            "must list the aliases of the clusters, as in a MirrorMaker 2 file; a connector's"
+            f" configuration has {_CLASS}, a Strimzi resource the kind {RESOURCE}",
+            file,
+        )
+        return None
+    try:
+        clusters = keys.CLUSTERS.read(listed.text)
+    except ValueError as error:
+        findings.problem(listed, str(error))
+        return None
+    if "$" in listed.text:
+        findings.problem(listed, "must be written out here: the aliases stand in the other keys")
+        return None
+    moved = tuple(Moved(entry, entry.key, entry.text) for entry in entries if entry is not listed)
+    return Setup(Kind.DEDICATED, file, tuple(dict.fromkeys(clusters)), moved)
+
+
+def _in_json(text: str, file: str, findings: Findings) -> list[ConnectorSettings]:
+    """The connectors of a file: one as it is put to Connect's REST API, with a name around it or
+    without; or all, as a list or as `/connectors?expand=info` answers."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        parse(text, Format.JSON, file, findings)
+        return []
+    several = _several(document)
+    if several is not None:
+        return [
+            one
+            for inner in several
+            for one in _connector(
+                _name(inner), _without_lines(inner, file, findings), file, findings
+            )
+        ]
+    if isinstance(document, dict) and "config" in document and document.keys() - {"name", "config"}:
+        return _connector(_name(document), _without_lines(document, file, findings), file, findings)
+    return _connector(_name(document), parse(text, Format.JSON, file, findings), file, findings)
+
+
+def _several(document: object) -> list[object] | None:
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict) and document:
+        infos = [one.get("info") if isinstance(one, dict) else None for one in document.values()]
+        if all(isinstance(info, dict) for info in infos):
+            return infos
+    return None
+
+
+def _name(document: object) -> str:
+    name = document.get("name") if isinstance(document, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _without_lines(document: object, file: str, findings: Findings) -> Sequence[Entry]:
+    """The entries of what is written somewhere within a file."""
+    inner = document.get("config", document) if isinstance(document, dict) else document
+    entries = parse(json.dumps(inner), Format.JSON, file, findings)
+    return [replace(entry, line=None) for entry in entries]
+
+
+def _connector(
+    name: str, entries: Sequence[Entry], file: str, findings: Findings
+) -> list[ConnectorSettings]:
+    """The connector, in a list; none where it is not one of MirrorMaker 2's."""
+    found = {entry.key: entry for entry in entries}
+    if _CLASS not in found:
+        if entries:
+            findings.missing(_CLASS, "must name the connector", file)
+        return []
+    simple = found[_CLASS].text.strip().rpartition(".")[2]
+    role = _ROLES.get(simple) or _ROLES.get(f"{simple}Connector")
+    if role is None:
+        findings.problem(found[_CLASS], f"must be one of MirrorMaker 2's: {', '.join(_ROLES)}")
+        return []
+    named = name or (found["name"].text if "name" in found else Path(file).stem)
+    settings = tuple(Moved(entry, entry.key, entry.text) for entry in entries)
+    return [ConnectorSettings(named, role, found[_CLASS], settings)]

@@ -1,0 +1,106 @@
+"""Which settings are secrets, and what stands for them in a file that others may read."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tsoffset.commands.migrate.setup import Kind, Moved, Setup
+from tsoffset.config import security_keys
+from tsoffset.config.findings import names_secret
+from tsoffset.config.jaas import login_module
+from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
+
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_JAAS = security_keys.JAAS.name
+_SECRETS = frozenset(
+    key.name
+    for key in (
+        security_keys.TRUST_PASSWORD,
+        security_keys.OWN_PASSWORD,
+        security_keys.OWN_KEY,
+        security_keys.OWN_KEY_PASSWORD,
+        security_keys.TOKEN_SECRET,
+    )
+) | {name for name in FILE_KEYS if names_secret(name)}
+_NO_SECRETS = (CLUSTER_KEYS.keys() | FLOW_KEYS.keys() | FILE_KEYS.keys()) - _SECRETS
+
+
+def jaas(module: str, options: Mapping[str, str]) -> str:
+    """The text of `sasl.jaas.config` for a login module with these options."""
+    written = "".join(f' {name}="{_quoted(text)}"' for name, text in options.items())
+    return f"{module} required{written};"
+
+
+def without_secret(moved: Moved, setup: Setup) -> Moved:
+    """The setting with a reference in place of a secret that the input has in plain text.
+
+    MirrorMaker 2's own file is referred to, for it stays; elsewhere an environment variable, which
+    somebody has to set, is.
+    """
+    name = _bare(moved.key)
+    if not _holds_secret(name, moved.text):
+        return moved
+    if setup.kind is Kind.DEDICATED and "$" not in moved.text:
+        path, key = str(Path(setup.file).absolute()), moved.entry.key
+        if not (set(":}") & set(path) or "}" in key):
+            return _in_place(
+                moved,
+                f"${{file:{path}:{key}}}",
+                "The input has it in plain text; it is read from there, and not copied.",
+            )
+    variable = re.sub(r"[^0-9A-Z]+", "_", moved.key.upper()).strip("_")
+    text, what = f"${{env:{variable}}}", "it"
+    if name == _JAAS and (in_part := _jaas_without_secrets(moved.text, variable)) is not None:
+        text, what = in_part, "the secret"
+    return _in_place(
+        moved,
+        text,
+        f"The input has {what} in plain text, which is not copied: set the environment variable,"
+        " or write ${file:path:key} or ${dir:path:file}.",
+    )
+
+
+def _in_place(moved: Moved, text: str, sentence: str) -> Moved:
+    change = sentence if moved.change is None else f"{moved.change} {sentence}"
+    return Moved(moved.entry, moved.key, text, change)
+
+
+def _bare(key: str) -> str:
+    """A client's setting without the prefixes of flow, cluster and client."""
+    ends = (name for name in CLUSTER_KEYS if key.endswith(f".{name}") and key not in FILE_KEYS)
+    return max(ends, key=len, default=key)
+
+
+def _holds_secret(name: str, text: str) -> bool:
+    if not _REFERENCE.sub("", text).strip():
+        return False
+    if name == _JAAS:
+        try:
+            options = login_module(text).options
+        except ValueError:
+            return True  # of what cannot be read anything may be one
+        return any(map(_is_secret_option, options.items()))
+    return name in _SECRETS or (name not in _NO_SECRETS and names_secret(name))
+
+
+def _is_secret_option(option: tuple[str, str]) -> bool:
+    name, text = option
+    return names_secret(name) and bool(_REFERENCE.sub("", text).strip())
+
+
+def _jaas_without_secrets(text: str, variable: str) -> str | None:
+    """The text with each secret option read from an environment variable; None where it cannot be
+    read."""
+    try:
+        module = login_module(text)
+    except ValueError:
+        return None
+    options = dict(module.options)
+    for name, value in module.options.items():
+        if _is_secret_option((name, value)):
+            options[name] = f"${{env:{variable.removesuffix('_JAAS_CONFIG')}_{name.upper()}}}"
+    return jaas(module.name, options)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,98 @@
+"""What MirrorMaker 2 is configured by, whatever form it had."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tsoffset.config.findings import Entry
+
+CLUSTERS = "clusters"
+
+
+class Kind(StrEnum):
+    """What was read, as a person calls it."""
+
+    DEDICATED = "MirrorMaker 2 file"
+    CONNECTORS = "Connect configuration"
+    STRIMZI = "Strimzi resource"
+
+
+class Role(StrEnum):
+    """A connector's task; in the order in which their settings of one flow count."""
+
+    GROUP_OFFSET = "MirrorGroupOffsetConnector"
+    CHECKPOINT = "MirrorCheckpointConnector"
+    SOURCE = "MirrorSourceConnector"
+    HEARTBEAT = "MirrorHeartbeatConnector"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A setting with the place and the value that it has in a MirrorMaker 2 file.
+
+    `entry` is what the input has. `change` is a sentence where the setting is not the same there,
+    or does not do the same for us.
+    """
+
+    entry: Entry
+    key: str
+    text: str
+    change: str | None = None
+
+
+class Heading(StrEnum):
+    """Why a setting is not in our configuration."""
+
+    CHECKPOINTS = "Has no use any more: it ends with the checkpoint connector and its offset syncs"
+    REPLICATOR = "Stays where it is: the replicator alone reads it"
+    REFUSED = "Not taken over: unknown, without effect here, or not supported"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A setting that is not in our configuration, and a sentence why."""
+
+    entry: Entry
+    heading: Heading
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector of one flow. `at` is the index of its mirror in a Strimzi resource; `has_config`
+    tells whether it has settings of its own there."""
+
+    name: str
+    role: Role
+    flow: tuple[str, str]
+    at: int = 0
+    has_config: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A Strimzi resource. `secrets` are those of Kubernetes that our configuration refers to;
+    `progress_topic` holds how far its connectors have copied."""
+
+    name: str
+    namespace: str | None
+    secrets: tuple[str, ...]
+    progress_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What MirrorMaker 2 is configured by: its settings in the form of a MirrorMaker 2 file, and
+    what has no place in such a file. `connectors` is empty for a file of MirrorMaker 2's own."""
+
+    kind: Kind
+    file: str
+    clusters: tuple[str, ...]
+    moved: tuple[Moved, ...]
+    left: tuple[Left, ...] = ()
+    connectors: tuple[Connector, ...] = ()
+    resource: Resource | None = None
+
+    def connectors_of(self, flow: tuple[str, str], role: Role) -> Iterator[Connector]:
+        """Those of the flow with that task."""
+        return (one for one in self.connectors if (one.flow, one.role) == (flow, role))

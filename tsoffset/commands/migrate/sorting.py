@@ -1,0 +1,128 @@
+"""What becomes of each setting: taken over, changed, or left with a reason.
+
+What is known is said by the tables of `tsoffset.config`, and read by its reader, so that what comes
+out is what `tsoffset` takes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tsoffset.commands.migrate.flows import MirrorFlow, mirror_flows
+from tsoffset.commands.migrate.secrets import without_secret
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved, Setup
+from tsoffset.config import keys
+from tsoffset.config.accepted import accepted_key
+from tsoffset.config.findings import Entry, Findings
+from tsoffset.config.key_table import Key
+from tsoffset.config.loading import Configuration, settings_of
+from tsoffset.config.places import CLIENT_PREFIX, Place, place_of
+from tsoffset.config.plugins import IDENTITY_POLICY
+from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
+from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.flow.settings import Settings
+
+SYNC = "sync.group.offsets.enabled"
+TO_BE_CHANGED = "HAS TO BE CHANGED:"
+_CHANGES = {
+    "sync.group.offsets.interval.seconds": (
+        "Each cycle translates anew; MirrorMaker 2 commits what its last checkpoints say."
+    ),
+    "tasks.max": "The most tasks of a cycle; MirrorMaker 2 gives each a part of the groups.",
+    "client.id": "Brokers see tsoffset by this name, too: quotas by client id are shared.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """All that a migration consists of. `taken` is our configuration in the order of the input;
+    `flows` are those that are on. `problems` are what has to be changed in `taken` before
+    tsoffset takes it."""
+
+    setup: Setup
+    taken: tuple[Moved, ...]
+    left: tuple[Left, ...]
+    flows: tuple[MirrorFlow, ...]
+    problems: tuple[Problem, ...]
+
+
+def migration_of(setup: Setup) -> Migration:
+    """What becomes of the setup. Raises ConfigurationError where no configuration comes of it, not
+    even one that has to be changed here and there."""
+    settings, problems = _resolved(setup)
+    taken: list[Moved] = []
+    left = list(setup.left)
+    marked: list[Problem] = []
+    for moved in setup.moved:
+        place = place_of(moved.key, setup.clusters, TOP_NAMES)
+        if place.name == SYNC:
+            continue  # told where ours is
+        if (found := _left(moved, place)) is not None:
+            left.append(found)
+            continue
+        wrong = [one for one in problems if (one.key, one.line) == (moved.key, moved.entry.line)]
+        marked += wrong
+        taken.append(_as_ours(moved, place, wrong, setup))
+    problems = [problem for problem in problems if problem not in marked]
+    flows = tuple(mirror_flows(setup, settings))
+    if not flows and not problems:
+        allowed = "must be true for some flow: MirrorMaker 2 copies nothing by this file"
+        problems.append(Problem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file))
+    if problems:
+        raise ConfigurationError((*problems, *marked))
+    taken += (_not_yet(setup, flow) for flow in flows)
+    return Migration(setup, tuple(taken), tuple(left), flows, tuple(marked))
+
+
+def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
+    """The settings as our loader reads them, and what it refuses. What stands behind a reference
+    may be known only where tsoffset is going to run: that it is missing here is no problem."""
+    listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)
+    entries = [replace(moved.entry, key=moved.key, text=moved.text) for moved in setup.moved]
+    findings = Findings()
+    settings = settings_of([listed, *entries], Configuration(setup.file, ""), findings)
+    return settings, [
+        problem
+        for problem in findings.problems
+        if not problem.allowed.startswith("${") or "no config provider" in problem.allowed
+    ]
+
+
+def _as_ours(moved: Moved, place: Place, wrong: Sequence[Problem], setup: Setup) -> Moved:
+    """The setting with what there is to say of it, and without its secret."""
+    said = [moved.change or _CHANGES.get(place.name, "")]
+    said += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
+    if wrong and place.name == keys.POLICY.name:
+        said.append(f"One that keeps topics' names is {IDENTITY_POLICY}.")
+    change = " ".join(filter(None, said)) or None
+    return without_secret(replace(moved, change=change), setup)
+
+
+def _left(moved: Moved, place: Place) -> Left | None:
+    """Why the setting is not in our configuration; None where it is."""
+    found = known(place, moved.text, dedicated=True)
+    if isinstance(found, Key):
+        return None
+    if found is not None:
+        return Left(moved.entry, Heading.REFUSED, found)
+    if may_be_of_a_class(place.name) or is_of_file(place.name):
+        return None
+    accepted = accepted_key(place.name)
+    if accepted is not None:
+        heading = Heading.CHECKPOINTS if accepted.of_checkpoints else Heading.REPLICATOR
+        return Left(moved.entry, heading, accepted.meaning)
+    client = CLIENT_PREFIX.match(place.name)
+    whose = f"{client['client']}s" if client else "clients"
+    return Left(moved.entry, Heading.REPLICATOR, f"A setting of its {whose}.")
+
+
+def _not_yet(setup: Setup, flow: MirrorFlow) -> Moved:
+    """What keeps us from committing while MirrorMaker 2 does."""
+    on = "on" if flow.syncs else "off"
+    line = None if flow.sync_entry is None else flow.sync_entry.line
+    where = "" if line is None else f" (line {line})"
+    change = (
+        f"MirrorMaker 2's own sync of this flow is {on}{where}. tsoffset plans until this is true,"
+        " as it would be if absent; the steps say when."
+    )
+    key = f"{flow.name}.{SYNC}"
+    return Moved(Entry(key, "false", setup.file), key, "false", change)

@@ -1,0 +1,275 @@
+"""What MirrorMaker 2 is told, by the way in which it is run: by its own file, by Connect's REST
+API, or by a Strimzi resource.
+
+It takes no connector for checkpoints whose `emit.checkpoints.enabled` is false, nor one for records
+that has settings of the offset-syncs topic beside a false `emit.offset-syncs.enabled`
+(MirrorCheckpointConfig and MirrorSourceConnector of 4.3.1). In a file of its own it then goes on
+with the settings that it took last, so the sync is switched off by itself, and first.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from tsoffset.commands.migrate.flows import MirrorFlow
+from tsoffset.commands.migrate.setup import Connector, Kind, Role
+from tsoffset.commands.migrate.sorting import SYNC, Migration
+from tsoffset.commands.migrate.step import Command, Step
+from tsoffset.config.findings import Entry
+
+_CONNECT = "http://localhost:8083"
+_CHECKPOINTS = "emit.checkpoints.enabled"
+_OFFSET_SYNCS = "emit.offset-syncs.enabled"
+_IN_THE_LOG = Command(
+    "grep -E 'connector configured|Failed to configure' THE_LOG_OF_MIRROR_MAKER_2"
+)
+_NOBODY_READS = (
+    "Not before nobody reads checkpoints: consumers that call RemoteClusterUtils.translateOffsets,"
+    " and `tsoffset compare`."
+)
+
+
+class Way(Protocol):
+    """How MirrorMaker 2 is told something."""
+
+    def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
+        """Commit for no group any more."""
+
+    def end(self, flows: Sequence[MirrorFlow]) -> Step:
+        """Write neither checkpoints nor offset syncs any more."""
+
+
+def way_of(migration: Migration) -> Way:
+    """The one that fits what was read."""
+    match migration.setup.kind:
+        case Kind.DEDICATED:
+            return _Dedicated(migration)
+        case Kind.CONNECTORS:
+            return _Connectors(migration)
+        case Kind.STRIMZI:
+            return _Strimzi(migration)
+
+
+def _ends(flows: Sequence[MirrorFlow]) -> Iterator[str | Command]:
+    """How to see that nothing is written any more."""
+    seen = {
+        (flow.tools[at], topic)
+        for flow in flows
+        for at, topic, there in (
+            (flow.target, flow.checkpoints_topic, flow.checkpoints),
+            (flow.offset_syncs_at, flow.offset_syncs_topic, flow.offset_syncs),
+        )
+        if there
+    }
+    for words, topic in sorted(seen):
+        yield Command(f"kafka-get-offsets.sh {words} --topic {shlex.quote(topic)}")
+    yield "Twice, a minute apart: the ends stay as they are, while records are still copied."
+
+
+class _Dedicated:
+    """By its own file, with a restart."""
+
+    def __init__(self, migration: Migration) -> None:
+        self._file = migration.setup.file
+
+    def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
+        return Step(
+            "Switch the checkpoint connector's sync off",
+            (
+                f"Change this in {self._file}, and leave {_CHECKPOINTS} alone for now:"
+                " MirrorMaker 2 (seen with 4.3.1) refuses a false one, and goes on with what it was"
+                " told last, its sync included.",
+                *(self._line(flow, SYNC, flow.sync_entry) for flow in flows),
+                "Restart MirrorMaker 2, every node of it:",
+                Command(f"connect-mirror-maker.sh {shlex.quote(self._file)}"),
+            ),
+            (
+                _IN_THE_LOG,
+                "It says `MirrorCheckpointConnector connector configured`, and no error. A last"
+                " sync by its old settings may come while it starts.",
+            ),
+        )
+
+    def end(self, flows: Sequence[MirrorFlow]) -> Step:
+        todo: list[str | Command] = [_NOBODY_READS, f"In {self._file}:"]
+        for flow in flows:
+            todo += (
+                Command(f"{flow.name}.{name} = false") for name in (_CHECKPOINTS, _OFFSET_SYNCS)
+            )
+        entries = dict.fromkeys(entry for flow in flows for entry in flow.topic_entries)
+        if entries:
+            todo.append(
+                "Remove these lines: MirrorMaker 2 (seen with 4.3.1) refuses to copy anything while"
+                f" one of them stands beside a false {_OFFSET_SYNCS}."
+            )
+            todo += (Command(_placed(entry)) for entry in entries)
+        todo.append(
+            "Stop MirrorMaker 2, every node of it, and delete where it keeps its connectors'"
+            " settings: it would go on with the old checkpoint connector, since it refuses one with"
+            " these. It writes that topic anew; how far it has copied is in another one."
+        )
+        todo += (
+            Command(
+                f"kafka-topics.sh {flow.tools[flow.target]} --delete --topic"
+                f" {shlex.quote(flow.connectors_topic)}"
+            )
+            for flow in flows
+        )
+        todo += ("Start it again:", Command(f"connect-mirror-maker.sh {shlex.quote(self._file)}"))
+        return Step(
+            "Switch checkpoints and offset syncs off",
+            tuple(todo),
+            (
+                _IN_THE_LOG,
+                "`MirrorSourceConnector connector configured`. `Failed to configure"
+                " MirrorCheckpointConnector` is what is wanted here.",
+                *_ends(flows),
+            ),
+        )
+
+    def _line(self, flow: MirrorFlow, name: str, entry: Entry | None) -> Command:
+        own = f"{flow.name}.{name}"
+        instead = f"    # in place of line {entry.line}" if entry and entry.key == own else ""
+        return Command(f"{own} = false{instead}")
+
+
+def _placed(entry: Entry) -> str:
+    return entry.key if entry.line is None else f"line {entry.line}: {entry.key}"
+
+
+class _Connectors:
+    """By Connect's REST API."""
+
+    def __init__(self, migration: Migration) -> None:
+        self._setup = migration.setup
+
+    def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
+        todo: list[str | Command] = [
+            f"{_CONNECT} stands for the address of a Connect worker. Where a service runs Connect"
+            " for you, change its connector's configuration there."
+        ]
+        check: list[str | Command] = []
+        for flow in flows:
+            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+                todo.append(_changed(one, f'. + {{"{SYNC}": "false"}}'))
+                check.append(Command(f"curl -s {_of(one)}/config | jq '.\"{SYNC}\"'"))
+                check.append('It answers "false".')
+            for one in self._setup.connectors_of(flow.pair, Role.GROUP_OFFSET):
+                todo.append(Command(f"curl -s -X DELETE {_of(one)}"))
+                check.append(Command(f"curl -s -o /dev/null -w '%{{http_code}}\\n' {_of(one)}"))
+                check.append("It answers 404: the connector is gone.")
+        return Step("Switch MirrorMaker 2's sync off", tuple(todo), tuple(check))
+
+    def end(self, flows: Sequence[MirrorFlow]) -> Step:
+        todo: list[str | Command] = [_NOBODY_READS]
+        check: list[str | Command] = []
+        for flow in flows:
+            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+                todo.append(Command(f"curl -s -X DELETE {_of(one)}"))
+            sources = list(self._setup.connectors_of(flow.pair, Role.SOURCE))
+            if not sources:
+                todo.append(
+                    f"The same as below for the connector that copies {flow.name}, which was not"
+                    " among what you gave:"
+                )
+                sources = [Connector("SOURCE_CONNECTOR", Role.SOURCE, flow.pair)]
+            for one in sources:
+                change = 'with_entries(select(.key | startswith("offset-syncs") | not))'
+                todo.append(_changed(one, f'{change} + {{"{_OFFSET_SYNCS}": "false"}}'))
+                state = "'.connector.state, .tasks[].state'"
+                check.append(Command(f"curl -s {_of(one)}/status | jq -r {state}"))
+        todo.append(
+            "What begins with offset-syncs has to go: MirrorMaker 2 (seen with 4.3.1) refuses it"
+            f" beside a false {_OFFSET_SYNCS}."
+        )
+        return Step(
+            "Switch checkpoints and offset syncs off",
+            tuple(todo),
+            (*check, "All of it is RUNNING.", *_ends(flows)),
+        )
+
+
+def _of(connector: Connector) -> str:
+    return shlex.quote(f"{_CONNECT}/connectors/{connector.name}")
+
+
+def _changed(connector: Connector, change: str) -> Command:
+    config = f"{_of(connector)}/config"
+    put = "curl -s -X PUT -H 'Content-Type: application/json' --data @-"
+    return Command(f"curl -s {config} | jq {shlex.quote(change)} | {put} {config}")
+
+
+class _Strimzi:
+    """By its resource."""
+
+    def __init__(self, migration: Migration) -> None:
+        self._setup = migration.setup
+        resource = migration.setup.resource
+        assert resource is not None
+        namespace = "" if resource.namespace is None else f" -n {shlex.quote(resource.namespace)}"
+        self._resource = f"kafkamirrormaker2 {shlex.quote(resource.name)}{namespace}"
+
+    def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
+        patches = [
+            patch
+            for flow in flows
+            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT)
+            for patch in _added(one, "checkpointConnector", SYNC)
+        ]
+        path = "{.spec.mirrors[*].checkpointConnector.config}"
+        return Step(
+            "Switch the checkpoint connector's sync off",
+            (
+                "Here, and in the file that the resource is applied from:",
+                self._patch(patches),
+            ),
+            (
+                Command(f"kubectl get {self._resource} -o jsonpath='{path}'"),
+                f"It says {SYNC}: false.",
+                *self._running(),
+            ),
+        )
+
+    def end(self, flows: Sequence[MirrorFlow]) -> Step:
+        patches: list[dict[str, object]] = []
+        for flow in flows:
+            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+                path = f"/spec/mirrors/{one.at}/checkpointConnector"
+                patches.append({"op": "remove", "path": path})
+            for one in self._setup.connectors_of(flow.pair, Role.SOURCE):
+                patches += _added(one, "sourceConnector", _OFFSET_SYNCS)
+                config = f"/spec/mirrors/{one.at}/sourceConnector/config"
+                patches += (
+                    {"op": "remove", "path": f"{config}/{entry.key.partition('.config.')[2]}"}
+                    for entry in flow.topic_entries
+                    if entry.key.startswith(f"spec.mirrors[{one.at}].sourceConnector.")
+                )
+        return Step(
+            "Switch checkpoints and offset syncs off",
+            (
+                _NOBODY_READS,
+                "Here, and in the file that the resource is applied from. Settings that begin with"
+                " offset-syncs.topic have to go: MirrorMaker 2 (seen with 4.3.1) refuses them"
+                f" beside a false {_OFFSET_SYNCS}.",
+                self._patch(patches),
+            ),
+            (*self._running(), *_ends(flows)),
+        )
+
+    def _patch(self, patches: Sequence[dict[str, object]]) -> Command:
+        text = shlex.quote(json.dumps(patches))
+        return Command(f"kubectl patch {self._resource} --type=json -p {text}")
+
+    def _running(self) -> Iterator[str | Command]:
+        states = '{range .status.connectors[*]}{.name}{" "}{.connector.state}{"\\n"}{end}'
+        yield Command(f"kubectl get {self._resource} -o jsonpath='{states}'")
+        yield "Every connector is RUNNING."
+
+
+def _added(connector: Connector, field: str, name: str) -> list[dict[str, object]]:
+    """What sets a connector's setting to false, whether it has settings of its own or not."""
+    config = f"/spec/mirrors/{connector.at}/{field}/config"
+    if connector.has_config:
+        return [{"op": "add", "path": f"{config}/{name}", "value": False}]
+    return [{"op": "add", "path": config, "value": {name: False}}]

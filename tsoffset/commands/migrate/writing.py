@@ -1,0 +1,107 @@
+"""Our configuration as text, with comments on what was taken, changed and left."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import javaproperties
+
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved
+from tsoffset.commands.migrate.sorting import Migration
+from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
+from tsoffset.config.findings import shown
+from tsoffset.config.places import place_of
+from tsoffset.config.review import TOP_NAMES
+from tsoffset.terminal.tables import printable
+
+_WIDTH = 98
+_ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
+
+
+def configuration_text(migration: Migration) -> str:
+    """The whole file. It holds no secret that the input does not have in other words for all to
+    read, and no date: the same input gives the same text."""
+    return "\n".join([*_head(migration), *_settings(migration), *_left(migration)]) + "\n"
+
+
+def _head(migration: Migration) -> Iterator[str]:
+    setup = migration.setup
+    yield from _comment(
+        f"tsoffset's configuration, made by `tsoffset migrate` of {setup.file} (a {setup.kind})."
+        " The steps to go with it are printed by the same command."
+    )
+    if setup.resource is not None and setup.resource.secrets:
+        yield "#"
+        yield from _comment(
+            "Secrets of Kubernetes are read from files. In the pod of tsoffset mount each of these"
+            f" at {SECRETS_FOLDER}/NAME (spec.volumes[].secret.secretName,"
+            " spec.containers[].volumeMounts[].mountPath, readOnly):"
+        )
+        yield from (f"#   {name}" for name in setup.resource.secrets)
+
+
+def _settings(migration: Migration) -> Iterator[str]:
+    clusters = migration.setup.clusters
+    places = {moved: place_of(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
+    yield ""
+    yield _line(CLUSTERS, ", ".join(clusters))
+    for alias in clusters:
+        own = [moved for moved, place in places.items() if place.cluster == alias]
+        yield from _section(f"cluster {alias}", own)
+    flows = dict.fromkeys(place.flow for place in places.values() if place.flow is not None)
+    for flow in flows:
+        own = [moved for moved, place in places.items() if place.flow == flow]
+        yield from _section(f"flow {'->'.join(flow)}", own)
+    yield from _section(
+        "all clusters and flows", [moved for moved, place in places.items() if place.top]
+    )
+
+
+def _section(title: str, settings: Sequence[Moved]) -> Iterator[str]:
+    if settings:
+        yield ""
+        yield f"# --- {title} ---"
+    for moved in settings:
+        if moved.change is not None:
+            yield from _comment(moved.change)
+        yield _line(moved.key, moved.text)
+
+
+def _left(migration: Migration) -> Iterator[str]:
+    for heading in Heading:
+        left = [one for one in migration.left if one.heading is heading]
+        if left:
+            yield ""
+            yield f"# --- {heading}. ---"
+        for one in left:
+            yield from _comment(_in_words(one, migration.setup.file), hanging="#     ")
+
+
+def _in_words(left: Left, file: str) -> str:
+    """A setting with its line, its value unless that may be a secret, and why it is left."""
+    line = "" if left.entry.line is None else f"line {left.entry.line}: "
+    if left.entry.file != file:  # one of several
+        line = f"{left.entry.place}: "
+    value = f" = {shown(left.entry)}" if left.entry.text else ""
+    return f"{line}{printable(left.entry.key)}{value}: {left.why}"
+
+
+def _comment(text: str, hanging: str = "# ") -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _line(key: str, text: str) -> str:
+    """A line of a properties file, in UTF-8 as ours are read. In a value `:` and the like are
+    themselves, and `a\\:9092` is not what anybody writes."""
+    separator = " = "
+    line = str(javaproperties.join_key_value(key, "", separator=separator, ensure_ascii=False))
+    escaped = str(javaproperties.join_key_value("", text, separator="", ensure_ascii=False))
+    value = _ESCAPED.sub(lambda found: found["backslash"] or found["sign"], escaped)
+    return f"{line}{value}".rstrip(" ")

@@ -1,0 +1,121 @@
+"""YAML whose values know where they stand.
+
+Nothing is constructed: tags make no objects, and an alias is the node that it stands for, so that
+text which would be vast when written out costs nothing. PyYAML's parser in C overflows the stack of
+a process where lists are nested deeply enough; the one in Python is stopped in time.
+"""
+
+from collections.abc import Sequence
+
+import yaml
+
+from tsoffset.config.findings import Entry, Findings
+
+# etcd takes 1.5 MiB at most, and a resource written by hand has a few KiB.
+_MOST_CHARACTERS = 1 << 20
+_SCALARS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "timestamp"))
+_BOOLEAN, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
+_TRUE = ("yes", "true", "on")
+
+
+class Part:
+    """A value of a document; `path` leads to it (`spec.mirrors[0].source`).
+
+    What has another form than was asked for goes to `findings`, and is taken for empty.
+    """
+
+    def __init__(self, node: yaml.Node, path: str, file: str, findings: Findings) -> None:
+        """Wrap a node; `path` is empty for the document itself."""
+        self.path = path
+        self._node = node
+        self._file = file
+        self._findings = findings
+
+    @property
+    def line(self) -> int:
+        """Where it begins, from 1."""
+        return int(self._node.start_mark.line) + 1
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether it has members."""
+        return isinstance(self._node, yaml.MappingNode)
+
+    def entry(self, text: str = "") -> Entry:
+        """The value as an entry of a configuration, by its path."""
+        return Entry(self.path, text, self._file, self.line)
+
+    def refuse(self, allowed: str) -> None:
+        """Report that the value is wrong."""
+        self._findings.missing(self.path or "YAML", allowed, self._file, self.line)
+
+    def members(self) -> dict[str, "Part"]:
+        """The members of a mapping by name, without those that are null."""
+        if not isinstance(self._node, yaml.MappingNode):
+            self.refuse("must be a mapping, with `name: value` lines")
+            return {}
+        found: dict[str, Part] = {}
+        for key, value in self._node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            part = self._part(value, f"{self.path}.{name}" if self.path else name)
+            if not name or name == "<<":
+                self._part(key, self.path).refuse(
+                    "has a name that is no plain word; write it out, and render a template first"
+                    " (helm template)"
+                )
+            elif name in found:
+                part.refuse("is given twice; keep one")
+            elif value.tag != _NULL:
+                found[name] = part
+        return found
+
+    def get(self, name: str) -> "Part | None":
+        """A member; None where it is absent or null."""
+        return self.members().get(name)
+
+    def items(self) -> list["Part"]:
+        """The items of a list."""
+        if not isinstance(self._node, yaml.SequenceNode):
+            self.refuse("must be a list, with `- ` before each item")
+            return []
+        return [
+            self._part(node, f"{self.path}[{index}]") for index, node in enumerate(self._node.value)
+        ]
+
+    def text(self) -> str:
+        """A scalar as text, numbers as they are written, true and false as Kafka writes them."""
+        if isinstance(self._node, yaml.ScalarNode):
+            value: str = self._node.value
+            if self._node.tag == _BOOLEAN:
+                return "true" if value.lower() in _TRUE else "false"
+            if self._node.tag in _SCALARS:
+                return value
+        self.refuse("must be text, a number, true or false")
+        return ""
+
+    def _part(self, node: yaml.Node, path: str) -> "Part":
+        return Part(node, path, self._file, self._findings)
+
+
+def documents(text: str, file: str, findings: Findings) -> Sequence[Part]:
+    """The documents of the text; none where it cannot be parsed, which `findings` are told."""
+
+    def unusable(why: str, line: int | None = None) -> Sequence[Part]:
+        findings.missing("YAML", why, file, line)
+        return ()
+
+    if len(text) > _MOST_CHARACTERS:
+        return unusable("is larger than 1 MiB; give the KafkaMirrorMaker2 resource alone")
+    try:
+        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        why = f"cannot be parsed: {error.problem or error.context}"
+        if "{{" in text:
+            why += "; render a template first (helm template)"
+        return unusable(why, None if mark is None else mark.line + 1)
+    except RecursionError:
+        return unusable("cannot be parsed: nested too deeply")
+    except yaml.YAMLError as error:
+        return unusable(f"cannot be parsed: {str(error).splitlines()[0]}")
+    return [Part(node, "", file, findings) for node in nodes]
