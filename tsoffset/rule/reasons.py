@@ -55,3 +55,26 @@ def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipp
         f"no pair of equal records proves a target offset for {offset} of {source}: {why}; "
         "raise translation.budget, or set translation.floor = log_start",
     )
+
+
+def nothing_compared(source: TopicPartition, offset: int, obstacle: str | None) -> Skipped:
+    """The skip of a commit near which no records of equal offsets could be compared, where the
+    mirror is expected to keep offsets."""
+    why = obstacle or "near it both logs have no record at one offset"
+    return Skipped(
+        Reason.NO_PROOF,
+        f"nothing shows that the mirror keeps offsets near {offset} of {source}: {why}; raise "
+        "translation.budget, or leave out translation.expect",
+    )
+
+
+def diverged(source: TopicPartition, offset: int, target: TopicPartition) -> Skipped:
+    """The skip of a commit of a partition whose records differ at one offset, where the mirror is
+    expected to keep offsets."""
+    return Skipped(
+        Reason.DIVERGED,
+        f"the records at offset {offset} of {source} and of {target} differ: after an unclean "
+        "election or a truncation the mirror is no copy any more, or it keeps no offsets at all; "
+        "mirror the partition anew, or leave out translation.expect if the replicator does not "
+        "keep offsets",
+    )
