@@ -14,6 +14,7 @@ from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCode
 
 from tests.test_kafka_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tsoffset.commands.compare.checkpoint import MalformedCheckpoint, decode_key, decode_value
+from tsoffset.commands.topics.heartbeats import heartbeat_timestamp_ms
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format
@@ -112,6 +113,12 @@ def checkpoints(data: bytes) -> None:
         assert min(value.source_offset, value.target_offset) >= 0
 
 
+def heartbeats(data: bytes) -> None:
+    """The value of a heartbeat."""
+    emitted_ms = heartbeat_timestamp_ms(data)
+    assert emitted_ms is None or emitted_ms >= 0
+
+
 def properties(data: bytes) -> None:
     """A configuration of MirrorMaker 2."""
     _configured("fuzz.properties", data, Format.PROPERTIES)
@@ -187,6 +194,7 @@ TARGETS = {
         checkpoints,
         (b"\0\1g\0\1t\0\0\0\1", struct.pack(">hqqh", 0, 5, 7, 0), struct.pack(">hq", 0, 9)),
     ),
+    "heartbeats": Target(heartbeats, (struct.pack(">hq", 0, 9),)),
     "properties": Target(properties, (_PROPERTIES,)),
     "connector": Target(connector, (_CONNECTOR,)),
     "jaas": Target(jaas, (b"a.b.PlainLoginModule required username=\"u\" password='p\\'' x=1;",)),
