@@ -225,7 +225,7 @@ def test_logs_that_differ_at_their_ends_have_diverged(offset: int, target: int) 
     mirrored.estate.commit("g", "orders", offset)
     row = row_of(mirrored.estate.sync(kept()), "g")
     assert verdict(row) == skipped(Reason.DIVERGED)
-    assert "orders-0 and of orders-0 differ" in (row.message or "")
+    assert "at equal offsets, the first at 50:" in (row.message or "")
     assert mirrored.estate.standing("g", "orders") is None
 
 
@@ -234,7 +234,9 @@ def test_what_differs_in_the_midst_is_found_beside_it() -> None:
     have diverged; others resume at what the source has."""
     mirrored = diverged().write(40)
     for offset in (50, 51, 65, 80):
-        assert mirrored.reason(offset) is Reason.DIVERGED
+        row = mirrored.row(offset)
+        assert verdict(row) == skipped(Reason.DIVERGED)
+        assert "the first at 50:" in (row.message or "")
     for offset in (0, 49, 81, 120):
         assert mirrored.resumes(offset) == (offset, EXACT, 0)
 

@@ -129,8 +129,8 @@ class Evidence:
     a pair: what was written since lies behind it, so it limits as safely as today's. `pairs` are
     those that this cycle has proven; `known` is how many records are known on both
     sides, `scanned` the offsets from which the partition has paid for reads. `headers_hold`
-    is true as long as no header has named a source record of other content. `last_shared` is found
-    where the mirror is expected to keep offsets.
+    is true as long as no header has named a source record of other content. `last_shared` and
+    `first_difference` are found where the mirror is expected to keep offsets.
     """
 
     def __init__(
@@ -154,6 +154,7 @@ class Evidence:
         self.remembered_frontier = remembered_frontier
         self.frontier: Frontier | None = None
         self.last_shared: SharedOffset | None = None
+        self.first_difference: int | None = None
         self.replica_seen = False
         self.replica_set_back_by: int | None = None
         self.headers_hold = settings.offset_header is not None

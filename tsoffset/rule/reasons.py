@@ -69,12 +69,13 @@ def nothing_compared(source: TopicPartition, offset: int, obstacle: str | None) 
 
 
 def diverged(source: TopicPartition, offset: int, target: TopicPartition) -> Skipped:
-    """The skip of a commit of a partition whose records differ at one offset, where the mirror is
-    expected to keep offsets."""
+    """The skip of a commit of a partition whose records differ from an offset on, where the mirror
+    is expected to keep offsets."""
     return Skipped(
         Reason.DIVERGED,
-        f"the records at offset {offset} of {source} and of {target} differ: after an unclean "
-        "election or a truncation the mirror is no copy any more, or it keeps no offsets at all; "
-        "mirror the partition anew, or leave out translation.expect if the replicator does not "
-        "keep offsets",
+        f"{source} on the source and {target} on the target have different records at equal "
+        f"offsets, the first at {offset}: after an unclean election or a truncation the mirror is "
+        "no copy any more, or it keeps no offsets at all; truncate the mirror to there or mirror "
+        "the partition anew, or leave out translation.expect if the replicator does not keep "
+        "offsets",
     )

@@ -55,7 +55,8 @@ def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, An
         if not one.equal:
             if evidence.target_rewrites_timestamps:
                 return reasons.rewritten(target.partition.topic)
-            return reasons.diverged(source, one.offset, target.partition)
+            first = yield from _first_difference(inquiry, one.offset)
+            return reasons.diverged(source, first, target.partition)
     if Edge.UNKNOWN in (before, after, last) or not (
         compared or (yield from _one_has_no_records(inquiry))
     ):
@@ -90,6 +91,27 @@ def _last_shared(inquiry: Inquiry) -> _Shared:
     return evidence.last_shared
 
 
+def _first_difference(inquiry: Inquiry, differing: int) -> Generator[Question, Answer, int]:
+    """The first offset at which records differ, at or before one where they do, by halving: what a
+    log has lost is its end. Found once, and paid by the partition, for whoever has to repair it."""
+    evidence = inquiry.evidence
+    if evidence.first_difference is None:
+        low, end = max(evidence.source.start, evidence.target.start), differing
+        while low < end:
+            middle = (low + end) // 2
+            found = yield from _shared_from(inquiry, middle, shared=True)
+            if found is Edge.UNKNOWN:
+                break
+            if isinstance(found, SharedOffset) and found.offset < end and found.equal:
+                low = found.offset + 1
+                continue
+            if isinstance(found, SharedOffset) and found.offset < end:
+                differing = found.offset
+            end = middle
+        evidence.first_difference = differing
+    return evidence.first_difference
+
+
 def _shared_before(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Shared:
     """The last offset before this one at which both logs have a record."""
     for _ in range(_LOOKS):
@@ -103,12 +125,12 @@ def _shared_before(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _S
     return Edge.UNKNOWN
 
 
-def _shared_from(inquiry: Inquiry, offset: int) -> _Shared:
+def _shared_from(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Shared:
     """The first offset from this one on at which both logs have a record."""
     offset = max(offset, inquiry.evidence.source.start, inquiry.evidence.target.start)
     for _ in range(_LOOKS):
-        one = yield from inquiry.next_data(SOURCE, offset)
-        other = yield from inquiry.next_data(TARGET, offset)
+        one = yield from inquiry.next_data(SOURCE, offset, shared=shared)
+        other = yield from inquiry.next_data(TARGET, offset, shared=shared)
         if not (isinstance(one, Record) and isinstance(other, Record)):
             return Edge.LOG_END if Edge.LOG_END in (one, other) else Edge.UNKNOWN
         if one.offset == other.offset:
