@@ -47,25 +47,22 @@ def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, An
     evidence = inquiry.evidence
     source, target = evidence.source.partition, evidence.target
     at = min(max(offset, target.start), target.end)
-    last = yield from _last_shared(inquiry)
-    before = yield from _shared_before(inquiry, at)
-    after = yield from _shared_from(inquiry, at)
-    compared = [one for one in (before, after, last) if isinstance(one, SharedOffset)]
-    for one in compared:
-        if not one.equal:
+    found: list[SharedOffset | Edge] = []
+    for look in (_last_shared(inquiry), _shared_before(inquiry, at), _shared_from(inquiry, at)):
+        one = yield from look
+        if isinstance(one, SharedOffset) and not one.equal:
             if evidence.target_rewrites_timestamps:
                 return reasons.rewritten(target.partition.topic)
             first = yield from _first_difference(inquiry, one.offset)
             return reasons.diverged(source, first, target.partition)
-    if Edge.UNKNOWN in (before, after, last) or not (
-        compared or (yield from _one_has_no_records(inquiry))
-    ):
-        return reasons.nothing_compared(source, offset, inquiry.obstacle)
-    beside = [
-        Pair(one.offset, one.offset, one.offset)
-        for one in (before, after)
-        if isinstance(one, SharedOffset)
+        found.append(one)
+    compared = [
+        Pair(one.offset, one.offset, one.offset) if isinstance(one, SharedOffset) else None
+        for one in found
     ]
+    if Edge.UNKNOWN in found or not (any(compared) or (yield from _one_has_no_records(inquiry))):
+        return reasons.nothing_compared(source, offset, inquiry.obstacle)
+    beside = [pair for pair in compared[1:] if pair is not None]
     for pair in beside:
         evidence.prove(pair)
     if offset == at:
