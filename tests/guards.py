@@ -704,6 +704,63 @@ GUARDS = (
         "an end went back",
         ("test_a_remembered_frontier_needs_both_ends",),
     ),
+    # --- mirrors that keep offsets
+    Guard(
+        "same_offsets: the record before C is compared",
+        "_shared_before(inquiry, at), _shared_from(inquiry, at)):\n",
+        "_shared_from(inquiry, at)):\n",
+        "the replicator went on at equal offsets right behind what the source had lost",
+        ("test_what_differs_in_the_midst_is_found_beside_it",),
+    ),
+    Guard(
+        "same_offsets: the record from C on is compared",
+        "_shared_before(inquiry, at), _shared_from(inquiry, at)):\n",
+        "_shared_before(inquiry, at)):\n",
+        "the same, at its beginning",
+        ("test_what_differs_in_the_midst_is_found_beside_it",),
+    ),
+    Guard(
+        "same_offsets: the last that both have is compared",
+        "for look in (_last_shared(inquiry), ",
+        "for look in (",
+        "the source lost its end and was written on, far behind C",
+        ("test_logs_that_differ_at_their_ends_have_diverged",),
+    ),
+    Guard(
+        "same_offsets: nothing to compare proves nothing",
+        "any(compared) or (yield from _one_has_no_records(inquiry))",
+        "True",
+        "MirrorMaker 2 began at 0 what the source has from 40 on",
+        ("test_logs_without_a_common_offset_prove_nothing",),
+    ),
+    Guard(
+        "same_offsets: a log without records differs nowhere",
+        "any(compared) or (yield from _one_has_no_records(inquiry))",
+        "any(compared)",
+        "retention has taken all that the source had",
+        ("test_a_source_that_lost_its_records_has_nothing_to_compare",),
+    ),
+    Guard(
+        "same_offsets: a mirror that has not begun answers nothing",
+        "    if at == 0:\n",
+        "    if False:\n",
+        "an empty target",
+        ("test_a_mirror_that_has_not_begun",),
+    ),
+    Guard(
+        "same_offsets: never past the target's end",
+        "at = min(max(offset, target.start), target.end)",
+        "at = max(offset, target.start)",
+        "the mirror lags",
+        ("test_where_the_mirror_has_come_no_further_its_end_answers",),
+    ),
+    Guard(
+        "evidence: stamps of the source that a mirror of bytes keeps",
+        "        return self.target.rewrites_timestamps and not kept\n",
+        "        return self.target.rewrites_timestamps\n",
+        "LogAppendTime on the source, copied with its batches",
+        ("test_batches_that_the_source_has_stamped_are_kept_as_they_are",),
+    ),
 )
 EXAMPLES = (
     "tests/test_frontier_examples.py",
@@ -711,6 +768,7 @@ EXAMPLES = (
     "tests/test_memory_of_cycles.py",
     "tests/test_offset_header.py",
     "tests/test_ordinary.py",
+    "tests/test_same_offsets.py",
     "tests/test_translate.py",
 )
 

@@ -18,7 +18,12 @@ from tsoffset.cluster import Cluster
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.samples import MOST_TOPICS, positions
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.flow.settings import (
+    SAME_OFFSETS,
+    ClusterSettings,
+    FlowSettings,
+    TranslationSettings,
+)
 from tsoffset.model import CommittedOffset, LogRange, TimestampType, TopicPartition
 from tsoffset.records import OffsetHeader
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
@@ -473,3 +478,44 @@ def test_changed_copies_are_found_on_real_brokers(
         assert what in finding["finding"]
         assert remedy in finding["remedy"]
     assert found["samples"]["finding"].startswith("the same in timestamp, key and value: 4 of 12")
+
+
+# --- mirrors that keep offsets --------------------------------------------------------------
+
+KEPT = flow(translation=TranslationSettings(expect=SAME_OFFSETS))
+
+
+def test_copies_at_the_offsets_of_their_originals_are_said() -> None:
+    """Where the mirror is expected to keep offsets, and does."""
+    found = of_offsets(checked(*mirrored({"orders": same}, trimmed=0), KEPT))
+    assert found == {"offsets": (OK, "the same on both sides in 4 sampled records")}
+
+
+def test_copies_at_other_offsets_are_an_error() -> None:
+    """MirrorMaker 2's are, once a source was trimmed: no group of such a topic is synced."""
+    found = of_offsets(checked(*mirrored({"orders": same}), KEPT))
+    severity, finding = found["offsets"]
+    assert severity is ERROR
+    assert "keeps no offsets" in finding
+    assert found["topic A.orders"][0] is ERROR
+    assert not of_offsets(checked(*mirrored({"orders": same}), flow()))
+
+
+def test_logs_that_have_diverged_are_an_error() -> None:
+    """The last records that both have are not the same; those before still are."""
+    source, target = mirrored({"orders": same}, trimmed=0)
+    for cluster, topic in ((source, "orders"), (target, "A.orders")):
+        cluster.log(topic).append([Message(NOW_MS + 1_000, b"k", topic.encode())])
+    found = of_offsets(checked(source, target, KEPT))
+    assert found["offsets"][0] is OK
+    severity, finding = found["topic A.orders"]
+    assert severity is ERROR
+    assert "have different records at equal offsets, the first at 400:" in finding
+
+
+def of_offsets(result: Checked) -> dict[str, tuple[Severity, str]]:
+    return {
+        one.subject: (one.severity, one.finding)
+        for one in result.findings
+        if one.subject in ("offsets", "topic A.orders")
+    }

@@ -42,11 +42,11 @@ def test_help_names_the_commands_and_the_exit_statuses() -> None:
     """Who runs `tsoffset --help` finds every command, examples and what a status means."""
     result = invoke("--help")
     assert result.exit_code == 0
-    for word in ("demo", *FLOW_COMMANDS, "history", "Examples:", "Exit status:"):
+    for word in ("demo", *FLOW_COMMANDS, "topics", "history", "Examples:", "Exit status:"):
         assert word in result.output
 
 
-@pytest.mark.parametrize("command", ["demo", *FLOW_COMMANDS, "history"])
+@pytest.mark.parametrize("command", ["demo", *FLOW_COMMANDS, "topics", "history"])
 def test_each_command_explains_itself_with_examples(command: str) -> None:
     """Help of a command says what it does and shows how it is called."""
     result = invoke(command, "--help")
@@ -55,7 +55,7 @@ def test_each_command_explains_itself_with_examples(command: str) -> None:
     assert "Examples:" in result.output
 
 
-@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare"])
+@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare", "topics"])
 def test_each_exit_status_is_named(command: str) -> None:
     """Help of a command that ends by itself has all statuses, that of Ctrl-C too."""
     lines = invoke(command, "--help").output.partition("Exit status:")[2].split("\n")
@@ -71,7 +71,7 @@ def test_flow_commands_take_the_same_choice(command: str) -> None:
         assert option in output
 
 
-@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare"])
+@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare", "topics"])
 def test_what_prints_a_table_prints_it_wide(command: str) -> None:
     """`--wide` is an option of each command whose table gives way to a terminal."""
     assert "--wide" in invoke(command, "--help").output
@@ -129,7 +129,7 @@ def test_commands_without_cycles_end_with_3_and_load_no_spark(away: Path) -> Non
             stdout=subprocess.PIPE,
             text=True,
         )
-        for words in (["check"], ["explain", "--group", "billing"], ["compare"])
+        for words in (["check"], ["explain", "--group", "billing"], ["compare"], ["topics"])
     ]
     for process in running:
         printed, _ = process.communicate()

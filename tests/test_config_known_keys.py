@@ -176,7 +176,7 @@ def rows_of_the_table() -> list[str]:
             key.name,
             level,
             key.shown_default if key.default in (None, ()) else _in_code(key.shown_default),
-            "no effect yet" if key.later else "used",
+            "used",
             key.meaning,
         )
         for level, keys in levels.items()

@@ -74,6 +74,7 @@ from tsoffset.kafka.client_settings import client_settings
         ("groups.exclude", r"\\p{L}", "Java's alone"),
         ("topics", "a{1,2}", "comma"),
         ("A->B.topics.exclude", "[a", "unterminated"),
+        ("translation.expect", "same", "same-offsets"),
     ],
 )
 def test_a_wrong_value_names_key_value_line_and_what_is_allowed(key, value, allowed):
@@ -87,6 +88,14 @@ def test_a_wrong_value_names_key_value_line_and_what_is_allowed(key, value, allo
     assert problem.value == value.replace("\\\\", "\\")
     assert allowed in problem.allowed
     assert str(problem).startswith(f"{FILE}:{line}: {key} = ")
+
+
+def test_times_are_not_believed_where_equal_offsets_are_expected():
+    """Only one of the two can hold; content beside it is the default, and fine."""
+    expect = "translation.expect = same-offsets"
+    wrong = the_problem("translation.proof = timestamps", expect)
+    assert (wrong.key, wrong.line) == ("translation.proof", 5)
+    assert two_clusters("translation.proof = content", expect).warnings == ()
 
 
 def test_a_wrong_value_that_no_flow_uses_is_still_wrong():
@@ -305,7 +314,6 @@ def test_sparks_own_security_is_sparks():
         ("isolation.level = read_committed", "write consumer.isolation.level"),
         ("A->B.isolation.level = read_committed", "write consumer.isolation.level"),
         ("config.providers.file.param.allowed.paths = /x", "has no effect"),
-        ("translation.expect = x", "no effect yet"),
         ("groups =", "syncs nothing"),
         ("A->B.topics =", "syncs nothing"),
     ],
@@ -349,7 +357,7 @@ def test_warnings_never_hold_values():
     """A value may be secret; the key and its line are enough to find it."""
     settings = two_clusters(
         "grups = c4n4ry",
-        "translation.expect = c4n4ry",
+        "trnslation.expect = c4n4ry",
         "A.topics = c4n4ry",
         "tasks.max=1",
         "tasks.max=2",

@@ -1,29 +1,39 @@
-"""The scripts in examples/: one packs an environment for Spark's executors, one asks history."""
+"""The scripts in examples/, each as it stands."""
 
 import os
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
 
+import tsoffset
+from tests.configured import properties_file
 from tests.invoking import ROOT
 from tests.past_cycles import Past, row
-from tsoffset.model import OutcomeKind
+from tests.producing import Contents, numbered
+from tests.spark_standalone import standalone
+from tests.waiting import wait_until
+from tsoffset.config.loading import Configuration
+from tsoffset.model import OutcomeKind, Precision
 from tsoffset.spark.session import spark_session
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.testing.embedded.ports import free_port
 
-SCRIPT = ROOT / "examples" / "pack-environment.sh"
+EXAMPLES = ROOT / "examples"
+SCRIPT = EXAMPLES / "pack-environment.sh"
 
 
-def test_the_script_is_sound() -> None:
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.sh")), ids=lambda it: it.name)
+def test_a_script_is_sound(script: Path) -> None:
     """bash can read it, it may be run, and it stops at the first thing that goes wrong."""
-    subprocess.run(["bash", "-n", str(SCRIPT)], check=True)
-    assert SCRIPT.stat().st_mode & 0o111
-    assert "set -euo pipefail" in SCRIPT.read_text(encoding="utf-8")
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    assert script.stat().st_mode & 0o111
+    assert "set -euo pipefail" in script.read_text(encoding="utf-8")
 
 
 def test_an_environment_that_lacks_something_is_refused(tmp_path: Path) -> None:
@@ -125,3 +135,127 @@ def test_questions_to_history_are_answered(tmp_path: Path, how: str) -> None:
     assert made.returncode == 0, made.stderr
     assert "4711" in made.stdout
     assert "billing" in made.stdout
+
+
+# --- on real clusters -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def mirrored(
+    source_broker: EmbeddedBroker,
+    target_broker: EmbeddedBroker,
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+    tmp_path: Path,
+) -> tuple[Path, str, str]:
+    """A configuration, a topic that MirrorMaker 2 mirrors, and a group that has read half of it,
+    of which there is a checkpoint."""
+    topic, group = unique("orders"), unique("billing")
+    source.create_topic(topic)
+    source.produce(topic, numbered(200))
+    source.commit_offsets(group, {(topic, 0): 100})
+    overrides = {
+        "emit.checkpoints.enabled": "true",
+        "emit.checkpoints.interval.seconds": "1",
+        "emit.offset-syncs.enabled": "true",
+        "A->B.groups": f"{group}.*",
+    }
+    running = mirror(topic, overrides=overrides)
+    running.wait_until_mirrored(
+        source_broker.bootstrap, target_broker.bootstrap, {topic: f"A.{topic}"}
+    )
+    lines = (
+        f"topics = {topic}",
+        f"groups = {group}.*",
+        "spark.master = local[1]",
+        f"listeners = http://127.0.0.1:{free_port()}",
+    )
+    file = properties_file(tmp_path, source_broker.bootstrap, target_broker.bootstrap, *lines)
+    wait_until(
+        lambda: any(key.group == group for key in tsoffset.read_checkpoints(file)),
+        "there is a checkpoint",
+    )
+    return file, topic, group
+
+
+def ran(*command: str | Path, **environment: str) -> str:
+    """What the command prints; it has to end well."""
+    made = subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    return made.stdout
+
+
+@pytest.mark.thorough
+@pytest.mark.integration
+@pytest.mark.spark
+def test_scripts_on_clusters_that_are_mirrored(
+    mirrored: tuple[Path, str, str], target: Contents, tmp_path: Path
+) -> None:
+    """Beside checkpoints nothing is written; then the daemon commits; then a cycle on a session of
+    one's own, by Spark's own command, finds that nothing is left to do."""
+    file, topic, group = mirrored
+    shown = ran(sys.executable, EXAMPLES / "beside_checkpoints.py", file, group)
+    (line,) = [line for line in shown.splitlines() if line.startswith(f"A.{topic}-0")]
+    assert line.split()[2] == "100"
+    assert target.committed_offsets(group) == {}
+
+    (listener,) = Configuration.read(file).resolve().server.listeners
+    entry = Path(sys.executable).with_name("tsoffset")
+    shown = ran(EXAMPLES / "daemon.sh", file, TSOFFSET=str(entry), TSOFFSET_URL=listener)
+    assert 'tsoffset_flow_pairs{flow="A->B"} 1.0' in shown
+    assert target.committed_offsets(group) == {(f"A.{topic}", 0): (100, "")}
+
+    target.commit_offsets(group, {(f"A.{topic}", 0): 40})
+    with standalone(tmp_path, 1) as cluster:
+        settings = (f"--conf={name}={value}" for name, value in cluster.settings.items())
+        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        shown = ran(submit, *settings, EXAMPLES / "sync_on_spark.py", file)
+    assert "{'committed': 1}" in shown
+    assert target.committed_offsets(group) == {(f"A.{topic}", 0): (100, "")}
+
+
+@pytest.mark.integration
+def test_names_and_choices_of_ones_own(
+    source: Contents,
+    target: Contents,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The policy finds the copy, the filter leaves out the other teams' groups."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    topic = unique("orders")
+    records = numbered(20)
+    for contents, name in ((source, topic), (target, f"{topic}-of-A")):
+        contents.create_topic(name)
+        contents.produce(name, records)
+    for group in ("billing.invoices", "search.index", "billing-of-old"):
+        source.commit_offsets(group, {(topic, 0): 7})
+    lines = (
+        "replication.policy.class = own_names:SuffixPolicy",
+        "replication.policy.suffix = -of-",
+        "group.filter.class = own_names:TeamFilter",
+        "group.filter.teams = billing, shipping",
+        f"topics = {topic}",
+    )
+    file = properties_file(tmp_path, source.bootstrap, target.bootstrap, *lines)
+    (row,) = tsoffset.plan(file)
+    assert (row.group, row.target_topic, row.target_offset, row.precision) == (
+        "billing.invoices",
+        f"{topic}-of-A",
+        7,
+        Precision.EXACT,
+    )
+    suffix = Configuration.read(file).resolve().flows[0].policy
+    assert suffix.topic_source(f"{topic}-of-A") == "A"
+    assert suffix.upstream_topic(f"{topic}-of-A") == topic
+    assert suffix.topic_source(topic) is None
+    assert suffix.upstream_topic(topic) is None

@@ -19,7 +19,7 @@ from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.statements import Explanation, Role
-from tsoffset.flow.settings import FlowSettings, Settings, TranslationSettings
+from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -187,6 +187,20 @@ def by_time_alone() -> World:
     """translation.proof = timestamps."""
     by_time = TranslationSettings(proof="timestamps")
     return standing(mirrored_estate(100), 45, flow(translation=by_time))
+
+
+@world
+def in_a_mirror_that_keeps_offsets() -> World:
+    """translation.expect = same-offsets."""
+    kept = TranslationSettings(expect=SAME_OFFSETS)
+    return standing(mirrored_estate(100), 45, flow(translation=kept))
+
+
+@world
+def in_a_mirror_that_diverged() -> World:
+    """The same, where the records at one offset differ."""
+    kept = TranslationSettings(expect=SAME_OFFSETS)
+    return standing(mirrored_estate(100, first_offset=7), 45, flow(translation=kept))
 
 
 @world

@@ -27,7 +27,7 @@ from tsoffset.cycle import schema
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter
-from tsoffset.flow.settings import FlowSettings, TranslationSettings
+from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -292,6 +292,11 @@ def no_proof(*, there: int | None = None, active: bool = False, older: bool = Fa
     return Case(estate)
 
 
+def diverged(*, there: int | None = None) -> Case:
+    """The mirror is said to keep offsets, and its records lie at others."""
+    return Case(at(40, there=there), flow(translation=TranslationSettings(expect=SAME_OFFSETS)))
+
+
 def failing(kind: FailureKind) -> Case:
     estate = at(40)
     estate["A"].fail(Failed(kind, "made to fail"), verb=Verb.READ)
@@ -330,6 +335,7 @@ REASONS: dict[Reason, Callable[[], Case]] = {
     Reason.NO_TIMESTAMP: unstamped,
     Reason.NOT_MIRRORED: not_mirrored,
     Reason.NO_PROOF: no_proof,
+    Reason.DIVERGED: diverged,
     Reason.TARGET_PAST_LOG_END: lambda: Case(at(40, there=111)),
     Reason.SOURCE_REWOUND: lambda: Case(at(40, there=70), last_commit=LastCommit(60, 70)),
     Reason.TARGET_AHEAD: lambda: Case(at(40, there=70)),
@@ -338,8 +344,8 @@ REASONS: dict[Reason, Callable[[], Case]] = {
 
 
 def test_every_reason_has_a_case():
-    """DIVERGED is for mirrors that keep offsets, which no rule looks at yet."""
-    assert set(Reason) - set(REASONS) == {Reason.DIVERGED}
+    """None is left out."""
+    assert set(Reason) == set(REASONS)
 
 
 @pytest.mark.parametrize("reason", list(REASONS))
@@ -372,6 +378,7 @@ FIELDS: list[tuple[str, Callable[[], Case], tuple[OutcomeKind, object], str]] = 
     ("not mirrored", REASONS[Reason.NOT_MIRRORED], skipped(Reason.NOT_MIRRORED), "st"),
     ("no proof", REASONS[Reason.NO_PROOF], skipped(Reason.NO_PROOF), "st"),
     ("no proof, there", lambda: no_proof(there=3), skipped(Reason.NO_PROOF), "stc"),
+    ("diverged", REASONS[Reason.DIVERGED], skipped(Reason.DIVERGED), "st"),
     ("anew", REASONS[Reason.TARGET_PAST_LOG_END], skipped(Reason.TARGET_PAST_LOG_END), "stpc"),
     ("rewound", REASONS[Reason.SOURCE_REWOUND], skipped(Reason.SOURCE_REWOUND), "stpc"),
     ("ahead", REASONS[Reason.TARGET_AHEAD], skipped(Reason.TARGET_AHEAD), "stpc"),
@@ -432,6 +439,7 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
     (Reason.NO_TIMESTAMP, Reason.NOT_MIRRORED): lambda: unstamped(mirrored_to=0),
     (Reason.NOT_MIRRORED, Reason.NO_PROOF): lambda: no_proof(older=True),
     (Reason.NO_PROOF, Reason.TARGET_PAST_LOG_END): lambda: no_proof(there=101),
+    (Reason.DIVERGED, Reason.TARGET_PAST_LOG_END): lambda: diverged(there=111),
     (Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND): (
         lambda: Case(at(40, there=111), last_commit=LastCommit(60, 111))
     ),
@@ -454,13 +462,13 @@ def _expired(case: Case) -> Case:
 
 
 def test_all_neighbours_that_can_hold_together_have_a_case():
-    """A commit is not below the log and past it at once; nothing is DIVERGED yet."""
+    """A commit is not below the log and past it at once, and where records are seen to differ that
+    is proof enough."""
     listed = list(Reason)
     neighbours = set(pairwise(listed))
     assert neighbours - set(PAIRS) == {
         (Reason.EXPIRED, Reason.PAST_LOG_END),
         (Reason.NO_PROOF, Reason.DIVERGED),
-        (Reason.DIVERGED, Reason.TARGET_PAST_LOG_END),
     }
 
 

@@ -1,3 +1,40 @@
-"""tsoffset keeps consumer-group offsets on a target Kafka cluster in step with a source."""
+"""tsoffset keeps consumer-group offsets on a target Kafka cluster in step with a source.
+
+As a library: `translate_offsets`, `plan`, `sync`, `read_checkpoints` and `topics` (docs/api.md).
+They are loaded when they are first asked for, so that `import tsoffset` loads nothing else.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsoffset.api import (
+        TranslatedOffset,
+        plan,
+        read_checkpoints,
+        sync,
+        topics,
+        translate_offsets,
+    )
 
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "TranslatedOffset",
+    "plan",
+    "read_checkpoints",
+    "sync",
+    "topics",
+    "translate_offsets",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        # By its name: who imports the package for its version does not import all of it.
+        return getattr(import_module("tsoffset.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

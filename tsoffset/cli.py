@@ -121,6 +121,7 @@ Examples:
   tsoffset explain -c mm2.properties --group billing
   tsoffset compare -c mm2.properties
   tsoffset migrate mm2.properties -o tsoffset.properties
+  tsoffset topics  -c mm2.properties
   tsoffset history -c mm2.properties stuck
   tsoffset run   -c mm2.properties --log-format json
 
@@ -443,6 +444,35 @@ def migrate(
 
     output = Output(sys.stdout, Format.TABLE)
     return run_migrate(files, output, notices, to=to, force=force, steps_alone=steps_alone)
+
+
+@cli.command(
+    short_help="List remote topics, clusters upstream, and how late they are.",
+    epilog=f"""\b
+Examples:
+  tsoffset topics -c mm2.properties
+  tsoffset topics -c mm2.properties --format json | jq 'select(.kind == "upstream")'
+
+{_EXIT_STATUS}""",
+)
+@in_order(CONFIG, FLOW)
+@FORMAT
+@WIDE
+@quiet_logs
+@_carried_out
+def topics(
+    notices: Notices, *, config: Path, flows: tuple[str, ...], format: Format, wide: bool
+) -> int:
+    """List what replicators have made on the clusters of the flows, as their topics' names tell.
+
+    The clusters upstream of each with their hops, and, where MirrorMaker 2 emits heartbeats, how
+    old the newest one is and how far replication is behind; remote topics with their originals,
+    and MirrorMaker 2's own topics. Nothing is written, and Spark is not started.
+    """
+    from tsoffset.commands.topics.command import run_topics
+
+    selection = _selected(notices, config=config, flows=flows, groups=None, topics=None)
+    return run_topics(selection, Output(sys.stdout, format, wide=wide), notices)
 
 
 @cli.command(

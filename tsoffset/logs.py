@@ -93,6 +93,28 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
         handler.addFilter(_worth_telling)
 
 
+def warnings_alone() -> None:
+    """Where nobody has set structlog up, write warnings to standard error, and nothing of less
+    weight: a library says no more by itself."""
+    # Where logging has no handler at all, it prints each lost connection by itself.
+    for name in _NOISY:
+        if not (noisy := logging.getLogger(name)).handlers:
+            noisy.addHandler(logging.NullHandler())
+    if not structlog.is_configured():
+        structlog.configure(
+            processors=[
+                structlog.stdlib.add_log_level,
+                structlog.processors.format_exc_info,
+                redact_event,
+                structlog.dev.ConsoleRenderer(
+                    colors=False, exception_formatter=structlog.dev.plain_traceback
+                ),
+            ],
+            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+            logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _StandardError())),
+        )
+
+
 def log_what_nobody_caught() -> None:
     """Have Python's warnings, and errors that end a thread or that nobody could catch, logged like
     everything else of this process, in place of the lines that Python prints."""

@@ -52,7 +52,8 @@ class Basis(StrEnum):
     group has read and the first of what it has not. BEHIND: the copy of an earlier record.
     ALL_READ: nothing lies from the commit to the source's end. MIRROR_END: nothing from the
     commit on is on the target yet. LOG_START: nothing before the commit is on the target.
-    FLOOR: `translation.floor`. TIMESTAMP: `translation.proof = timestamps`.
+    FLOOR: `translation.floor`. TIMESTAMP: `translation.proof = timestamps`. SAME_OFFSET: the same
+    offset, under `translation.expect = same-offsets`.
     """
 
     NEXT_RECORD = "next_record"
@@ -63,6 +64,7 @@ class Basis(StrEnum):
     LOG_START = "log_start"
     FLOOR = "floor"
     TIMESTAMP = "timestamp"
+    SAME_OFFSET = "same_offset"
 
 
 class OutcomeKind(StrEnum):

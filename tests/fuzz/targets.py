@@ -23,6 +23,7 @@ from tsoffset.commands.migrate.sorting import migration_of
 from tsoffset.commands.migrate.steps import steps_lines
 from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
+from tsoffset.commands.topics.heartbeats import heartbeat_timestamp_ms
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format, parse
@@ -129,6 +130,12 @@ def checkpoint_lines(data: bytes) -> None:
             assert (
                 min(key.target.partition, checkpoint.source_offset, checkpoint.target_offset) >= 0
             )
+
+
+def heartbeats(data: bytes) -> None:
+    """The value of a heartbeat."""
+    emitted_ms = heartbeat_timestamp_ms(data)
+    assert emitted_ms is None or emitted_ms >= 0
 
 
 def properties(data: bytes) -> None:
@@ -240,6 +247,7 @@ TARGETS = {
             b'{"group": "g", "theirs": null}',
         ),
     ),
+    "heartbeats": Target(heartbeats, (struct.pack(">hq", 0, 9),)),
     "properties": Target(properties, (_PROPERTIES,)),
     "connector": Target(connector, (_CONNECTOR,)),
     "migrated": Target(

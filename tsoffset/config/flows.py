@@ -83,6 +83,7 @@ def flow_settings(origin: FlowSource, findings: Findings) -> FlowSettings:
         origin.value(keys.ENABLED) if keys.ENABLED.name in origin.settings else not origin.dedicated
     )
     _check_aliases(origin, findings)
+    _check_proof(origin, findings)
     translation = TranslationSettings(**origin.fields(TranslationSettings))
     policy = _policy(origin, findings)
     return FlowSettings(
@@ -130,6 +131,16 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
             findings.problem(
                 setting.entry, f"must be left out in flow {origin.name}: `clusters` names {alias}"
             )
+
+
+def _check_proof(origin: FlowSource, findings: Findings) -> None:
+    """Times alone would be believed where equal records are expected."""
+    proof = origin.settings.get(keys.PROOF.name)
+    expected = origin.value(keys.EXPECT)
+    if proof is not None and expected is not None and origin.value(keys.PROOF) == "timestamps":
+        findings.problem(
+            proof.entry, f"must be left out beside {keys.EXPECT.name}, which compares records"
+        )
 
 
 def _cluster(origin: FlowSource, side: Side, enabled: bool, findings: Findings) -> ClusterSettings:

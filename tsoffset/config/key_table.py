@@ -20,7 +20,7 @@ class Key(Generic[T]):
 
     `read` raises ValueError with a sentence of what is allowed. `default` is the value where
     the key is absent, `shown_default` the same as a user would write it. `fills` is None where
-    more than one field is made of the value; `later` is true where nothing is made of it yet.
+    more than one field is made of the value.
     """
 
     name: str
@@ -29,7 +29,6 @@ class Key(Generic[T]):
     shown_default: str
     meaning: str
     fills: Field | None
-    later: bool
 
 
 class Keys(dict[str, Key[Any]]):
@@ -42,8 +41,6 @@ class Keys(dict[str, Key[Any]]):
         read: Callable[[str], T],
         meaning: str,
         shown_default: str | None = None,
-        *,
-        later: bool = False,
     ) -> Key[T]:
         """Add a key, and return it. A field in the default's place is filled, and gives its own."""
         assert name not in self, name
@@ -52,7 +49,7 @@ class Keys(dict[str, Key[Any]]):
         if fills is not None:
             value = next(field.default for field in fields(fills.of) if field.name == fills.name)
         shown = _shown(value) if shown_default is None else shown_default
-        key = Key(name, value, read, shown, meaning, fills, later)
+        key = Key(name, value, read, shown, meaning, fills)
         self[name] = key
         return key
 

@@ -11,6 +11,7 @@ from tsoffset.config.key_table import Field, Keys
 from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.flow import policy
 from tsoffset.flow.settings import (
+    SAME_OFFSETS,
     ClusterSettings,
     FlowSettings,
     HistorySettings,
@@ -181,7 +182,7 @@ ISOLATION = FLOW_KEYS.declare(
     "What the replicator reads the source with; `read_committed` where it leaves out the records"
     " of aborted transactions.",
 )
-FLOW_KEYS.declare(
+PROOF = FLOW_KEYS.declare(
     "translation.proof",
     Field(TranslationSettings, "proof"),
     values.one_of("content", "timestamps"),
@@ -229,12 +230,13 @@ FLOW_KEYS.declare(
     "`NAME`, `NAME:binary` or `NAME:text`: the header in which the replicator kept the source"
     " offset, as 8 bytes (big end first) or as decimal text.",
 )
-FLOW_KEYS.declare(
+EXPECT = FLOW_KEYS.declare(
     "translation.expect",
     Field(TranslationSettings, "expect"),
-    values.text,
-    "What is known of the mirror, for example that it keeps offsets.",
-    later=True,
+    values.one_of(SAME_OFFSETS),
+    "`same-offsets`: the replicator promises to keep offsets (Cluster Mirroring, Cluster Linking),"
+    " so a commit translates to itself once the records there were seen to be equal"
+    " ([design](design.md#mirrors-that-keep-offsets)).",
 )
 FLOW_KEYS.declare(
     "source.fetch.max.bytes.per.second",

@@ -63,8 +63,6 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
         if key is not None:
             findings.warning(setting.entry, key)
         return True
-    if key.later:
-        findings.warning(setting.entry, "is known, but has no effect yet")
     try:
         key.read(setting.value)
     except ValueError as error:

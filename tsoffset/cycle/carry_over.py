@@ -118,7 +118,7 @@ def learned(
     if source.range is None or target.range is None:
         # Nothing was seen of a log; what was known of it is no less true.
         return Learned(usable)
-    if target.rewrites_timestamps:
+    if evidence.target_rewrites_timestamps:
         return Learned(None)  # has to be noticed again
     own = source.own_range
     ends = LogEnds(source.end, source.end if own is None else max(own.end, source.end), target.end)

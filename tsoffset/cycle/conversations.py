@@ -41,8 +41,6 @@ from tsoffset.rule.translate import Translation
 
 T = TypeVar("T")
 
-_TARGET = Side.TARGET
-
 # Where more positions than this lie between no two pairs of one distance, three of them have
 # their conversations first, so often: the others may lie between pairs then.
 _MANY_OUTSIDE, _PROBES = 16, 3
@@ -393,8 +391,10 @@ class Partition:
         assert self._at_once is not None
         left = self._answered.take(self._at_once.offsets, answers, verify)
         self._at_once = None
-        if any(s.timestamp_type is TimestampType.LOG_APPEND_TIME for s in self.stretches(_TARGET)):
-            self._evidence.target.rewrites_timestamps = True
+        for side in Side:
+            types = (stretch.timestamp_type for stretch in self.stretches(side))
+            if TimestampType.LOG_APPEND_TIME in types:
+                self._evidence.view(side).rewrites_timestamps = True
         if left or self._not_at_once:
             self._take_in_all()
             self._converse_about(sorted([*left, *self._not_at_once]))
@@ -435,7 +435,11 @@ class Partition:
         target = self._evidence.target
         for offset, translation in sorted(translations.items()):
             yield TranslatedPosition(
-                self.work.source, offset, translation, target.range, target.rewrites_timestamps
+                self.work.source,
+                offset,
+                translation,
+                target.range,
+                self._evidence.target_rewrites_timestamps,
             )
 
     def left_to_the_next(self, blank: PartitionCarryOver | None) -> Learned:
@@ -448,5 +452,8 @@ class Partition:
         """What was answered at once, and not verified."""
         target = self._evidence.target
         return AnsweredPartition(
-            self._answered.answers, target.range, target.rewrites_timestamps, left.answers_hold
+            self._answered.answers,
+            target.range,
+            self._evidence.target_rewrites_timestamps,
+            left.answers_hold,
         )

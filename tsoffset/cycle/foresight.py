@@ -35,7 +35,10 @@ class Foresight:
         settings = evidence.settings
         # Where the frontier is to be found, in the usual direction; what is remembered may do.
         self._seeks_frontier = not (
-            evidence.predictions or evidence.failback or settings.proof == "timestamps"
+            evidence.predictions
+            or evidence.failback
+            or evidence.keeps_offsets
+            or settings.proof == "timestamps"
         )
 
     def questions(self, unread: Callable[[Side, Iterable[int]], set[int]]) -> Iterator[Question]:
@@ -82,12 +85,16 @@ class Foresight:
         yield self._offsets[-1] - 1
         if len(self._offsets) > 1:
             yield self._offsets[0]
+        if self._evidence.keeps_offsets and self._evidence.target.range is not None:
+            yield self._evidence.target.end - 1
         first = self._begins()
         if first is not None:
             yield from (first - 1, first)
 
     def _of_target(self) -> Iterator[int]:
         target = self._evidence.target
+        if self._evidence.keeps_offsets and target.range is not None:
+            yield from self._of_source()
         if target.range is None or not self._seeks_frontier:
             return
         yield target.end - 1
@@ -113,7 +120,12 @@ class Foresight:
         """That by which the copy of the lowest one's next record will be sought."""
         target = self._evidence.target
         held = self._reads[SOURCE].holding(self._offsets[0])
-        if held is None or target.range is None or self._evidence.predictions:
+        if (
+            held is None
+            or target.range is None
+            or self._evidence.predictions
+            or self._evidence.keeps_offsets
+        ):
             return None
         try:
             at = bisect_left(held.offsets, self._offsets[0])

@@ -6,7 +6,7 @@ target: one hop back (see `target_topic`).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -243,6 +243,24 @@ def _hops(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
         yield name
         seen.add(name)
         name = policy.upstream_topic(name)
+
+
+def replicated_through(
+    policy: ReplicationPolicy, topic: str, known: Container[str] | None = None
+) -> tuple[tuple[str, ...], str]:
+    """The aliases of the clusters that `topic` came through, the nearest first, and its name on the
+    last of them; none and its own name for an original.
+
+    Where only clusters of `known` aliases count, a dot in an original's name is no hop. (As
+    MirrorClient's allSources and countHopsForTopic: a cluster that comes again ends the way.)
+    """
+    found: list[str] = []
+    for name in _hops(policy, topic):
+        source = policy.topic_source(name)
+        if source is None or source in found or not (known is None or source in known):
+            return tuple(found), name
+        found.append(source)
+    return tuple(found), name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ from tsoffset.flow.security import Security
 from tsoffset.model import Isolation
 from tsoffset.records import ALL, OffsetHeader
 
+# Of `translation.expect`.
+SAME_OFFSETS = "same-offsets"
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
@@ -61,7 +64,8 @@ class TranslationSettings:
     bytes that a partition's scans may read on each side. `floor` is `none` or `log_start`.
     `verify` is how many positions that are answered at once have their conversation, too.
     `offset_header` names a header in which the replicator kept the source offset, and
-    `expect` what the user says of the mirror; both are None where absent.
+    `expect` is `SAME_OFFSETS` where the user says that the mirror keeps offsets; both are None
+    where absent.
     """
 
     proof: str = "content"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tsoffset.flow.settings import TranslationSettings
+from tsoffset.flow.settings import SAME_OFFSETS, TranslationSettings
 from tsoffset.model import Isolation, Side, TopicPartition
 from tsoffset.records import Record, Stretch
 from tsoffset.rule.log_view import LogView
@@ -110,6 +110,14 @@ class Frontier:
     complete: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SharedOffset:
+    """An offset at which both logs have a record, and whether the two are equal."""
+
+    offset: int
+    equal: bool
+
+
 class Evidence:
     """All that a cycle knows of one source partition and its target partition.
 
@@ -121,7 +129,8 @@ class Evidence:
     a pair: what was written since lies behind it, so it limits as safely as today's. `pairs` are
     those that this cycle has proven; `known` is how many records are known on both
     sides, `scanned` the offsets from which the partition has paid for reads. `headers_hold`
-    is true as long as no header has named a source record of other content.
+    is true as long as no header has named a source record of other content. `last_shared` and
+    `first_difference` are found where the mirror is expected to keep offsets.
     """
 
     def __init__(
@@ -144,6 +153,8 @@ class Evidence:
         self.pairs = KnownPairs()
         self.remembered_frontier = remembered_frontier
         self.frontier: Frontier | None = None
+        self.last_shared: SharedOffset | None = None
+        self.first_difference: int | None = None
         self.replica_seen = False
         self.replica_set_back_by: int | None = None
         self.headers_hold = settings.offset_header is not None
@@ -167,6 +178,18 @@ class Evidence:
     def target(self) -> LogView:
         """The target's log as far as it is known."""
         return self._views[Side.TARGET]
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """True where the user says that the mirror keeps offsets."""
+        return self.settings.expect == SAME_OFFSETS
+
+    @property
+    def target_rewrites_timestamps(self) -> bool:
+        """True where the target stamps records itself. A mirror that keeps offsets keeps batches
+        with what is said in them, also that the source has stamped them."""
+        kept = self.keeps_offsets and self.source.rewrites_timestamps
+        return self.target.rewrites_timestamps and not kept
 
     def view(self, side: Side) -> LogView:
         """The log of one side."""

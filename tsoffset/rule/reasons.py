@@ -55,3 +55,27 @@ def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipp
         f"no pair of equal records proves a target offset for {offset} of {source}: {why}; "
         "raise translation.budget, or set translation.floor = log_start",
     )
+
+
+def nothing_compared(source: TopicPartition, offset: int, obstacle: str | None) -> Skipped:
+    """The skip of a commit near which no records of equal offsets could be compared, where the
+    mirror is expected to keep offsets."""
+    why = obstacle or "near it both logs have no record at one offset"
+    return Skipped(
+        Reason.NO_PROOF,
+        f"nothing shows that the mirror keeps offsets near {offset} of {source}: {why}; raise "
+        "translation.budget, or leave out translation.expect",
+    )
+
+
+def diverged(source: TopicPartition, offset: int, target: TopicPartition) -> Skipped:
+    """The skip of a commit of a partition whose records differ from an offset on, where the mirror
+    is expected to keep offsets."""
+    return Skipped(
+        Reason.DIVERGED,
+        f"{source} on the source and {target} on the target have different records at equal "
+        f"offsets, the first at {offset}: after an unclean election or a truncation the mirror is "
+        "no copy any more, or it keeps no offsets at all; truncate the mirror to there or mirror "
+        "the partition anew, or leave out translation.expect if the replicator does not keep "
+        "offsets",
+    )

@@ -29,11 +29,14 @@ Counting = Generator[Question, Answer, int]
 
 def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
     """How many records before a committed offset were copied for the first time behind a pair, or
-    will be. None where as many offsets lie before the pair on the target as on the source."""
+    will be. None where as many offsets lie before the pair on the target as on the source, or
+    where the mirror keeps offsets."""
     evidence = inquiry.evidence
     source, target = evidence.source, evidence.target
-    if evidence.failback or (
-        target.start == 0 and pair.target_offset >= pair.source_offset - source.start
+    if (
+        evidence.failback
+        or evidence.keeps_offsets
+        or (target.start == 0 and pair.target_offset >= pair.source_offset - source.start)
     ):
         return 0
     copy = yield from first_copy(inquiry)

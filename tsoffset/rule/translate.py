@@ -10,6 +10,7 @@ after C that is on the target, now or later, is there at p or after.
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tsoffset.model import (
     Basis,
@@ -23,11 +24,13 @@ from tsoffset.model import (
 )
 from tsoffset.records import Record
 from tsoffset.rule import reasons
+from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Evidence, Frontier, Pair
 from tsoffset.rule.frontier import find_frontier, first_copy
 from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.proof import earliest_equal
+from tsoffset.rule.same_offsets import translate_to_itself
 from tsoffset.rule.search import Nearest, pair_of
 from tsoffset.rule.set_back import first_copied_after, first_copied_behind, still_to_come
 from tsoffset.rule.walk import LONGEST_WALK, Reached, count, walk
@@ -66,7 +69,7 @@ def translate(offset: int, evidence: Evidence) -> Conversation:
         outcome = yield from position.translate()
     except Unanswered as unanswered:
         return Translation(unanswered.failed, position.timestamp_ms)
-    if evidence.target.rewrites_timestamps:
+    if evidence.target_rewrites_timestamps:
         outcome = reasons.rewritten(evidence.target.partition.topic)
     return Translation(outcome, position.timestamp_ms)
 
@@ -83,6 +86,7 @@ class _Position:
         self.following: Record | Edge = Edge.LOG_END
         self.previous: Record | Edge = Edge.UNKNOWN
         self._best: Translated | None = None
+        self._translated = partial(translated, evidence)
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
         """The steps of the design, one after the other."""
@@ -90,6 +94,8 @@ class _Position:
         if refused is not None:
             return refused
         yield from self._read_following()
+        if self.evidence.keeps_offsets:
+            return (yield from self._to_itself())
         if self.evidence.settings.proof == "timestamps":
             return (yield from self._by_timestamp_alone())
         if self.following is Edge.LOG_END and self.evidence.source.end == self.log_end:
@@ -136,6 +142,13 @@ class _Position:
             self.following = Edge.UNKNOWN  # transactions that are still open count as data
         if isinstance(self.following, Record):
             self.timestamp_ms = self.following.timestamp_ms
+
+    def _to_itself(self) -> Generator[Question, Answer, Outcome]:
+        outcome = yield from translate_to_itself(self.inquiry, self.offset)
+        last = self.evidence.source.previous_known(self.offset)
+        if self.following is Edge.LOG_END and last is not None:
+            self.timestamp_ms = last.timestamp_ms
+        return outcome
 
     # --- where the whole log answers ----------------------------------------------------
 
@@ -396,34 +409,6 @@ class _Position:
         if best is None or (answer.reread_bound or 0) < (best.reread_bound or 0):
             self._best = answer
         return answer if answer.precision in (Precision.EXACT, Precision.FRONTIER) else None
-
-    def _translated(
-        self,
-        target_offset: int,
-        reread_bound: int,
-        basis: Basis | None,
-        *pairs: Pair | tuple[int, int] | None,
-        precision: Precision | None = None,
-    ) -> Translated:
-        if precision is None:
-            precision = Precision.EXACT if reread_bound == 0 else Precision.BOUNDED
-        target = self.evidence.target
-        before = target.previous_known(target_offset)
-        at_or_after = target.next_known(target_offset)
-        return Translated(
-            target_offset,
-            precision,
-            reread_bound,
-            target.covered_from(target_offset) if before is None else before.offset + 1,
-            target.covered_to(target_offset) if at_or_after is None else at_or_after.offset,
-            basis,
-            tuple(
-                (pair.source_offset, pair.target_offset) if isinstance(pair, Pair) else pair
-                for pair in pairs
-                if pair is not None
-            ),
-            self.evidence.reached,
-        )
 
     # --- without a proof, or without an answer ------------------------------------------
 

@@ -35,14 +35,17 @@ def sampled_copies(
     changed = [differing(sampled) & _CONTENT for sampled in samples]
     torn = len(frozenset().union(*changed)) > 1 and not any(len(parts) > 1 for parts in changed)
     for sampled in samples:
+        if sampled.diverged is not None:
+            yield at.error(f"topic {sampled.topic.target}", *cause_and_step(sampled.diverged))
         if sampled.stamped_there:
             yield _stamped_before(at, sampled.topic.target)
         elif sampled.copies:
             yield from _different(flow, at, sampled, torn=torn)
-        elif sampled.looked_for:
+        elif sampled.looked_for and sampled.diverged is None:
             yield _not_found(flow, at, sampled)
     yield from _headers(at, samples)
     yield from _offset_header(flow, at, copies)
+    yield from _offsets(flow, at, samples)
     missing = sum(sampled.looked_for for sampled in samples) - len(copies)
     yield from _summary(flow, at, copies, missing, topics)
 
@@ -156,6 +159,24 @@ def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Ite
             f"correct {flow.name}.translation.offset.header (name, and binary or text), or leave "
             "it out: content proves translations without it, too",
         )
+
+
+def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
+    """Whether copies lie at the offsets of their originals where they are expected to."""
+    if flow.translation.expect is None:
+        return
+    moved = [
+        sampled.topic.target for sampled in samples if any(copy.moved for copy in sampled.copies)
+    ]
+    if moved:
+        yield at.error(
+            "offsets",
+            f"copies lie at other offsets than their originals in {names(moved)}: the replicator "
+            "keeps no offsets, and their groups are skipped (DIVERGED)",
+            f"leave out {flow.name}.translation.expect",
+        )
+    elif found := sum(len(sampled.copies) for sampled in samples):
+        yield at.ok("offsets", f"the same on both sides in {counted(found, 'sampled record')}")
 
 
 def _summary(

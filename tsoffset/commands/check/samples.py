@@ -24,6 +24,8 @@ from tsoffset.model import (
     LogRange,
     Precision,
     ReadFrom,
+    Reason,
+    Skipped,
     TimedOffset,
     TopicPartition,
     Translated,
@@ -52,12 +54,14 @@ _LESS = (_ALL - {Part.VALUE}, _ALL - {Part.KEY}, frozenset({Part.TIMESTAMP}))
 class Copy:
     """What was found of one sampled record: in which parts its copy differs from it.
 
-    `keyless` and `empty` say that the record has no key, no value. `header_agrees` is whether
-    the configured header holds the record's offset; None where the copy has no such header.
+    `moved` says that it lies at another offset. `keyless` and `empty` say that the record has no
+    key, no value. `header_agrees` is whether the configured header holds the record's offset; None
+    where the copy has no such header.
     """
 
     differs: frozenset[Part]
     headers_differ: bool
+    moved: bool
     keyless: bool = False
     empty: bool = False
     header_agrees: bool | None = None
@@ -67,13 +71,15 @@ class Copy:
 class SampledTopic:
     """The samples of one topic: the copies that were found, and how many were looked for.
 
-    `stamped_there` is true where some batch that was read is stamped by the target.
+    `stamped_there` is true where some batch that was read is stamped by the target. `diverged`
+    says where records differ at one offset, of a mirror that is expected to keep offsets.
     """
 
     topic: SyncedTopic
     looked_for: int = 0
     copies: list[Copy] = field(default_factory=list)
     stamped_there: bool = False
+    diverged: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +116,8 @@ def sample_topics(
     findings tell of it. Raises ClusterUnreachable."""
     found = [SampledTopic(topic) for topic in topics[:MOST_TOPICS]]
     samples = _samples(source, _places(flow, source, target, found), flow.isolation)
+    if flow.translation.expect is not None:
+        _find_diverged(flow, source, target, samples)
     _find(flow, source, target, samples, _ALL)
     _find_stamped_anew(flow, source, target, samples)
     for match in _LESS:
@@ -127,6 +135,7 @@ def _compared(original: Record, copy: Record) -> Copy:
     return Copy(
         _ALL - _same(original, copy),
         original.headers != copy.headers,
+        original.offset != copy.offset,
         original.key is None,
         original.value is None,
         None if copy.source_offset is None else copy.source_offset == original.offset,
@@ -252,6 +261,17 @@ def _find(
     for sample, request in found.items():
         at = {record.offset: record for record in _records(read, request)}
         sample.copy = at.get(request.offset)
+
+
+def _find_diverged(
+    flow: FlowSettings, source: Cluster, target: Cluster, samples: Sequence[_Sample]
+) -> None:
+    """Translate the samples as configured, and keep what is said of topics that diverged."""
+    of_partition = {sample.place.source: sample.place.sampled for sample in samples}
+    for answer in translate_partitions(flow, source, target, _work(samples)):
+        outcome = answer.translation.outcome
+        if isinstance(outcome, Skipped) and outcome.reason is Reason.DIVERGED:
+            of_partition[answer.partition].diverged = outcome.message
 
 
 def _work(samples: Iterable[_Sample]) -> list[PartitionWork]:

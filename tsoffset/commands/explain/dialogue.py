@@ -44,6 +44,7 @@ class Dialogue:
             failback=commit.failback,
             isolation=flow.isolation,
             proof=flow.translation.proof,
+            expect=flow.translation.expect,
             match=",".join(name for name in MATCHED if name in flow.translation.match),
             budget=flow.translation.budget,
         )

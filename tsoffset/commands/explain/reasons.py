@@ -155,6 +155,17 @@ def _log_start(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str
     )
 
 
+def _same_offset(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
+    why = "the mirror is expected to keep offsets"
+    if not pairs:
+        return f"{why}; one of the logs holds no record, so none differs"
+    beside = " and ".join(str(at) for at, _ in pairs)
+    return (
+        f"{why}, and what both logs have nearest to the commit, at {beside}, is equal, as is the "
+        "last that both have"
+    )
+
+
 def _at_most(answer: Translated) -> str:
     bound = answer.reread_bound
     return f"at most {counted(bound, 'record')}" if bound else "nothing"
@@ -177,6 +188,7 @@ _BY_PAIRS: Mapping[Basis, Callable[[Dialogue, Translated, Sequence[Pair]], str]]
     Basis.ALL_READ: _all_read,
     Basis.MIRROR_END: _mirror_end,
     Basis.LOG_START: _log_start,
+    Basis.SAME_OFFSET: _same_offset,
 }
 
 

@@ -94,8 +94,9 @@ def _rule(opening: Opening) -> str:
     """What the flow's settings make of the rule; it is the same for all its positions."""
     if opening.proof == "timestamps":
         return f"translation.proof = timestamps; source read as {opening.isolation}"
+    expected = f"translation.expect = {opening.expect}; " if opening.expect else ""
     return (
-        f"equal means the same {_enumerated(opening.match.split(','))}; source read as "
+        f"{expected}equal means the same {_enumerated(opening.match.split(','))}; source read as "
         f"{opening.isolation}; translation.budget = {opening.budget}"
     )
 

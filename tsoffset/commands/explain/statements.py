@@ -72,6 +72,7 @@ class Opening(Statement):
     failback: bool
     isolation: str
     proof: str
+    expect: str | None
     match: str
     budget: int
 

@@ -1,0 +1,52 @@
+"""Names and choices of your own: a replication policy and a group filter.
+
+    # in mm2.properties
+    replication.policy.class = own_names:SuffixPolicy
+    replication.policy.suffix = -from-
+    group.filter.class = own_names:TeamFilter
+    group.filter.teams = billing, search
+
+    PYTHONPATH=examples tsoffset plan -c mm2.properties
+
+The policy must say what the replicator does. Settings that begin with `replication.policy.`,
+`group.filter.` and `topic.filter.` are handed to `configure`. Where Spark runs elsewhere, the
+module has to be on the executors too (examples/pack-environment.sh takes what is installed).
+"""
+
+from tsoffset.flow.policy import DefaultGroupFilter, InvalidSetting
+
+
+class SuffixPolicy:
+    """`orders` of A is `orders-from-A` on the target."""
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Take what stands between a topic's name and the alias of its cluster."""
+        self.between = settings.get("replication.policy.suffix", "-from-")
+        if not self.between:
+            raise InvalidSetting("replication.policy.suffix", "must not be empty")
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        """The name on the target."""
+        return f"{topic}{self.between}{source_alias}"
+
+    def topic_source(self, topic: str) -> str | None:
+        """The cluster that it came from; None for an original."""
+        name, _, source = topic.rpartition(self.between)
+        return source if name else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """The name on that cluster; None for an original."""
+        return topic.rpartition(self.between)[0] or None
+
+
+class TeamFilter(DefaultGroupFilter):
+    """Groups that are named `<team>.<application>`, of some teams; `groups` counts as well."""
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Take the teams."""
+        super().configure(settings)
+        self.teams = {name.strip() for name in settings.get("group.filter.teams", "").split(",")}
+
+    def should_replicate_group(self, group: str) -> bool:
+        """True for a group of one of the teams that `groups` takes, too."""
+        return group.partition(".")[0] in self.teams and super().should_replicate_group(group)

@@ -1,0 +1,236 @@
+"""`tsoffset topics`: what the names of a cluster's topics tell, and what heartbeats do."""
+
+import json
+import struct
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.configured import properties_file
+from tests.invoking import invoke
+from tests.memory_flows import Estate, flow, identity_flow
+from tests.producing import Contents, numbered
+from tests.waiting import wait_until
+from tsoffset.commands.topics.command import discover
+from tsoffset.commands.topics.discovery import Found, Kind
+from tsoffset.commands.topics.heartbeats import heartbeat_timestamp_ms
+from tsoffset.flow.policy import (
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+    replicated_through,
+)
+from tsoffset.model import Failed, FailureKind
+from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
+from tsoffset.testing.memory_cluster import Message, Verb
+
+UPSTREAM, REMOTE, HEARTBEATS = Kind.UPSTREAM, Kind.REMOTE, Kind.HEARTBEATS
+NOW_MS = int(time.time() * 1000)
+
+
+def beat(emitted_ms: int) -> Message:
+    return Message(emitted_ms, b"key", struct.pack(">hq", 0, emitted_ms))
+
+
+def with_topics(**topics: list[str]) -> Estate:
+    """Clusters with topics of these names; each heartbeats topic has one, as old as its name is
+    long in seconds."""
+    estate = Estate(*topics)
+    for alias, names in topics.items():
+        for name in names:
+            estate[alias].create_topic(name)
+            if name.endswith("heartbeats"):
+                hops = name.count(".")
+                stamps = [NOW_MS - 60_000, NOW_MS - 3_000 * hops]
+                estate[alias].log(name).append([beat(stamp) for stamp in stamps], batch_size=1)
+    return estate
+
+
+def told(found: list[Found], cluster: str) -> dict[tuple[Kind, str | None], tuple[Any, ...]]:
+    """By kind, and the topic's name or the cluster upstream."""
+    return {
+        (one.kind, one.source if one.kind is UPSTREAM else one.topic): (
+            one.source,
+            one.original_topic,
+            one.hops,
+        )
+        for one in found
+        if one.cluster == cluster
+    }
+
+
+def test_remote_topics_and_clusters_upstream_with_their_hops() -> None:
+    """Over two hops, with what MirrorMaker 2 makes for itself; a dot in a name is no cluster."""
+    estate = with_topics(
+        A=["orders", "eu.orders", "heartbeats", "mm2-offset-syncs.B.internal"],
+        B=["A.orders", "A.eu.orders", "A.heartbeats", "heartbeats", "A.checkpoints.internal"],
+        C=["B.A.orders", "B.A.heartbeats", "B.heartbeats", "B.A.eu.orders", "own"],
+    )
+    found = discover([flow("A", "B"), flow("B", "C")], estate.connect)
+    assert told(found, "A") == {
+        (HEARTBEATS, "heartbeats"): (None, "heartbeats", 0),
+        (Kind.OFFSET_SYNCS, "mm2-offset-syncs.B.internal"): ("B", None, None),
+    }
+    assert told(found, "B") == {
+        (UPSTREAM, "A"): ("A", "heartbeats", 1),
+        (REMOTE, "A.orders"): ("A", "orders", 1),
+        (REMOTE, "A.eu.orders"): ("A", "eu.orders", 1),
+        (HEARTBEATS, "A.heartbeats"): ("A", "heartbeats", 1),
+        (HEARTBEATS, "heartbeats"): (None, "heartbeats", 0),
+        (Kind.CHECKPOINTS, "A.checkpoints.internal"): ("A", None, None),
+    }
+    assert told(found, "C") == {
+        (UPSTREAM, "B"): ("B", "heartbeats", 1),
+        (UPSTREAM, "A"): ("A", "heartbeats", 2),
+        (REMOTE, "B.A.orders"): ("B", "orders", 2),
+        (REMOTE, "B.A.eu.orders"): ("B", "eu.orders", 2),
+        (HEARTBEATS, "B.A.heartbeats"): ("B", "heartbeats", 2),
+        (HEARTBEATS, "B.heartbeats"): ("B", "heartbeats", 1),
+    }
+
+
+def test_the_lag_is_how_much_newer_the_heartbeat_upstream_is() -> None:
+    """Each hop is three seconds late here; the age is by our own clock."""
+    estate = with_topics(
+        A=["heartbeats"], B=["A.heartbeats", "heartbeats"], C=["B.A.heartbeats", "B.heartbeats"]
+    )
+    found = discover([flow("A", "B"), flow("B", "C")], estate.connect)
+    lags = {
+        (one.cluster, one.source): (one.topic, one.heartbeat_timestamp_ms, one.replication_lag_ms)
+        for one in found
+        if one.kind is UPSTREAM
+    }
+    assert lags == {
+        ("B", "A"): ("A.heartbeats", NOW_MS - 3_000, 3_000),
+        ("C", "B"): ("B.heartbeats", NOW_MS - 3_000, 3_000),
+        ("C", "A"): ("B.A.heartbeats", NOW_MS - 6_000, 6_000),
+    }
+    ages = [one.heartbeat_age_ms or 0 for one in found if one.kind is UPSTREAM]
+    assert min(ages) >= 3_000
+
+
+def test_without_heartbeats_remote_topics_tell_who_is_upstream() -> None:
+    """MirrorClient knows nothing of it then; neither is there a lag."""
+    estate = with_topics(A=["orders"], B=["A.orders", "Z.orders"])
+    found = discover([flow()], estate.connect)
+    assert told(found, "B") == {
+        (UPSTREAM, "A"): ("A", None, 1),
+        (REMOTE, "A.orders"): ("A", "orders", 1),
+    }
+    assert [one.replication_lag_ms for one in found] == [None, None]
+
+
+def test_names_that_do_not_tell_are_remote_where_the_source_has_them() -> None:
+    """Under IdentityReplicationPolicy, of the topics that the flow takes."""
+    estate = with_topics(A=["orders", "left.out"], B=["orders", "left.out", "own", "A.heartbeats"])
+    chosen = identity_flow(topic_filter=DefaultTopicFilter(["orders", "own"]))
+    found = told(discover([chosen], estate.connect), "B")
+    assert found == {
+        (UPSTREAM, "A"): ("A", "heartbeats", 1),
+        (REMOTE, "orders"): ("A", "orders", 1),
+        (HEARTBEATS, "A.heartbeats"): ("A", "heartbeats", 1),
+    }
+    assert told(discover([chosen], estate.connect), "A") == {}
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_there() -> None:
+    """A topic that may not be read is a failed row; a log without heartbeats has no time."""
+    estate = with_topics(A=["heartbeats"], B=["A.heartbeats", "A.orders"])
+    estate["A"].log("heartbeats").append([Message(NOW_MS, b"k", b"no heartbeat")])
+    estate["B"].fail(
+        Failed(FailureKind.AUTHORIZATION, "read, A.heartbeats-0: no"), verb=Verb.READ_RAW
+    )
+    found = discover([flow()], estate.connect)
+    assert {one.reason for one in found if one.topic == "A.heartbeats"} == {
+        FailureKind.AUTHORIZATION
+    }
+    (own,) = [one for one in found if one.cluster == "A"]
+    assert own.heartbeat_timestamp_ms is None
+    assert (REMOTE, "A.orders") in told(found, "B")
+
+
+@pytest.mark.parametrize(
+    ("value", "emitted_ms"),
+    [
+        (struct.pack(">hq", 0, 17), 17),
+        (struct.pack(">hq", 1, 17), None),
+        (struct.pack(">hq", 0, -1), None),
+        (b"\0\0", None),
+        (None, None),
+    ],
+)
+def test_only_heartbeats_are_taken_for_some(value: bytes | None, emitted_ms: int | None) -> None:
+    """Of another version, length or time, a record tells nothing."""
+    assert heartbeat_timestamp_ms(value) == emitted_ms
+
+
+def test_a_cluster_that_comes_again_ends_the_way() -> None:
+    """As MirrorClient's countHopsForTopic, which would go round for ever."""
+    policy = DefaultReplicationPolicy()
+    assert replicated_through(policy, "B.A.B.t") == (("B", "A"), "B.t")
+    assert replicated_through(policy, "B.A.t") == (("B", "A"), "t")
+    assert replicated_through(policy, "B.eu.t", {"B"}) == (("B",), "eu.t")
+    assert replicated_through(policy, "t") == ((), "t")
+    assert replicated_through(IdentityReplicationPolicy("A"), "t") == (("A",), "t")
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_what_mirror_maker_2_has_made(
+    source_broker: EmbeddedBroker,
+    target_broker: EmbeddedBroker,
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    """Remote topics, its own topics, and heartbeats that go on: as table, JSON and CSV."""
+    topic = unique("orders")
+    source.create_topic(topic, partitions=2)
+    source.produce(topic, numbered(10))
+    running = mirror(
+        topic,
+        overrides={
+            "emit.heartbeats.enabled": "true",
+            "emit.heartbeats.interval.seconds": "1",
+            # They are emitted on the source by a Connect worker of its own.
+            **{
+                f"A.{kind}.storage.replication.factor": "1"
+                for kind in ("offset", "status", "config")
+            },
+            "A.offset.storage.partitions": "1",
+            "A.status.storage.partitions": "1",
+        },
+    )
+    file = str(properties_file(tmp_path, source_broker.bootstrap, target_broker.bootstrap))
+
+    def rows() -> list[Mapping[str, Any]]:
+        shown = invoke("topics", "-c", file, "--format", "json")
+        assert shown.exit_code == 0, shown.output
+        return [json.loads(line) for line in shown.stdout.splitlines()]
+
+    def upstream() -> Mapping[str, Any]:
+        found = [row for row in rows() if row["kind"] == "upstream" and row["cluster"] == "B"]
+        return found[0] if found else {}
+
+    wait_until(lambda: bool(upstream().get("heartbeat_timestamp_ms")), "a heartbeat has come")
+    first = upstream()
+    wait_until(
+        lambda: upstream()["heartbeat_timestamp_ms"] > first["heartbeat_timestamp_ms"],
+        "another one has come",
+    )
+    assert (first["source"], first["hops"], first["topic"]) == ("A", 1, "A.heartbeats")
+    assert first["replication_lag_ms"] >= 0
+    wait_until(lambda: f"A.{topic}" in target.admin.list_topics(), "the topic is mirrored")
+    (remote,) = [row for row in rows() if row["topic"] == f"A.{topic}"]
+    assert (remote["kind"], remote["original_topic"], remote["hops"]) == ("remote", topic, 1)
+    assert remote["partitions"] == 2
+    running.stop()
+    for form, mark in (("table", "UPSTREAM"), ("csv", "cluster,kind,topic")):
+        shown = invoke("topics", "-c", file, "--format", form)
+        assert shown.exit_code == 0
+        assert mark in shown.stdout

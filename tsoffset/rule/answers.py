@@ -1,0 +1,35 @@
+"""An answer: a target offset with what it rests on, and which offsets resume at the same record."""
+
+from tsoffset.model import Basis, Precision, Translated
+from tsoffset.rule.evidence import Evidence, Pair
+
+
+def translated(
+    evidence: Evidence,
+    target_offset: int,
+    reread_bound: int,
+    basis: Basis | None,
+    *pairs: Pair | tuple[int, int] | None,
+    precision: Precision | None = None,
+) -> Translated:
+    """The answer, as what is known of the target shows it; exact where nothing is read again,
+    unless `precision` says otherwise."""
+    if precision is None:
+        precision = Precision.EXACT if reread_bound == 0 else Precision.BOUNDED
+    target = evidence.target
+    before = target.previous_known(target_offset)
+    at_or_after = target.next_known(target_offset)
+    return Translated(
+        target_offset,
+        precision,
+        reread_bound,
+        target.covered_from(target_offset) if before is None else before.offset + 1,
+        target.covered_to(target_offset) if at_or_after is None else at_or_after.offset,
+        basis,
+        tuple(
+            (pair.source_offset, pair.target_offset) if isinstance(pair, Pair) else pair
+            for pair in pairs
+            if pair is not None
+        ),
+        evidence.reached,
+    )
