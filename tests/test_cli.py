@@ -25,7 +25,7 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
-FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "compare")
+FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "export", "compare")
 EXPLAIN = ("explain", "--group", "billing")
 
 
