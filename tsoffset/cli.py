@@ -383,6 +383,69 @@ def export(
 
 
 @cli.command(
+    short_help="Bring all groups over, and say of each whether it can move.",
+    epilog="""\b
+Examples:
+  tsoffset failover -c mm2.properties --flow 'A->B'
+  tsoffset failover -c mm2.properties --flow 'A->B' --format json | jq 'select(.verdict != "ready")'
+  tsoffset failover -c mm2.properties --flow 'A->B' --resume
+
+\b
+Exit status:
+    0  every group can move over (a bound on what it reads again is stated)
+    1  a group is not ready, or Spark gave up
+    2  bad usage or configuration
+    3  a cluster could not be reached; with the source away the last commits are reported
+  130  interrupted by Ctrl-C""",
+)
+@selection
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(min=0),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for groups that are not ready, while something moves.",
+)
+@click.option(
+    "--no-pause", is_flag=True, help="Let a running daemon go on with the flow afterwards."
+)
+@click.option("--resume", is_flag=True, help="Only end the pause of an earlier failover.")
+@FORMAT
+@WIDE
+@quiet_logs
+@_carried_out
+def failover(
+    notices: Notices,
+    *,
+    timeout_seconds: float,
+    no_pause: bool,
+    resume: bool,
+    format: Format,
+    wide: bool,
+    **choice: Unpack[Choice],
+) -> int:
+    """Bring all groups of a flow over, and say of each whether its consumers can move now.
+
+    Runs cycles until every group resumes at what it has not read, or nothing changes any more;
+    then pauses the flow in a running daemon, unless a group is not ready, and says what to do
+    next. With the source away it says what consumers would resume from, and how old that is.
+    """
+    from tsoffset.commands.failover.command import run_failover
+
+    chosen, output = _selected(notices, **choice), Output(sys.stdout, format, wide=wide)
+    return run_failover(
+        chosen,
+        output,
+        notices,
+        timeout_seconds=timeout_seconds,
+        pause=not no_pause,
+        resume=resume,
+    )
+
+
+@cli.command(
     short_help="Keep what the target groups have committed in a file.",
     epilog="""\b
 Examples:
