@@ -147,8 +147,16 @@ def cli() -> None:
     epilog="""\b
 Examples:
   tsoffset demo
+  tsoffset demo --scenario failback
   tsoffset demo --keep
   tsoffset demo --secure"""
+)
+@click.option(
+    "--scenario",
+    type=click.Choice(["failover", "failback"], case_sensitive=False),
+    default="failover",
+    show_default=True,
+    help="What is played.",
 )
 @click.option(
     "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
@@ -158,15 +166,17 @@ Examples:
 )
 @quiet_logs
 @_carried_out
-def demo(_: Notices, *, keep: bool, secure: bool) -> int:
+def demo(_: Notices, *, scenario: str, keep: bool, secure: bool) -> int:
     """See it work: two real brokers and MirrorMaker 2 on this machine.
 
-    Real groups at many depths, one sync, then a failover that counts which records were
-    read again and which were skipped. Needs Java 17, and once the network for Kafka's jars.
+    Real groups at many depths, one sync, then a failover that counts which records were read
+    again and which were skipped; or, as failback, the way back after some work there. Needs
+    Java 17, and once the network for Kafka's jars.
     """
     from tsoffset.demo.command import run
+    from tsoffset.demo.scenarios import Scenario
 
-    return run(keep=keep, secure=secure)
+    return run(Scenario(scenario), keep=keep, secure=secure)
 
 
 @cli.command(

@@ -13,6 +13,7 @@ from tsoffset.testing.embedded.server import write_private
 SOURCE = "primary"
 TARGET = "backup"
 FLOW = f"{SOURCE}->{TARGET}"
+BACK = f"{TARGET}->{SOURCE}"
 
 # All data is thrown away, so nothing is worth a long farewell.
 _GRACE_SECONDS = 5.0
@@ -107,6 +108,25 @@ class Clusters:
             + _lines(wanted),
         )
         return telling
+
+    def write_failback_configuration(self) -> tuple[Path, Mapping[str, str]]:
+        """Write a file for tsoffset alone, of the way back, and return it with what it holds.
+
+        MirrorMaker 2 does not read it, so that no records flow back.
+        """
+        brokers = self.source, self.target
+        wanted = {
+            "clusters": f"{SOURCE}, {TARGET}",
+            f"{SOURCE}.bootstrap.servers": self.at_source.bootstrap,
+            f"{TARGET}.bootstrap.servers": self.at_target.bootstrap,
+            f"{BACK}.enabled": "true",
+            f"{BACK}.topics": remote(".*").replace(".", r"\.", 1),
+            "state.dir": str(self.folder / "state"),
+        }
+        if self.locks is not None:
+            wanted |= self.locks.configuration(*brokers)
+        path = self.folder / "failback.properties"
+        return write_private(path, _lines(wanted)), wanted
 
     def wait_until_mirrored(self) -> None:
         """Wait until all that the source holds now is on the target. Raises EmbeddedError."""
