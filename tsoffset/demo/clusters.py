@@ -69,8 +69,8 @@ class Clusters:
         """Start both, side by side. Raises EmbeddedError."""
         list(pool.map(EmbeddedBroker.start, (self.source, self.target)))
 
-    def write_configuration(self) -> Mapping[str, str]:
-        """Write the file, and return what matters in it.
+    def write_configuration(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Write the file with these settings over its own, and return what matters in it.
 
         The rest makes MirrorMaker 2 quick to start and to look, and keeps one copy of its
         own topics.
@@ -87,9 +87,10 @@ class Clusters:
                 f"{FLOW}.groups": ".*",
                 f"{FLOW}.source.consumer.isolation.level": "read_committed",
                 **security,
+                **settings,
             },
         )
-        names = dict.fromkeys((*_TELLING, *security))
+        names = dict.fromkeys((*_TELLING, *security, *settings))
         telling = {name: wanted.pop(name) for name in names}
         write_private(
             self.configuration,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from tsoffset.demo.compare import Compare
 from tsoffset.demo.failback import Failback
 from tsoffset.demo.failover import Failover
 from tsoffset.demo.story import Story
@@ -13,9 +14,11 @@ class Scenario(StrEnum):
 
     FAILOVER = "failover"
     FAILBACK = "failback"
+    COMPARE = "compare"
 
 
 STORIES: Mapping[Scenario, type[Story]] = {
     Scenario.FAILOVER: Failover,
     Scenario.FAILBACK: Failback,
+    Scenario.COMPARE: Compare,
 }

@@ -1,7 +1,7 @@
 """What all stories of the demo begin with: clusters, topics, groups, the mirror, one sync."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -50,6 +50,8 @@ class Story:
 
     about: ClassVar[str]
     """What happens in it, to stand behind the clusters and MirrorMaker 2."""
+    settings: ClassVar[Mapping[str, str]] = {}
+    """What of the configuration is otherwise."""
 
     def __init__(
         self, clusters: Clusters, narrator: Narrator, pool: Executor, stack: ExitStack
@@ -68,14 +70,20 @@ class Story:
 
     def _begin(self) -> tuple[Source, "Callable[[], SparkSession]"]:
         """The steps up to a mirror that is complete; what writes to the source, and what waits for
-        Spark."""
+        Spark, which is started beside them."""
+        source, mirrored = self._fill()
+        session = self._start_spark()
+        self._mirror_all(mirrored)
+        return source, session
+
+    def _fill(self) -> tuple[Source, Callable[[], None]]:
+        """The steps up to a source that groups have read; what writes to it, and what waits for the
+        mirror."""
         self._start_brokers()
         source = self._write_history()
         mirrored = self._start_mirror()
         self._write_and_read(source)
-        session = self._start_spark()
-        self._mirror_all(mirrored)
-        return source, session
+        return source, mirrored
 
     def _aside(self, work: Callable[[], T]) -> T:
         """Do it in another thread: kafka-python now and then takes Ctrl-C for an error of its
@@ -144,7 +152,7 @@ class Story:
     def _start_mirror(self) -> Callable[[], None]:
         """Begin to mirror; what is returned waits until everything is copied."""
         self._narrator.step("MirrorMaker 2 and tsoffset read one and the same file")
-        telling = self._clusters.write_configuration()
+        telling = self._clusters.write_configuration(self.settings)
         self._narrator.say(f"{self._clusters.configuration} holds:")
         self._narrator.quote(f"{name} = {value}" for name, value in telling.items())
         starting = self._pool.submit(self._clusters.mirror.start)

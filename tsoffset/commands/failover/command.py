@@ -223,9 +223,9 @@ def next_steps(flow: FlowSettings, found: Found, *, paused: bool | None) -> list
     match paused:
         case True:
             steps.append(
-                f"{flow.name} is paused, a running daemon leaves it alone. When {here} is to take "
-                'over again, follow "Failback" in docs/failover.md; `tsoffset failover --flow '
-                f"'{flow.name}' --resume` ends the pause."
+                f"{flow.name} is paused, a running daemon leaves it alone; `tsoffset failover "
+                f"--flow '{flow.name}' --resume` ends that. The way back to {here} is in "
+                "docs/failover.md."
             )
         case False:
             steps.append(

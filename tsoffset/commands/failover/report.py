@@ -24,7 +24,8 @@ def failover_lines(
     """The groups as a table, the messages, the sum, and the next steps."""
     yield head(f"flow {flow}")
     if found:
-        yield from table(_COLUMNS, found, width)
+        aged = any(one.verdict is Verdict.UNVERIFIED for one in found)
+        yield from table([one for one in _COLUMNS if aged or one is not _AGE], found, width)
         yield Text()
         said = ((one.reason or one.verdict, one.message) for one in found)
         yield from notes(said, "group", width)
@@ -51,11 +52,12 @@ def _age(one: GroupVerdict) -> str | None:
     return None if one.age_seconds is None else f"{one.age_seconds} s"
 
 
+_AGE: Column[GroupVerdict] = Column("AGE", _age, right=True)
 _COLUMNS: tuple[Column[GroupVerdict], ...] = (
     Column("GROUP", lambda one: one.group, elastic=True),
     Column("VERDICT", lambda one: Cell(one.verdict, _STYLES[one.verdict])),
     Column("RE-READ", lambda one: one.reread_bound, right=True),
-    Column("AGE", _age, right=True),
+    _AGE,
     Column("PARTITIONS", lambda one: one.partitions, right=True, drops=2),
     Column("RESUMES AT", lambda one: one.resumes_at or None, elastic=True, drops=3),
     Column("SOURCE COMMITS", lambda one: one.source_commits or None, elastic=True, drops=1),
