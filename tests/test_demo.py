@@ -405,6 +405,22 @@ def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None
 
 @pytest.mark.integration
 @pytest.mark.thorough
+def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
+    """MirrorMaker 2's checkpoint connector at work: its pairs beside ours, none of ours worse."""
+    with demo(tmp_path, "--scenario", "compare") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    rows = rows_in(output)
+    assert rows.keys() == {group.name for group in GROUPS}
+    assert re.search(
+        r"theirs  \d+ equal, \d+ re-read \(at most \d+ records in all\), 0 unsafe", output
+    )
+    assert re.search(r"ours    56 exact, 4 none \(4 EXPIRED\)", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C while the brokers are starting: exit status 130, and all is gone."""
     with demo(tmp_path) as process:
