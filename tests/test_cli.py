@@ -25,7 +25,7 @@ from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
-FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "compare")
+FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "export", "failover", "compare")
 EXPLAIN = ("explain", "--group", "billing")
 
 
@@ -55,7 +55,13 @@ def test_each_command_explains_itself_with_examples(command: str) -> None:
     assert "Examples:" in result.output
 
 
-@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare", "topics"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("check", "plan", "sync", "explain", "compare", "topics"),
+        *("export", "failover", "snapshot", "restore"),
+    ],
+)
 def test_each_exit_status_is_named(command: str) -> None:
     """Help of a command that ends by itself has all statuses, that of Ctrl-C too."""
     lines = invoke(command, "--help").output.partition("Exit status:")[2].split("\n")
@@ -71,7 +77,9 @@ def test_flow_commands_take_the_same_choice(command: str) -> None:
         assert option in output
 
 
-@pytest.mark.parametrize("command", ["check", "plan", "sync", "explain", "compare", "topics"])
+@pytest.mark.parametrize(
+    "command", ["check", "plan", "sync", "explain", "compare", "topics", "failover", "restore"]
+)
 def test_what_prints_a_table_prints_it_wide(command: str) -> None:
     """`--wide` is an option of each command whose table gives way to a terminal."""
     assert "--wide" in invoke(command, "--help").output

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from tsoffset.demo.command import conclusion
 from tsoffset.demo.consumers import stops
 from tsoffset.demo.groups import GROUPS, Stand
 from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Entry, Topic
@@ -23,6 +22,7 @@ from tsoffset.demo.verdict import (
     Logs,
     Read,
     Resumed,
+    conclusion,
     group_verdict,
     judge,
     surprises,
@@ -150,7 +150,7 @@ def test_group_that_goes_on_where_its_row_says_has_no_fault() -> None:
     verdict = verdict_on(resumed(6, metadata="m"), metadata="m")
     assert verdict.moved
     assert verdict.faults == ()
-    status, sentences = conclusion([verdict])
+    status, sentences = conclusion([verdict], "backup")
     assert status == 0
     assert sentences[0].startswith("No record was skipped.")
 
@@ -158,7 +158,7 @@ def test_group_that_goes_on_where_its_row_says_has_no_fault() -> None:
 def test_skipped_record_makes_the_exit_status_one() -> None:
     """One lost record is a failure, of whichever group."""
     lossy = verdict_on(resumed(7, at=row(target_offset=7)))
-    status, sentences = conclusion([verdict_on(resumed(6)), lossy])
+    status, sentences = conclusion([verdict_on(resumed(6)), lossy], "backup")
     assert status == 1
     assert sentences == [
         "1 record skipped, which must never be; please report it.",
@@ -169,7 +169,7 @@ def test_skipped_record_makes_the_exit_status_one() -> None:
 def test_skip_of_a_group_that_was_left_alone_counts_too() -> None:
     """No skip is explained away."""
     ahead = row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9)
-    status, _ = conclusion([verdict_on(resumed(9, at=ahead))])
+    status, _ = conclusion([verdict_on(resumed(9, at=ahead))], "backup")
     assert status == 1
 
 
@@ -178,7 +178,7 @@ def test_no_more_is_read_again_than_the_row_announces(bound: int, status: int) -
     """The bound of a row is a promise."""
     verdict = verdict_on(resumed(4, at=row(target_offset=4, bound=bound)))
     assert verdict.announced == bound
-    assert conclusion([verdict])[0] == status
+    assert conclusion([verdict], "backup")[0] == status
 
 
 def test_group_that_was_left_alone_announces_nothing() -> None:
@@ -187,7 +187,7 @@ def test_group_that_was_left_alone_announces_nothing() -> None:
     verdict = verdict_on(resumed(0, at=active))
     assert not verdict.moved
     assert verdict.count.reread == 6
-    assert conclusion([verdict])[0] == 0
+    assert conclusion([verdict], "backup")[0] == 0
 
 
 def test_consumer_that_begins_elsewhere_is_a_fault() -> None:
@@ -384,6 +384,38 @@ def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path, options: Sequen
     assert "Neither cluster has an offset-syncs or a checkpoints topic." in " ".join(output.split())
     assert "The same once more: 0 to commit" in " ".join(output.split())
     assert re.search(r"No record was skipped\. 15 groups resumed on backup and read \d", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None:
+    """Groups that worked on the target resume on the source, records that were never mirrored
+    included; each row of the way back is in place, and exact."""
+    with demo(tmp_path, "--scenario", "failback") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    rows = rows_in(output)
+    assert rows.keys() == {g.name for g in GROUPS if g.on_target is None and not g.early}
+    assert all(" exact " in line for lines in rows.values() for line in lines), output
+    assert re.search(r"No record was skipped\. 11 groups resumed on primary and read \d", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
+    """MirrorMaker 2's checkpoint connector at work: its pairs beside ours, none of ours worse."""
+    with demo(tmp_path, "--scenario", "compare") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    rows = rows_in(output)
+    assert rows.keys() == {group.name for group in GROUPS}
+    assert re.search(
+        r"theirs  \d+ equal, \d+ re-read \(at most \d+ records in all\), 0 unsafe", output
+    )
+    assert re.search(r"ours    56 exact, 4 none \(4 EXPIRED\)", output)
     assert left_of(tmp_path) == ([], [])
 
 

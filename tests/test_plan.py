@@ -45,6 +45,7 @@ def row_for(
     last_commit: LastCommit | None = None,
     floor: str = "none",
     known_verdict: Skipped | Failed | None = None,
+    rewind_from: int | None = None,
 ) -> Row:
     """The row of a group at `source_offset` whose target group stands at `current`."""
     commit = SourceCommit(
@@ -63,6 +64,7 @@ def row_for(
         CommittedOffset(current) if isinstance(current, int) else current,
         last_commit=last_commit,
         floor=floor,
+        rewind_from=rewind_from,
     )
 
 
@@ -174,10 +176,33 @@ def test_a_rewound_source_matters_only_where_the_target_is_ahead(current):
 
 
 @pytest.mark.parametrize(
+    ("current", "of_log", "expected"),
+    [
+        (80, {}, WOULD_COMMIT),
+        (80, {"last_commit": LastCommit(90, 80)}, WOULD_COMMIT),
+        (80, {"active": True}, skipped(Reason.GROUP_ACTIVE)),
+        (81, {}, skipped(Reason.TARGET_AHEAD)),
+        (79, {}, skipped(Reason.TARGET_AHEAD)),
+        (80, {"log": LogRange(10, 79)}, skipped(Reason.TARGET_PAST_LOG_END)),
+        (80, {"log": LogRange(50, 100)}, WOULD_COMMIT),
+        (80, {"log": LogRange(51, 100)}, skipped(Reason.TARGET_AHEAD)),
+        (80, {"log": None}, skipped(Reason.TARGET_AHEAD)),
+        (50, {}, UNCHANGED),
+        (20, {}, WOULD_COMMIT),
+        (None, {}, WOULD_COMMIT),
+    ],
+)
+def test_a_group_goes_back_only_from_the_commit_that_was_named(current, of_log, expected):
+    """Without members, from that very offset, to one that its log still has: below the log's start
+    its consumers would be reset."""
+    assert verdict(row_for(current=current, rewind_from=80, **of_log)) == expected
+
+
+@pytest.mark.parametrize(
     ("row", "step"),
     [
         (row_for(current=101), "delete that commit"),
-        (row_for(current=80, last_commit=LastCommit(90, 80)), "delete its commit"),
+        (row_for(current=80, last_commit=LastCommit(90, 80)), "--allow-rewind"),
         (row_for(active=True), "stop them"),
     ],
 )

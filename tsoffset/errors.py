@@ -17,7 +17,8 @@
     |  `- StartFailed
     |- CycleFailed                1   Spark gave up on a cycle
     |  `- CycleOverLimit              it took longer than it may
-    `- HistoryFailed              1   past cycles cannot be read, or Spark gave up on a question
+    |- HistoryFailed              1   past cycles cannot be read, or Spark gave up on a question
+    `- SnapshotFailed             1   commits cannot be read, or the file cannot be written
 
 What goes wrong for one group, partition or broker is no exception: it is a
 `tsoffset.model.Failed` in the result. Texts say *operation, object, cluster: cause;
@@ -133,3 +134,7 @@ class CycleOverLimit(CycleFailed):
 
 class HistoryFailed(TsoffsetError):
     """A question to the history ended without an answer."""
+
+
+class SnapshotFailed(TsoffsetError):
+    """A snapshot of target groups' commits could not be taken."""

@@ -22,8 +22,8 @@ from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.sorting import migration_of
 from tsoffset.commands.migrate.steps import steps_lines
 from tsoffset.commands.migrate.writing import configuration_text
-from tsoffset.config.findings import Findings
 from tsoffset.commands.topics.heartbeats import heartbeat_timestamp_ms
+from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format, parse

@@ -72,6 +72,9 @@ WIDE = click.option(
 )
 
 
+YES = click.option("--yes", is_flag=True, help="Do not ask before groups are moved back.")
+
+
 class _Directory(click.Path):
     """A folder, there already or not; or a URI, which is looked at when it is used."""
 

@@ -1,20 +1,24 @@
 """`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
+from rich.text import Text
 
+from tsoffset.commands.cycles import spark_cycles
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed
-from tsoffset.logs import LogFormat
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
-from tsoffset.terminal.progress import progress
 from tsoffset.terminal.rows import cycle_lines
 
 if TYPE_CHECKING:
+    from tsoffset.commands.snapshots.rewinding import Rewinding
     from tsoffset.spark.flow import CycleResult
 
 log = structlog.get_logger(__name__)
@@ -27,54 +31,30 @@ def run_once(
     *,
     commit: bool,
     state: str | None = None,
+    rewinding: "Rewinding | None" = None,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` is a folder or a URI at which what a cycle learns is kept for the next one; None takes
-    `state.dir`, where the configuration has it. A cycle that Spark gives up on costs its own
-    flow only. Raises what keeps Spark from starting.
+    `state` as in `spark_cycles`; `rewinding` is what of the groups goes back after that. A cycle
+    that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, and what
+    `Rewinding.rows` does.
     """
-    # Imported here, since no other command should wait for Spark to be loaded.
-    from tsoffset.spark.dataflow import run_cycle
-    from tsoffset.spark.flow import FlowCarryOver, FlowTask
-    from tsoffset.spark.session import spark_session
-    from tsoffset.spark.state import StateFile
-
-    wanted = notices.format is LogFormat.CONSOLE
     statuses = [0]
-    with ExitStack() as stack:
-        with progress("starting Spark", wanted=wanted):
-            session = stack.enter_context(spark_session(selection.settings.spark))
+    done: list[tuple[FlowSettings, Sequence[Row]]] = []
+    with spark_cycles(selection, notices, state) as cycles_of:
         for flow in selection.flows:
             if output.closed and not commit:
                 break
             if commit and not flow.commits:
                 notices.warning("flow_only_planned", only_planned(flow))
-            task = FlowTask(selection.configuration, flow.name, selection.narrowing)
-            carry_over, file = FlowCarryOver(), None
-            if (directory := state or selection.settings.state_dir) is not None:
-                file = StateFile(directory, flow.name, selection.narrowing)
-                carry_over, warning = file.load()
-                if warning is not None:
-                    notices.warning("state_not_read", warning)
+            cycles = cycles_of(flow)
             started = time.monotonic()
             try:
-                with progress(flow.name, wanted=wanted) as report:
-                    result = run_cycle(
-                        session,
-                        task,
-                        commit=commit and flow.commits,
-                        carry_over=carry_over,
-                        progress=report,
-                    )
+                result = cycles.run(commit=commit)
             except CycleFailed as error:
                 notices.error(error, trace=False)
                 statuses.append(error.exit_status)
                 continue
-            if file is not None and (warning := file.save(carry_over)) is not None:
-                notices.warning("state_not_written", warning)
-            for warning in result.warnings:
-                notices.warning("cycle_warning", warning)
             status = hand_over(
                 result,
                 output,
@@ -83,7 +63,18 @@ def run_once(
                 started=started,
             )
             statuses.append(status)
+            done.append((flow, result.rows))
+    if rewinding is not None:
+        for flow, rows in done:
+            if flow.commits and (back := rewinding.rows(flow, rows, notices)):
+                tally = Tally.of(back)
+                output.show(Row, back, partial(_went_back, flow.name, back, tally))
+                statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
+
+
+def _went_back(flow: str, rows: Sequence[Row], tally: Tally, width: int | None) -> Iterator[Text]:
+    return cycle_lines(f"{flow}, back", rows, tally.in_words, width)
 
 
 def hand_over(

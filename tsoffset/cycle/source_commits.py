@@ -288,11 +288,19 @@ def _may_write(competing: FlowSettings, renaming: Renaming) -> bool:
     policy = competing.policy
     if type(policy) not in (DefaultReplicationPolicy, IdentityReplicationPolicy):
         return True
-    alias, topic = competing.source.alias, renaming.topic
-    origins = [topic.removeprefix(policy.format_remote_topic(alias, ""))]
-    if renaming.failback:
-        origins.append(policy.format_remote_topic(competing.target.alias, topic))
-    theirs = _renamings(competing, [TopicPartition(origin, 0) for origin in origins])
+    return is_written_by(competing, renaming.topic, by_failback=renaming.failback)
+
+
+def is_written_by(flow: FlowSettings, topic: str, *, by_failback: bool) -> bool:
+    """Whether the flow commits on `topic` of its target: some topic of the source becomes it, be
+    that there or not. `by_failback`: also one that is a copy of it."""
+    policy, alias = flow.policy, flow.source.alias
+    origins = {topic.removeprefix(policy.format_remote_topic(alias, ""))}
+    # A policy of the user's own may name copies in another way.
+    origins.add(policy.upstream_topic(topic) or topic)
+    if by_failback:
+        origins.add(policy.format_remote_topic(flow.target.alias, topic))
+    theirs = _renamings(flow, [TopicPartition(origin, 0) for origin in origins])
     return any(one.topic == topic for one in theirs.values())
 
 

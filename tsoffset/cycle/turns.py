@@ -65,11 +65,15 @@ class Time(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One commit with its translation (None where its verdict is known without one)."""
+    """One commit with its translation (None where its verdict is known without one).
+
+    `rewind_from` is as in `decide`.
+    """
 
     commit: SourceCommit
     position: TranslatedPosition | None = None
     last_commit: LastCommit | None = None
+    rewind_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +345,7 @@ def decided(
         current,
         last_commit=settlement.last_commit,
         floor=flow.translation.floor,
+        rewind_from=settlement.rewind_from,
     )
 
 

@@ -13,6 +13,7 @@ from tsoffset.testing.embedded.server import write_private
 SOURCE = "primary"
 TARGET = "backup"
 FLOW = f"{SOURCE}->{TARGET}"
+BACK = f"{TARGET}->{SOURCE}"
 
 # All data is thrown away, so nothing is worth a long farewell.
 _GRACE_SECONDS = 5.0
@@ -68,8 +69,8 @@ class Clusters:
         """Start both, side by side. Raises EmbeddedError."""
         list(pool.map(EmbeddedBroker.start, (self.source, self.target)))
 
-    def write_configuration(self) -> Mapping[str, str]:
-        """Write the file, and return what matters in it.
+    def write_configuration(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Write the file with these settings over its own, and return what matters in it.
 
         The rest makes MirrorMaker 2 quick to start and to look, and keeps one copy of its
         own topics.
@@ -86,9 +87,10 @@ class Clusters:
                 f"{FLOW}.groups": ".*",
                 f"{FLOW}.source.consumer.isolation.level": "read_committed",
                 **security,
+                **settings,
             },
         )
-        names = dict.fromkeys((*_TELLING, *security))
+        names = dict.fromkeys((*_TELLING, *security, *settings))
         telling = {name: wanted.pop(name) for name in names}
         write_private(
             self.configuration,
@@ -107,6 +109,25 @@ class Clusters:
             + _lines(wanted),
         )
         return telling
+
+    def write_failback_configuration(self) -> tuple[Path, Mapping[str, str]]:
+        """Write a file for tsoffset alone, of the way back, and return it with what it holds.
+
+        MirrorMaker 2 does not read it, so that no records flow back.
+        """
+        brokers = self.source, self.target
+        wanted = {
+            "clusters": f"{SOURCE}, {TARGET}",
+            f"{SOURCE}.bootstrap.servers": self.at_source.bootstrap,
+            f"{TARGET}.bootstrap.servers": self.at_target.bootstrap,
+            f"{BACK}.enabled": "true",
+            f"{BACK}.topics": remote(".*").replace(".", r"\.", 1),
+            "state.dir": str(self.folder / "state"),
+        }
+        if self.locks is not None:
+            wanted |= self.locks.configuration(*brokers)
+        path = self.folder / "failback.properties"
+        return write_private(path, _lines(wanted)), wanted
 
     def wait_until_mirrored(self) -> None:
         """Wait until all that the source holds now is on the target. Raises EmbeddedError."""

@@ -64,6 +64,28 @@ class Consumers:
                 self._members[group.name] = consumer
                 self._stack.push(leaving.pop_all())
 
+    def work_at_target(self, groups: Sequence[Group], most: int) -> dict[str, int]:
+        """Let each group go on on the target from its commits, up to so many records of each
+        partition, commit, and leave; how many each has read."""
+        cluster = self._clusters.at_target
+        log = read_log(cluster, {remote(group.topic.name) for group in groups})
+
+        def read(group: Group) -> int:
+            topic = remote(group.topic.name)
+            with _member(cluster, group.name, topic) as consumer:
+                up_to: dict[int, int | None] = {}
+                for place in consumer.assignment():
+                    start = consumer.committed(place) or 0
+                    ahead = [e.offset for e in log[topic, place.partition] if e.offset >= start]
+                    up_to[place.partition] = ahead[most] if len(ahead) > most else None
+                reads = _read_and_commit(consumer, up_to, group.metadata)
+                self._take_down(group, reads)
+            return sum(len(read.entries) for read in reads.values())
+
+        return dict(
+            zip((group.name for group in groups), self._pool.map(read, groups), strict=True)
+        )
+
     def stay(self) -> None:
         """Have those who are to stay members show that they are there."""
         for consumer in self._members.values():
@@ -80,6 +102,16 @@ class Consumers:
                 return _read_on(self._members[group.name])
             topic = remote(group.topic.name)
             with _member(self._clusters.at_target, group.name, topic) as consumer:
+                return _read_on(consumer)
+
+        return self._pool.map(read, groups)
+
+    def go_on_at_source(self, groups: Sequence[Group]) -> Iterable[Reads]:
+        """The same on the source, where none of them has stayed."""
+
+        def read(group: Group) -> Reads:
+            topic = group.topic.name
+            with _member(self._clusters.at_source, group.name, topic) as consumer:
                 return _read_on(consumer)
 
         return self._pool.map(read, groups)

@@ -7,15 +7,9 @@ from pathlib import Path
 from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import Narrator
-from tsoffset.java import find_java
-from tsoffset.testing.embedded import resolve_jars
+from tsoffset.testing.embedded.tools import kafka_tool
 
-_TOOLS = {
-    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-}
-# Without a configuration log4j complains of that, and then writes errors among the results.
-_QUIET = ("-Dlog4j2.StatusLogger.level=OFF", "-Dlog4j2.level=OFF")
+_TOOLS = ("kafka-consumer-groups", "kafka-console-consumer")
 
 
 def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
@@ -61,10 +55,9 @@ def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
 def _write_tools(folder: Path) -> list[str]:
     """Scripts that run Kafka's own tools from the jars; their paths, as words of a shell."""
     written = []
-    for name, main_class in _TOOLS.items():
-        words = [str(find_java()), *_QUIET, "-cp", f"{resolve_jars()}/*", main_class]
+    for name in _TOOLS:
         path = folder / name
-        path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(kafka_tool(name))} "$@"\n')
         path.chmod(0o755)
         written.append(shlex.quote(str(path)))
     return written

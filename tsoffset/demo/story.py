@@ -1,19 +1,18 @@
-"""The demo from its first broker to its verdict, step by step."""
+"""What all stories of the demo begin with: clusters, topics, groups, the mirror, one sync."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
-from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, Clusters, remote
-from tsoffset.demo.consumers import Consumers, Reads, read_log
+from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
+from tsoffset.demo.consumers import Consumers, read_log
 from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import WAY_COLUMNS, Narrator, verdict_columns
+from tsoffset.demo.narration import Narrator
 from tsoffset.demo.producers import Source
 from tsoffset.demo.security import MECHANISM, USER
 from tsoffset.demo.topics import (
@@ -28,7 +27,6 @@ from tsoffset.demo.topics import (
     WRITTEN,
     two_hours_ago_ms,
 )
-from tsoffset.demo.verdict import GroupVerdict, Resumed, group_verdict, surprises, way
 from tsoffset.errors import CycleFailed
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
@@ -48,7 +46,12 @@ _COMPACTION_SECONDS = 60.0
 
 
 class Story:
-    """The steps, in the order of the methods."""
+    """The steps, in the order of the methods; a story ends with steps of its own."""
+
+    about: ClassVar[str]
+    """What happens in it, to stand behind the clusters and MirrorMaker 2."""
+    settings: ClassVar[Mapping[str, str]] = {}
+    """What of the configuration is otherwise."""
 
     def __init__(
         self, clusters: Clusters, narrator: Narrator, pool: Executor, stack: ExitStack
@@ -60,17 +63,27 @@ class Story:
         self._stack = stack
         self._consumers = Consumers(clusters, pool, stack)
 
-    def tell(self) -> list[GroupVerdict]:
-        """Run all steps; return what became of each group. Raises TsoffsetError."""
+    def tell(self) -> tuple[int, list[str]]:
+        """Run all steps; return the exit status and the sentences of the end. Raises
+        TsoffsetError."""
+        raise NotImplementedError
+
+    def _begin(self) -> tuple[Source, "Callable[[], SparkSession]"]:
+        """The steps up to a mirror that is complete; what writes to the source, and what waits for
+        Spark, which is started beside them."""
+        source, mirrored = self._fill()
+        session = self._start_spark()
+        self._mirror_all(mirrored)
+        return source, session
+
+    def _fill(self) -> tuple[Source, Callable[[], None]]:
+        """The steps up to a source that groups have read; what writes to it, and what waits for the
+        mirror."""
         self._start_brokers()
         source = self._write_history()
         mirrored = self._start_mirror()
         self._write_and_read(source)
-        session = self._start_spark()
-        self._mirror_all(mirrored)
-        rows, by_timestamp = self._sync(session)
-        reads = self._fail_over()
-        return self._judge(rows, by_timestamp, reads)
+        return source, mirrored
 
     def _aside(self, work: Callable[[], T]) -> T:
         """Do it in another thread: kafka-python now and then takes Ctrl-C for an error of its
@@ -139,7 +152,7 @@ class Story:
     def _start_mirror(self) -> Callable[[], None]:
         """Begin to mirror; what is returned waits until everything is copied."""
         self._narrator.step("MirrorMaker 2 and tsoffset read one and the same file")
-        telling = self._clusters.write_configuration()
+        telling = self._clusters.write_configuration(self.settings)
         self._narrator.say(f"{self._clusters.configuration} holds:")
         self._narrator.quote(f"{name} = {value}" for name, value in telling.items())
         starting = self._pool.submit(self._clusters.mirror.start)
@@ -217,112 +230,25 @@ class Story:
                     found.append(name)
         return found
 
-    def _sync(self, session: "Callable[[], SparkSession]") -> tuple[list[Row], list[Row]]:
-        """One cycle, as `tsoffset sync` runs it; its rows, and those by timestamps alone."""
-        configuration = self._configuration()
-        self._narrator.step(f"tsoffset sync -c {self._clusters.configuration.name}")
-        with progress("starting Spark"):
-            spark = session()
-        self._consumers.stay()
-        task = FlowTask(configuration, FLOW)
-        with progress(FLOW) as report:
+    def _cycle(self, spark: "SparkSession", task: FlowTask) -> list[Row]:
+        """The rows of one cycle, as `tsoffset sync` runs it. Raises CycleFailed where one failed,
+        once all are shown."""
+        with progress(task.flow) as report:
             result = run_cycle(spark, task, commit=True, progress=report)
         rows = list(result.rows)
-        tally = Tally.of(rows)
-        self._narrator.lines(
-            cycle_lines(
-                FLOW,
-                rows,
-                lambda: f"{tally.in_words()}; {result.seconds:.1f} s",
-                self._narrator.width,
-            )
-        )
         self._narrator.items(result.warnings)
-        if tally.failed:
+        if Tally.of(rows).failed:
+            self._show(task.flow, rows)
             raise CycleFailed(
-                f"sync {FLOW}: some rows failed, so there is nothing to judge; the table above "
-                f"says why, and the brokers' logs are in {self._clusters.folder}"
+                f"sync {task.flow}: some rows failed, so there is nothing to judge; the table "
+                f"above says why, and the brokers' logs are in {self._clusters.folder}"
             )
-        with progress("syncing again") as report:
-            again = run_cycle(spark, task, commit=True, progress=report)
-        self._narrator.say(f"The same once more: {Tally.of(again.rows).in_words()}.", apart=True)
-        with progress("timestamps alone") as report:
-            lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
-            simple = FlowTask(replace(configuration, text=lines), FLOW)
-            other = run_cycle(spark, simple, commit=False, progress=report)
-        return rows, list(other.rows)
+        return rows
+
+    def _show(self, flow: str, rows: Sequence[Row]) -> None:
+        """The table that `tsoffset sync` prints."""
+        summary = Tally.of(rows).in_words
+        self._narrator.lines(cycle_lines(flow, rows, summary, self._narrator.width))
 
     def _configuration(self) -> Configuration:
         return Configuration.read(self._clusters.configuration)
-
-    # --- the failover -----------------------------------------------------------------------
-
-    def _fail_over(self) -> dict[str, Reads]:
-        """All consumers go on on the target; what they got, by group."""
-        self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
-        found: dict[str, Reads] = {}
-        with progress("consumers read on") as report:
-            for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
-                found[group.name] = reads
-                if report is not None:
-                    report("groups", len(found), len(GROUPS))
-        return found
-
-    def _judge(
-        self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
-    ) -> list[GroupVerdict]:
-        with progress("comparing by content"):
-            resumed = self._aside(lambda: self._resumed(rows, reads))
-            verdicts = [
-                group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
-            ]
-        self._narrator.say(
-            "A real consumer of each group reads from the group's offsets to the end. What it "
-            "gets is compared, record by record, with what the group had processed."
-        )
-        stands = {group.name: group.stands for group in GROUPS}
-        self._narrator.table(verdict_columns(stands), verdicts)
-        self._compare(
-            [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
-            by_timestamp,
-        )
-        self._narrator.step("What may surprise")
-        for group in GROUPS:
-            self._narrator.items(surprises(group.name, resumed[group.name]))
-        return verdicts
-
-    def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
-        """How each group went on, partition by partition."""
-        logs = self._consumers.logs()
-        found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
-        for row in rows:
-            assert row.group is not None
-            assert row.source_topic is not None
-            assert row.partition is not None
-            place = row.source_topic, row.partition
-            processed = self._consumers.processed[row.group, place]
-            read = reads[row.group][row.partition]
-            found[row.group].append(Resumed(row, logs[place], processed, read))
-        return found
-
-    def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:
-        """What other target offsets would have come to for the same positions."""
-        by_place = {
-            (row.group, row.source_topic, row.partition): row.target_offset for row in by_timestamp
-        }
-        self._narrator.say(
-            f"Other target offsets for the same {len(moved)} positions, reckoned on the same logs. "
-            "Without an answer the group has no valid commit, and its consumer's "
-            "auto.offset.reset decides: it re-reads everything, or skips.",
-            apart=True,
-        )
-        ways = [
-            way("as tsoffset commits them", moved, lambda one: one.row.target_offset),
-            way(
-                "by timestamp alone (KIP-1292's rule)",
-                moved,
-                lambda one: by_place[one.row.group, one.row.source_topic, one.row.partition],
-            ),
-            way("the source's, copied as they are", moved, lambda one: one.copied),
-        ]
-        self._narrator.table(WAY_COLUMNS, ways)

@@ -64,7 +64,13 @@ class Resumed:
     @property
     def moved(self) -> bool:
         """Whether tsoffset answers for where it began."""
-        return self.row.outcome is OutcomeKind.COMMITTED
+        return self.row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED)
+
+    @property
+    def stands_at(self) -> int | None:
+        """Where its row says that it begins."""
+        committed = self.row.outcome is OutcomeKind.COMMITTED
+        return self.row.target_offset if committed else self.row.current_target_offset
 
     @property
     def count(self) -> Count:
@@ -150,11 +156,30 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
         )
     for one in ours:
         place = f"{one.row.source_topic}-{one.row.partition}"
-        if one.read.start != one.row.target_offset:
+        if one.read.start != one.stands_at:
             faults.append(f"{group} did not begin {place} where its row says")
         if one.read.metadata != metadata:
             faults.append(f"{group} has lost its commit's metadata on {place}")
     return GroupVerdict(group, count, announced, moved, tuple(faults))
+
+
+def conclusion(verdicts: Sequence[GroupVerdict], cluster: str) -> tuple[int, list[str]]:
+    """The exit status and the sentences of the end, where consumers resumed on `cluster`."""
+    faults = [fault for verdict in verdicts for fault in verdict.faults]
+    total = sum((verdict.count for verdict in verdicts), Count())
+    if faults:
+        wrong = "Not everything is as the table says"
+        if total.skipped:
+            wrong = f"{in_words(total.skipped)} skipped, which must never be"
+        return 1, [f"{wrong}; please report it.", *(f"{fault}." for fault in faults)]
+    moved = [verdict for verdict in verdicts if verdict.moved]
+    again = sum(verdict.count.reread for verdict in moved)
+    announced = sum(verdict.announced for verdict in moved)
+    return 0, [
+        f"No record was skipped. {len(verdicts)} groups resumed on {cluster} and read "
+        f"{in_words(total.read)}; the {len(moved)} that tsoffset had placed read {again:,} of them "
+        f"for the second time (at most {announced:,} had been announced)."
+    ]
 
 
 @dataclass(frozen=True, slots=True)

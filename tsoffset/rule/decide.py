@@ -1,7 +1,8 @@
 """The commit rule: what becomes of a translation, given what the target group has (pure).
 
-docs/design.md section 1, "Commit rule": a group is never moved backwards. The order of the
-checks is the order in which reasons are named.
+docs/design.md section 1, "Commit rule": a group is never moved backwards, unless an operator has
+said of which commit (`rewind_from`). The order of the checks is the order in which reasons are
+named.
 """
 
 from dataclasses import dataclass, replace
@@ -25,6 +26,9 @@ from tsoffset.records import Numbers
 from tsoffset.rule.translate import Translation
 
 N = TypeVar("N", int, Numbers)
+
+REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
+"""Why a group is ahead that an operator may let go back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,13 @@ def decide(
     *,
     last_commit: LastCommit | None = None,
     floor: str = "none",
+    rewind_from: int | None = None,
 ) -> Row:
     """The row of one commit; WOULD_COMMIT where `row.target_offset` is to be committed.
 
     `current` is what the target group has now (None: nothing), `last_commit` what an earlier
-    cycle knew (None: nothing). `floor` is `translation.floor`.
+    cycle knew (None: nothing). `floor` is `translation.floor`. From `rewind_from` on the target,
+    and from nowhere else, the group may go back to the translation.
     """
     partition, committed = commit.partition, commit.committed
     outcome: Outcome | None = None
@@ -94,7 +100,9 @@ def decide(
         outcome = _at_least_floor(
             position.translation.outcome, committed, position.target_range, current, floor
         )
-        verdict = _verdict(commit, outcome, position.target_range, current, last_commit)
+        verdict = _verdict(
+            commit, outcome, position.target_range, current, last_commit, rewind_from
+        )
     found = outcome if isinstance(outcome, Translated) else None
     # Made once: to make it step by step, with `replace`, was half the time of deciding.
     row = Row(
@@ -124,6 +132,7 @@ def _verdict(
     target_range: LogRange | None,
     current: CommittedOffset | Failed | None,
     last_commit: LastCommit | None,
+    rewind_from: int | None,
 ) -> OutcomeKind | Skipped | Failed:
     """What becomes of the translation of a commit."""
     if not isinstance(outcome, Translated):
@@ -135,10 +144,23 @@ def _verdict(
         if stays(current.offset, outcome.equivalent_from, outcome.equivalent_to):
             return OutcomeKind.UNCHANGED
         if current.offset > outcome.target_offset:
-            return _ahead(commit, current, target_range, last_commit)
+            ahead = _ahead(commit, current, target_range, last_commit)
+            # What was said of a commit holds for no other: the group may have read on since.
+            if current.offset != rewind_from or not _may_go_back(ahead, outcome, target_range):
+                return ahead
     if commit.target_active:
         return active(commit.group)
     return OutcomeKind.WOULD_COMMIT
+
+
+def _may_go_back(ahead: Skipped, outcome: Translated, target_range: LogRange | None) -> bool:
+    """Whether a group that is ahead can resume from the translation: not where retention has taken
+    what lies there since, for then its consumers would be reset."""
+    return (
+        ahead.reason in REWINDABLE
+        and target_range is not None
+        and outcome.target_offset >= target_range.start
+    )
 
 
 def stays(current: N, equivalent_from: N, equivalent_to: N) -> Any:
@@ -233,8 +255,8 @@ def _ahead(
         return Skipped(
             Reason.SOURCE_REWOUND,
             f"the source group went back from {last_commit.source_offset} to "
-            f"{commit.committed.offset}; if the target group is to follow, delete its commit "
-            "on the target and the next cycle sets it",
+            f"{commit.committed.offset}; if the target group is to follow, let it go back with "
+            "`tsoffset sync --allow-rewind`",
         )
     return Skipped(
         Reason.TARGET_AHEAD,

@@ -82,10 +82,10 @@ class Output:
         else:
             self.encoded(names, map(csv_line, rows))
 
-    def encoded(self, names: Sequence[str], text: Iterable[str]) -> None:
+    def encoded(self, names: Sequence[str] | None, text: Iterable[str]) -> None:
         """Write text that is JSON lines or CSV already, in any pieces. CSV begins with `names`,
-        once for all that is written."""
-        if self.format is Format.CSV and not self._begun:
+        if it has them, once for all that is written."""
+        if self.format is Format.CSV and names is not None and not self._begun:
             text = chain([csv_line(names)], text)
         self._begun = True
         self._hand_on(self._stream.writelines, text)

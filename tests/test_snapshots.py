@@ -1,0 +1,325 @@
+"""`snapshot`, `restore` and `sync --allow-rewind` on clusters in memory: what is kept, what comes
+back, and what never goes back."""
+
+import io
+import json
+import os
+import pty
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.configured import nowhere, properties_file
+from tests.invoking import invoke
+from tests.memory_flows import Estate, flow, mirrored_estate
+from tsoffset.commands.confirming import confirmed
+from tsoffset.commands.snapshots.command import run_restore, taken
+from tsoffset.commands.snapshots.file import Snapshot
+from tsoffset.commands.snapshots.rewinding import Rewinding
+from tsoffset.errors import SnapshotFailed, UsageError
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    OutcomeKind,
+    Reason,
+    Row,
+    TopicPartition,
+)
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.memory_cluster import Verb
+
+COPY = TopicPartition("A.orders", 0)
+
+
+@pytest.fixture
+def estate() -> Estate:
+    """Two groups on B with commits there, one of them with metadata, and one without any."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "A.orders", 50, on="B", metadata='invoice "7"\nü')
+    estate.commit("billing", "own", 3, on="B", partition=2)
+    estate.commit("shipping", "A.orders", 70, on="B")
+    estate["B"].create_topic("own", 3)
+    estate["B"].group("idle")
+    return estate
+
+
+def snapshot(estate: Estate, tmp_path: Path, groups: str | None = None) -> Path:
+    narrowed = Narrowing(groups).apply(flow())
+    _, path = taken(narrowed, estate["B"], groups, tmp_path / "b.snapshot")
+    return path
+
+
+def restore(
+    estate: Estate, path: Path, settings: FlowSettings | None = None, **options: Any
+) -> tuple[int, dict[tuple[str, str], tuple[str, str | None, int | None]]]:
+    """The exit status; and by group and topic outcome, reason and the offset restored."""
+    stream = io.StringIO()
+    given: dict[str, Any] = {"groups": None, "topics": None, "dry_run": False, "yes": True}
+    status = run_restore(
+        Settings((settings or flow(),), ("A", "B")),
+        path,
+        Output(stream, Format.JSON),
+        Notices(),
+        connect=estate.connect,
+        **(given | options),
+    )
+    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
+    return status, {
+        (row["group"], row["topic"]): (row["outcome"], row["reason"], row["restored_offset"])
+        for row in rows
+    }
+
+
+# --- the file -----------------------------------------------------------------------------
+
+
+def test_a_snapshot_has_all_commits_and_can_be_read_by_a_person(
+    estate: Estate, tmp_path: Path
+) -> None:
+    """A line of JSON that says what it is of, and a line a commit, on whatever topic, with the
+    metadata; reading it gives the same again, and it is this user's alone."""
+    path = snapshot(estate, tmp_path)
+    head, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert head["tsoffset_snapshot"] == 1
+    assert (head["flow"], head["cluster"], head["commits"]) == ("A->B", "B", 3)
+    assert head["cluster_id"] == estate["B"].describe().cluster_id
+    assert lines[0] == {
+        "group": "billing",
+        "topic": "A.orders",
+        "partition": 0,
+        "offset": 50,
+        "metadata": 'invoice "7"\nü',
+    }
+    assert [(line["group"], line["topic"]) for line in lines[1:]] == [
+        ("billing", "own"),
+        ("shipping", "A.orders"),
+    ]
+    assert path.stat().st_mode & 0o077 == 0
+    assert [commit.offset for commit in Snapshot.read(path).commits] == [50, 3, 70]
+
+
+def test_a_snapshot_is_never_replaced(estate: Estate, tmp_path: Path) -> None:
+    """What was kept before something was moved would be gone."""
+    path = snapshot(estate, tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="it is there already"):
+        snapshot(estate, tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_half_a_snapshot_is_not_written(estate: Estate, tmp_path: Path) -> None:
+    """Where one group cannot be read there is no file: what it lacks would look as if it had not
+    been there."""
+    refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
+    estate["B"].fail(refused, verb=Verb.COMMITTED, group="shipping")
+    with pytest.raises(SnapshotFailed, match="nothing was written"):
+        snapshot(estate, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda text: text.replace('"tsoffset_snapshot": 1', '"tsoffset_snapshot": 2'), "version"),
+        (lambda text: text[: text.rindex("{")], "2 of its 3 commits"),
+        (lambda text: text[:-5], "no whole snapshot"),
+        (lambda text: text.replace('"offset"', '"start"'), "no whole snapshot"),
+        (lambda _: "", "no whole snapshot"),
+        (lambda _: "[]\n", "no whole snapshot"),
+    ],
+)
+def test_what_is_no_whole_snapshot_is_refused(
+    spoil: Callable[[str], str], told: str, estate: Estate, tmp_path: Path
+) -> None:
+    """Of another version, cut, changed, or something else: nothing is restored of it."""
+    path = snapshot(estate, tmp_path)
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(UsageError, match=told):
+        restore(estate, path)
+    assert estate["B"].commits == []
+
+
+# --- restoring ----------------------------------------------------------------------------
+
+
+def test_what_was_there_comes_back_also_backwards(estate: Estate, tmp_path: Path) -> None:
+    """Offset and metadata, forwards and backwards; a dry run says so and does nothing; what is as
+    it was is left alone; what had no commit then is named, and stays."""
+    path = snapshot(estate, tmp_path)
+    estate.commit("billing", "A.orders", 90, on="B", metadata="later")
+    estate.commit("shipping", "A.orders", 20, on="B")
+    estate.commit("idle", "A.orders", 5, on="B")
+    for options, word in (({"dry_run": True}, "would_commit"), ({}, "committed")):
+        assert estate["B"].commits == []
+        status, rows = restore(estate, path, **options)
+        assert status == 0
+        assert rows == {
+            ("billing", "A.orders"): (word, None, 50),
+            ("billing", "own"): ("unchanged", None, None),
+            ("idle", "A.orders"): ("skipped", "NO_COMMIT_THEN", None),
+            ("shipping", "A.orders"): (word, None, 70),
+        }
+    assert estate.standing("billing", "A.orders") == CommittedOffset(50, 'invoice "7"\nü')
+    assert estate.standing("shipping", "A.orders") == CommittedOffset(70)
+    assert estate.standing("idle", "A.orders") == CommittedOffset(5)
+
+
+def test_only_what_is_wanted_is_restored(estate: Estate, tmp_path: Path) -> None:
+    """`--groups` and `--topics` narrow it, and so does what the snapshot was narrowed to: groups
+    that it did not look at are no news."""
+    path = snapshot(estate, tmp_path, groups="billing|idle")
+    for group in ("billing", "shipping", "idle"):
+        estate.commit(group, "A.orders", 90, on="B")
+    estate.commit("billing", "own", 9, on="B", partition=2)
+    _, rows = restore(estate, path, dry_run=True)
+    assert {group for group, _ in rows} == {"billing", "idle"}
+    _, rows = restore(estate, path, groups="bil.*", topics=r"A\..*")
+    assert rows == {("billing", "A.orders"): ("committed", None, 50)}
+
+
+def test_groups_with_members_are_left_alone(estate: Estate, tmp_path: Path) -> None:
+    """Before the question and at the commit; that is exit 1, for it is not as it was then."""
+    path = snapshot(estate, tmp_path)
+    for group in ("billing", "shipping"):
+        estate.commit(group, "A.orders", 90, on="B")
+    estate["B"].group("billing").state = "Stable"
+    refused = Failed(FailureKind.COORDINATOR, "it has members now", group_active=True)
+    estate["B"].fail(refused, verb=Verb.COMMIT, group="shipping")
+    status, rows = restore(estate, path, topics=r"A\..*")
+    assert status == 1
+    assert {reason for _, reason, _ in rows.values()} == {"GROUP_ACTIVE"}
+    assert estate["B"].commits == []
+
+
+def test_offsets_of_other_records_are_not_restored(estate: Estate, tmp_path: Path) -> None:
+    """A topic that was deleted, made anew or truncated since holds other records at these offsets,
+    or none: nothing is set there, where a group could skip or be reset."""
+    path = snapshot(estate, tmp_path)
+    estate["B"].delete_topic("own")
+    estate["B"].delete_topic("A.orders")
+    estate["B"].create_topic("A.orders")
+    status, rows = restore(estate, path)
+    assert (status, rows["billing", "own"]) == (1, ("skipped", "TOPIC_MISSING", None))
+    assert rows["billing", "A.orders"] == ("skipped", "TOPIC_MADE_ANEW", None)
+    assert estate["B"].commits == []
+
+
+def test_a_commit_lies_within_its_log(estate: Estate, tmp_path: Path) -> None:
+    """Below the log's start the group gets that: else consumers that begin at `latest` would skip
+    all that is left. Past its end nothing is set."""
+    estate.commit("shipping", "A.orders", 101, on="B")
+    path = snapshot(estate, tmp_path)
+    for group in ("billing", "shipping"):
+        estate.commit(group, "A.orders", 90, on="B")
+    estate["B"].log("A.orders").delete_records(60)
+    status, rows = restore(estate, path, topics=r"A\..*")
+    assert status == 1
+    assert rows["billing", "A.orders"] == ("committed", None, 60)
+    assert rows["shipping", "A.orders"] == ("skipped", "PAST_LOG_END", None)
+
+
+def test_a_snapshot_of_another_cluster_is_refused(estate: Estate, tmp_path: Path) -> None:
+    """By the cluster's id, whatever its alias."""
+    _, path = taken(flow(), estate["A"], None, tmp_path / "a.snapshot")
+    with pytest.raises(UsageError, match="its offsets mean nothing there"):
+        restore(estate, path)
+
+
+def test_a_flow_that_only_plans_restores_nothing(estate: Estate, tmp_path: Path) -> None:
+    """`sync.group.offsets.enabled = false` holds for the operator's own hand, too."""
+    path = snapshot(estate, tmp_path)
+    estate.commit("billing", "A.orders", 90, on="B")
+    _, rows = restore(estate, path, flow(sync_enabled=False))
+    assert rows["billing", "A.orders"] == ("would_commit", None, 50)
+    assert estate["B"].commits == []
+
+
+# --- asking -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("typed", "answer"), [("y\n", True), ("\n", False), ("n\n", False)])
+def test_a_person_is_asked(typed: str, answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a terminal, where nothing but yes is yes."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave) as terminal, os.fdopen(master, "w") as keyboard:
+        keyboard.write(typed)
+        keyboard.flush()
+        monkeypatch.setattr("sys.stdin", terminal)
+        assert confirmed("Really?", yes=False) is answer
+
+
+def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:
+    """Without a terminal `--yes` is needed, and told before anything is done; it and a snapshot are
+    for `--allow-rewind` alone."""
+    file = str(properties_file(tmp_path, nowhere(), nowhere()))
+    for words, told in (
+        (("--allow-rewind",), "confirm with --yes"),
+        (("--yes",), "are for --allow-rewind"),
+        (("--snapshot", file), "are for --allow-rewind"),
+        (("--allow-rewind", "--yes", "--snapshot", file), "no whole snapshot"),
+    ):
+        result = invoke("sync", "-c", file, *words)
+        assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+# --- going back to translations -----------------------------------------------------------
+
+
+@pytest.fixture
+def ahead(estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Estate:
+    """Two groups that are further on B than on A."""
+    monkeypatch.chdir(tmp_path)
+    estate.commit("billing", "orders", 30)
+    estate.commit("shipping", "orders", 40)
+    return estate
+
+
+def rewound(
+    estate: Estate, rows: list[Row] | None = None, before: Path | None = None
+) -> dict[str | None, tuple[OutcomeKind, object]]:
+    settings = Settings((flow(),), ("A", "B"))
+    known = None if before is None else (Snapshot.read(before), before)
+    rewinding = Rewinding(settings, None, known, yes=True, connect=estate.connect)
+    found = rewinding.rows(flow(), estate.sync() if rows is None else rows, Notices())
+    return {row.group: (row.outcome, row.reason) for row in found}
+
+
+def test_groups_that_are_ahead_go_back_after_a_snapshot(ahead: Estate, tmp_path: Path) -> None:
+    """Each to its translation, with the source's metadata; the snapshot that was written brings
+    them back to where they were."""
+    committed = (OutcomeKind.COMMITTED, None)
+    assert rewound(ahead) == {"billing": committed, "shipping": committed}
+    assert ahead.standing("billing", "A.orders") == CommittedOffset(30)
+    (path,) = tmp_path.glob("B-*.snapshot")
+    restore(ahead, path)
+    assert ahead.standing("billing", "A.orders") == CommittedOffset(50, 'invoice "7"\nü')
+    assert ahead.standing("shipping", "A.orders") == CommittedOffset(70)
+
+
+def test_a_group_goes_back_only_from_what_was_confirmed(ahead: Estate, tmp_path: Path) -> None:
+    """One that moved since a person saw it, that the snapshot does not hold as it is, or that has
+    members, stays."""
+    rows = ahead.sync()
+    path = snapshot(ahead, tmp_path)
+    ahead.commit("billing", "A.orders", 60, on="B")
+    assert rewound(ahead, rows) == {"shipping": (OutcomeKind.COMMITTED, None)}
+    assert rewound(ahead, ahead.sync(), before=path) == {}
+    assert ahead.standing("billing", "A.orders") == CommittedOffset(60)
+    ahead["B"].group("billing").state = "Stable"
+    active = {"billing": (OutcomeKind.SKIPPED, Reason.GROUP_ACTIVE)}
+    assert rewound(ahead, ahead.sync()) == active
+    assert ahead.standing("billing", "A.orders") == CommittedOffset(60)
+
+
+def test_no_group_goes_back_where_none_is_ahead(ahead: Estate, tmp_path: Path) -> None:
+    """Nor is a snapshot written."""
+    for group in ("billing", "shipping"):
+        ahead.commit(group, "orders", 95)
+    assert rewound(ahead) == {}
+    assert list(tmp_path.iterdir()) == []

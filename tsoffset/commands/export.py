@@ -1,0 +1,86 @@
+"""`tsoffset export`: translated offsets in the form that Kafka's own tool takes.
+
+`kafka-consumer-groups --reset-offsets --from-file` (ConsumerGroupCommand) reads lines
+`group,topic,partition,offset`, or `topic,partition,offset` where one `--group` is given; neither
+has a header. It is the failover by hand, for who may not let us write.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import structlog
+
+from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.plan_sync import exit_status
+from tsoffset.config.selection import Selection
+from tsoffset.errors import CycleFailed, UsageError
+from tsoffset.model import Row
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, csv_line
+
+log = structlog.get_logger(__name__)
+
+
+def run_export(
+    selection: Selection, output: Output, notices: Notices, *, with_group: bool, state: str | None
+) -> int:
+    """Plan one cycle of each flow, write what can be exported of it, and return the exit status.
+
+    `with_group` is the form for several groups. Raises UsageError where the flows lead to more
+    than one cluster, for nothing in a file says which one its offsets are of.
+    """
+    targets = sorted({flow.target.alias for flow in selection.flows})
+    if len(targets) > 1:
+        raise UsageError(
+            f"export: the flows lead to {' and '.join(targets)}, and a file is for one cluster; "
+            "say which flow with --flow A->B"
+        )
+    statuses = [0]
+    with spark_cycles(selection, notices, state) as cycles_of:
+        for flow in selection.flows:
+            try:
+                result = cycles_of(flow).run(commit=False)
+            except CycleFailed as error:
+                notices.error(error, trace=False)
+                statuses.append(error.exit_status)
+                continue
+            rows = list(result.rows)
+            output.encoded(None, lines(rows, with_group=with_group))
+            output.flush()
+            _tell(flow.name, flow.target.alias, rows, notices)
+            statuses.append(exit_status(Tally.of(rows), unreachable=result.unreachable))
+    return max(statuses)
+
+
+def left_out(row: Row) -> str | None:
+    """Why a planned row is not exported, in a word or two; None where it is.
+
+    The tool sets what it is told, backwards too. So only what is not below the group's commit is
+    in the file, and nothing of a group that has members on the target, which it would refuse.
+    """
+    if row.outcome not in IN_PLACE or row.target_offset is None:
+        return row.reason or row.outcome
+    if row.target_offset < (row.current_target_offset or 0):
+        # Only markers lie between, so nothing is missed.
+        return "in place already"
+    # The tool splits the file at line ends before it looks for quotes.
+    return "line end in the group's name" if "\n" in (row.group or "") else None
+
+
+def lines(rows: Iterable[Row], *, with_group: bool) -> Iterator[str]:
+    """The lines of the rows that are exported."""
+    for row in rows:
+        if left_out(row) is None:
+            place = (row.target_topic, row.partition, row.target_offset)
+            yield csv_line((row.group, *place) if with_group else place)
+
+
+def _tell(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None:
+    why = Counter(word for row in rows if (word := left_out(row)) is not None)
+    groups = len({row.group for row in rows if left_out(row) is None})
+    offsets = len(rows) - why.total()
+    sentence = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
+    if why:
+        sentence += f"; left out {counted(why.total(), 'row')}{by_name(why)}, see `tsoffset plan`"
+    log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(why))
+    notices.note(sentence)

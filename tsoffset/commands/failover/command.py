@@ -1,0 +1,240 @@
+"""`tsoffset failover` as the command line calls it.
+
+With both clusters there it runs cycles until nothing is left to be gained, and what these find is
+the verdict. With the source away the verdict is what past cycles have left. It ends with the flow
+paused, and what to do next.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from tsoffset.commands.cycles import FlowCycles, spark_cycles
+from tsoffset.commands.failover.last_known import known_pairs, unverified
+from tsoffset.commands.failover.report import failover_lines, in_words
+from tsoffset.commands.failover.verdicts import (
+    SOURCE_ACTIVE,
+    GroupVerdict,
+    Verdict,
+    in_utc,
+    verdicts,
+)
+from tsoffset.commands.open_flow import Connect
+from tsoffset.config.selection import Selection
+from tsoffset.daemon.pauses import Pauses
+from tsoffset.errors import ClusterUnreachable, UsageError
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+
+log = structlog.get_logger(__name__)
+
+# Between cycles, and how long nothing may change until nothing more is waited for: a replicator
+# that is at work is seen to be within that time.
+_PAUSE_SECONDS = 1.0
+_STABLE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a failover came to; `away` says why the source, or the target, could not be asked."""
+
+    verdicts: Sequence[GroupVerdict]
+    source_away: str | None = None
+    target_away: str | None = None
+
+    @property
+    def not_ready(self) -> bool:
+        """Whether some group cannot move over."""
+        return any(one.verdict is Verdict.NOT_READY for one in self.verdicts)
+
+    @property
+    def still_read(self) -> bool:
+        """Whether some group still has consumers on the source."""
+        return any(SOURCE_ACTIVE in (one.reason or "").split() for one in self.verdicts)
+
+    @property
+    def exit_status(self) -> int:
+        """3 where a cluster is away, 1 where a group is not ready, else 0."""
+        return 3 if self.source_away or self.target_away else int(self.not_ready)
+
+
+def run_failover(
+    selection: Selection,
+    output: Output,
+    notices: Notices,
+    *,
+    timeout_seconds: float,
+    pause: bool,
+    resume: bool,
+    connect: Connect = KafkaCluster,
+) -> int:
+    """Let the one flow selected fail over, print the verdicts, and return the exit status; with
+    `resume` end its pause, and nothing else. Raises UsageError and CycleFailed."""
+    if len(selection.flows) != 1:
+        raise UsageError("failover: several flows are enabled; say which one with --flow A->B")
+    (flow,) = selection.flows
+    if resume:
+        return _resume(selection, flow, notices)
+    if not flow.commits:
+        raise UsageError(
+            f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be "
+            "committed; set it to true, or let `tsoffset export` say what to set"
+        )
+    found = _found(selection, flow, notices, timeout_seconds, connect)
+    # A pause is of all groups, and of a failover that takes place.
+    whole = selection.narrowing == Narrowing()
+    paused = None
+    if pause and whole and found.target_away is None and not found.still_read:
+        paused = set_paused(selection, flow, True)
+    for sentence in (found.source_away, found.target_away):
+        if sentence is not None:
+            notices.warning("cluster_unreachable", sentence)
+    steps = next_steps(flow, found, paused=paused)
+    lines = partial(failover_lines, flow.name, found.verdicts, steps)
+    output.show(GroupVerdict, found.verdicts, lines)
+    log.info("failover_finished", flow=flow.name, paused=paused, result=in_words(found.verdicts))
+    if output.format is not Format.TABLE:
+        for sentence in (f"{flow.name}: {in_words(found.verdicts)}", *steps):
+            notices.note(sentence)
+    return found.exit_status
+
+
+def _found(
+    selection: Selection,
+    flow: FlowSettings,
+    notices: Notices,
+    timeout_seconds: float,
+    connect: Connect,
+) -> Found:
+    """The verdicts, of final cycles or of what is left. Raises CycleFailed and ClusterUnreachable
+    (for a cluster that comes and goes)."""
+    source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
+    if source_away is None and target_away is None:
+        with spark_cycles(selection, notices) as cycles_of:
+            found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
+        if found is not None:
+            return Found(found)
+        source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
+        if source_away is None and target_away is None:
+            raise ClusterUnreachable(
+                f"failover {flow.name}: a cluster was away for a moment; run this again"
+            )
+    if target_away is not None:
+        return Found((), source_away, target_away)
+    with connect(flow.target) as target:
+        known = known_pairs(selection.settings, flow)
+        return Found(unverified(flow, target, known, time.time()), source_away)
+
+
+def _away(settings: ClusterSettings, connect: Connect) -> str | None:
+    """Why a cluster cannot be asked; None where it can."""
+    with connect(settings) as cluster:
+        try:
+            cluster.describe()
+        except ClusterUnreachable as error:
+            return str(error)
+    return None
+
+
+def final_cycles(
+    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float, connect: Connect
+) -> list[GroupVerdict] | None:
+    """Cycles until each group is ready, or none has changed for a while, or the time is over: what
+    the last of them found; None where a cluster is away. Raises CycleFailed."""
+    started = since = time.monotonic()
+    before: object = None
+    while True:
+        try:
+            # Asked before the cycle: a consumer that leaves has committed before.
+            with connect(flow.source) as source:
+                listings = source.groups().groups
+        except ClusterUnreachable:
+            return None
+        result = cycles.run(commit=True)
+        if result.unreachable:
+            return None
+        active = frozenset(name for name, one in listings.items() if one.active)
+        rows = list(result.rows)
+        found = verdicts(flow.name, rows, active, in_utc(time.time()))
+        now = time.monotonic()
+        facts = [(row.group, row.source_offset, row.target_offset, row.reason) for row in rows]
+        if facts != before:
+            before, since = facts, now
+        if (
+            all(one.verdict is Verdict.READY for one in found)
+            or now - since >= _STABLE_SECONDS
+            or now - started >= timeout_seconds
+        ):
+            return found
+        time.sleep(_PAUSE_SECONDS)
+
+
+def set_paused(selection: Selection, flow: FlowSettings, paused: bool) -> bool:
+    """Tell a running daemon to leave the flow alone, or to go on with it; whether that is kept."""
+    directory = selection.settings.state_dir
+    if directory is None:
+        return False
+    Pauses(directory).set(flow.name, paused)
+    kept = Pauses(directory)
+    kept.look([flow.name])
+    return kept.paused(flow.name) is paused
+
+
+def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
+    if not set_paused(selection, flow, False):
+        raise UsageError(
+            f"failover: whether {flow.name} is paused is kept in state.dir, which is not set or "
+            "cannot be written; end the pause on the status page, or restart `tsoffset run`"
+        )
+    notices.note(f"{flow.name} is not paused any more: `tsoffset run` goes on with its next cycle")
+    return 0
+
+
+def next_steps(flow: FlowSettings, found: Found, *, paused: bool | None) -> list[str]:
+    """What to do next; `paused` says whether the flow could be paused, None where it was not to
+    be."""
+    here, there = flow.source.alias, flow.target.alias
+    if found.target_away:
+        return [f"Repair {there}, or its addresses in the configuration, and run this again."]
+    steps = []
+    if found.not_ready:
+        steps.append(
+            "Do what the messages say of groups that are not ready, and run this again; or start "
+            "their consumers all the same, knowing that."
+        )
+    if found.source_away:
+        steps.append(
+            f"See that nothing reads from {here} any more, as far as it can be reached: what its "
+            f"consumers commit from now on is read again on {there}."
+        )
+    example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
+    topic = example.partition(" ")[0].rpartition("-")[0]
+    named = f", from the topics by their names there ({topic})" if topic else ""
+    steps += [
+        f"Start the consumers on {there}, in their groups{named}.",
+        f"Let producers write to {there}.",
+    ]
+    match paused:
+        case True:
+            steps.append(
+                f"{flow.name} is paused, a running daemon leaves it alone; `tsoffset failover "
+                f"--flow '{flow.name}' --resume` ends that. The way back to {here} is in "
+                "docs/failover.md."
+            )
+        case False:
+            steps.append(
+                f"{flow.name} could not be paused, for state.dir is not set or cannot be written: "
+                "pause it on the status page of `tsoffset run`, or stop that."
+            )
+        case None:
+            steps.append(
+                f"{flow.name} is not paused, a running daemon goes on with it"
+                + (f": groups are still read on {here}." if found.still_read else ".")
+            )
+    return steps

@@ -1,0 +1,167 @@
+"""What consumers would resume from while the source is away, and how old that is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tsoffset.cluster import Cluster
+from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict, in_utc, words
+from tsoffset.cycle.source_commits import (
+    SUPPORTED_GROUPS,
+    committed_offsets,
+    is_written_by,
+    renaming_of,
+)
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.history.reading import last_known
+from tsoffset.model import CommittedOffset, Failed, OutcomeKind, TopicPartition
+from tsoffset.rule.decide import active
+from tsoffset.spark.state import StateFile
+
+Pair = tuple[str, TopicPartition]
+"""A group and a partition on the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What past cycles knew of a pair: its commit on the target, of which commit on the source that
+    is, and when it was last seen to be where the group should stand (seconds since 1970 UTC; None
+    where that is not known)."""
+
+    target_offset: int | None
+    source: TopicPartition
+    source_offset: int | None
+    in_sync_at: float | None
+
+
+def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, Known]:
+    """What is known of the flow's pairs: from history, or else from the state; nothing where there
+    is neither."""
+    directory = settings.history.directory
+    if directory is not None and (pairs := last_known(directory, flow.name)) is not None:
+        return dict(_of_history(pairs.to_pylist()))
+    if settings.state_dir is not None:
+        carry_over, _ = StateFile(settings.state_dir, flow.name).load()
+        return dict(_of_state(flow, carry_over.pairs.to_pylist()))
+    return {}
+
+
+def unverified(
+    flow: FlowSettings, target: Cluster, known: Mapping[Pair, Known], now: float
+) -> list[GroupVerdict]:
+    """A verdict for each group that has commits of the flow on the target, or had some when past
+    cycles looked. Raises ClusterUnreachable."""
+    listings = target.groups().groups
+    names = {name for name, one in listings.items() if one.type in SUPPORTED_GROUPS}
+    names |= {group for group, _ in known}
+    wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
+    offsets = committed_offsets(target, wanted, require_stable=False)
+    found = []
+    for group in wanted:
+        theirs = offsets[group]
+        if isinstance(theirs, Failed):
+            found.append(_not_ready(flow, group, theirs.kind, theirs.message))
+            continue
+        # Whether the source has a copy of a topic, to fail back from, past cycles alone can tell.
+        commits = {
+            place: one.offset
+            for place, one in sorted(theirs.items())
+            if isinstance(one, CommittedOffset)
+            and ((group, place) in known or is_written_by(flow, place.topic, by_failback=False))
+        }
+        of_group = {place: pair for (name, place), pair in known.items() if name == group}
+        if commits or of_group:
+            is_active = group in listings and listings[group].active
+            found.append(_verdict(flow, group, commits, of_group, now, is_active=is_active))
+    return found
+
+
+def _verdict(
+    flow: FlowSettings,
+    group: str,
+    commits: Mapping[TopicPartition, int],
+    known: Mapping[TopicPartition, Known],
+    now: float,
+    *,
+    is_active: bool,
+) -> GroupVerdict:
+    without = sorted(known.keys() - commits.keys())
+    # What somebody else has set since is of another commit, if of any.
+    same = {
+        place: known[place]
+        for place, offset in commits.items()
+        if place in known and known[place].target_offset == offset
+    }
+    times = [same[place].in_sync_at if place in same else None for place in commits]
+    dated = [time for time in times if time is not None]
+    oldest = min(dated) if dated and len(dated) == len(times) else None
+    verdict, reason, message = Verdict.UNVERIFIED, None, _aged(flow, oldest)
+    if is_active:
+        skip = active(group)
+        verdict, reason, message = Verdict.NOT_READY, str(skip.reason), skip.message
+    elif without:
+        verdict, reason = Verdict.NOT_READY, "NO_COMMIT"
+        message = (
+            f"it has no commit on {flow.target.alias} in {', '.join(map(str, without[:3]))}"
+            f"{' and more' if len(without) > 3 else ''}: there its consumers begin by their "
+            "auto.offset.reset, and `latest` skips what it has not read"
+        )
+    return GroupVerdict(
+        flow.name,
+        group,
+        verdict,
+        None,
+        len(commits.keys() | known.keys()),
+        words(commits.items()),
+        words((pair.source, pair.source_offset) for pair in same.values()),
+        None if oldest is None else in_utc(oldest),
+        None if oldest is None else round(now - oldest),
+        reason,
+        message,
+    )
+
+
+def _aged(flow: FlowSettings, oldest: float | None) -> str:
+    again = f"what it has processed on {flow.source.alias} since is read again"
+    if oldest is None:
+        return f"it resumes from its last commits; how old they are is not known; {again}"
+    return f"it resumes from its commits of {in_utc(oldest)}; {again}"
+
+
+def _not_ready(flow: FlowSettings, group: str, reason: str, message: str) -> GroupVerdict:
+    return GroupVerdict(
+        flow.name, group, Verdict.NOT_READY, None, 0, "", "", None, None, reason, message
+    )
+
+
+def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, Known]]:
+    for pair in pairs:
+        if pair["target_topic"] is None or pair["partition"] is None:
+            continue
+        committed = pair["outcome"] == OutcomeKind.COMMITTED
+        yield (
+            (pair["group"], TopicPartition(pair["target_topic"], pair["partition"])),
+            Known(
+                pair["target_offset" if committed else "current_target_offset"],
+                TopicPartition(pair["source_topic"], pair["partition"]),
+                pair["synced_source_offset"],
+                pair["in_sync_at"],
+            ),
+        )
+
+
+def _of_state(
+    flow: FlowSettings, pairs: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Pair, Known]]:
+    for pair in pairs:
+        renaming = renaming_of(flow, pair["source_topic"])
+        if renaming is not None and pair["last_target"] is not None:
+            yield (
+                (pair["group"], TopicPartition(renaming.topic, pair["partition"])),
+                Known(
+                    pair["last_target"],
+                    TopicPartition(pair["source_topic"], pair["partition"]),
+                    pair["last_source"],
+                    None,
+                ),
+            )

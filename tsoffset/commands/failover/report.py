@@ -1,0 +1,65 @@
+"""A failover for a person: the groups, what is to be said of them, and what to do next."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict
+from tsoffset.terminal.output import by_name, counted
+from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.tables import Cell, Column, table, wrapped
+
+_STYLES = {
+    Verdict.READY: "green",
+    Verdict.BOUNDED: "yellow",
+    Verdict.NOT_READY: "bold red",
+    Verdict.UNVERIFIED: "yellow",
+}
+
+
+def failover_lines(
+    flow: str, found: Sequence[GroupVerdict], steps: Sequence[str], width: int | None
+) -> Iterator[Text]:
+    """The groups as a table, the messages, the sum, and the next steps."""
+    yield head(f"flow {flow}")
+    if found:
+        aged = any(one.verdict is Verdict.UNVERIFIED for one in found)
+        yield from table([one for one in _COLUMNS if aged or one is not _AGE], found, width)
+        yield Text()
+        said = ((one.reason or one.verdict, one.message) for one in found)
+        yield from notes(said, "group", width)
+    yield from total(f"{flow}: {in_words(found)}", width)
+    for number, step in enumerate(steps, start=1):
+        yield from wrapped(f"{number}. {step}", width, "  ", "     ")
+
+
+def in_words(found: Sequence[GroupVerdict]) -> str:
+    """How many groups stand how."""
+    counts = Counter(one.verdict for one in found)
+    words = [f"{counts[Verdict.READY]} ready"]
+    if bounded := counts[Verdict.BOUNDED]:
+        again = sum(one.reread_bound or 0 for one in found if one.verdict is Verdict.BOUNDED)
+        words.append(f"{bounded} ready but for at most {counted(again, 'record')} to read again")
+    if unverified := counts[Verdict.UNVERIFIED]:
+        words.append(f"{unverified} at their last commits")
+    reasons = Counter(one.reason or "" for one in found if one.verdict is Verdict.NOT_READY)
+    words.append(f"{counts[Verdict.NOT_READY]} not ready{by_name(reasons)}")
+    return f"{counted(len(found), 'group')}: {', '.join(words)}"
+
+
+def _age(one: GroupVerdict) -> str | None:
+    return None if one.age_seconds is None else f"{one.age_seconds} s"
+
+
+_AGE: Column[GroupVerdict] = Column("AGE", _age, right=True)
+_COLUMNS: tuple[Column[GroupVerdict], ...] = (
+    Column("GROUP", lambda one: one.group, elastic=True),
+    Column("VERDICT", lambda one: Cell(one.verdict, _STYLES[one.verdict])),
+    Column("RE-READ", lambda one: one.reread_bound, right=True),
+    _AGE,
+    Column("PARTITIONS", lambda one: one.partitions, right=True, drops=2),
+    Column("RESUMES AT", lambda one: one.resumes_at or None, elastic=True, drops=3),
+    Column("SOURCE COMMITS", lambda one: one.source_commits or None, elastic=True, drops=1),
+    Column("REASON", lambda one: one.reason),
+)

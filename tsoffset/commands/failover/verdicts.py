@@ -1,0 +1,144 @@
+"""Whether each group can move over now, of the rows of a cycle (pure)."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
+from tsoffset.terminal.output import IN_PLACE
+
+
+class Verdict(StrEnum):
+    """How a group stands."""
+
+    READY = "ready"
+    """It resumes at what it has not read, in each partition."""
+    BOUNDED = "bounded"
+    """The same, and reads `reread_bound` records again at most."""
+    NOT_READY = "not_ready"
+    """`reason` and `message` say why."""
+    UNVERIFIED = "unverified"
+    """The source cannot be asked: it resumes at its last commits, of the time `as_of`."""
+
+
+SOURCE_ACTIVE = "SOURCE_ACTIVE"
+"""The reason of a group that has members on the source, beside those of rows."""
+UNPROVEN = "UNPROVEN"
+"""That of a translation that `translation.proof = timestamps` found."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """One group of the flow; `group` is None for what failed before groups were known.
+
+    `partitions` counts those in which it has a commit. `reread_bound` is the most records that it
+    reads again, None where that is not known. `resumes_at` are the offsets on the target at which
+    consumers begin now, `source_commits` those on the source that they stand for, as words
+    `topic-partition:offset`. `as_of` is when that was known to be so (UTC), `age_seconds` how long
+    ago.
+    """
+
+    flow: str
+    group: str | None
+    verdict: Verdict
+    reread_bound: int | None
+    partitions: int
+    resumes_at: str
+    source_commits: str
+    as_of: str | None
+    age_seconds: int | None
+    reason: str | None = None
+    message: str | None = None
+
+
+def verdicts(
+    flow: str, rows: Iterable[Row], source_active: Collection[str], as_of: str
+) -> list[GroupVerdict]:
+    """The verdicts on the groups of a cycle's rows. `source_active` are groups that had members on
+    the source before that cycle: what they commit after it is not in its rows."""
+    by_group: defaultdict[str | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_group[row.group].append(row)
+    return [
+        _verdict(flow, group, of_group, group in source_active, as_of)
+        for group, of_group in by_group.items()
+    ]
+
+
+def in_utc(time: float) -> str:
+    """Seconds since 1970 UTC as text."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def words(places: Iterable[tuple[TopicPartition, int | None]]) -> str:
+    """Places with their offsets as one text; those without an offset are left out."""
+    return " ".join(f"{place}:{offset}" for place, offset in places if offset is not None)
+
+
+def _verdict(
+    flow: str, group: str | None, rows: Sequence[Row], source_active: bool, as_of: str
+) -> GroupVerdict:
+    obstacles = dict(_obstacles(rows, source_active))
+    bounds = [row.reread_bound for row in rows if row.reread_bound is not None]
+    bound = sum(bounds) if len(bounds) == len(rows) else None
+    verdict = Verdict.BOUNDED if bound else Verdict.READY
+    return GroupVerdict(
+        flow,
+        group,
+        Verdict.NOT_READY if obstacles else verdict,
+        bound,
+        sum(row.partition is not None for row in rows),
+        words(
+            (TopicPartition(row.target_topic, row.partition), _stands(row))
+            for row in rows
+            if row.target_topic is not None and row.partition is not None
+        ),
+        words(
+            (TopicPartition(row.source_topic, row.partition), row.source_offset)
+            for row in rows
+            if row.source_topic is not None and row.partition is not None
+        ),
+        as_of,
+        0,
+        " ".join(obstacles) or None,
+        next(iter(obstacles.values()), None),
+    )
+
+
+def _stands(row: Row) -> int | None:
+    """Where a consumer begins after the cycle."""
+    if row.outcome is OutcomeKind.COMMITTED:
+        return row.target_offset
+    return row.current_target_offset
+
+
+def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, str | None]]:
+    """What keeps a group from moving over: names, each with a sentence."""
+    if source_active:
+        yield (
+            SOURCE_ACTIVE,
+            "it has consumers on the source, and what these commit from now on is not known on the "
+            "target: stop them, and run this again",
+        )
+    for row in rows:
+        if row.outcome not in IN_PLACE:
+            yield row.reason or row.outcome, _explained(row)
+        elif row.reread_bound is None:
+            yield (
+                UNPROVEN,
+                "nothing proves where it resumes, so records can be skipped: leave out "
+                "translation.proof = timestamps",
+            )
+
+
+def _explained(row: Row) -> str | None:
+    if row.reason not in (Reason.TARGET_AHEAD, Reason.SOURCE_REWOUND):
+        return row.message
+    ahead = (row.current_target_offset or 0) - (row.target_offset or 0)
+    return (
+        f"on the target it stands at {row.target_topic}-{row.partition}:{row.current_target_offset}"
+        f", {ahead} past what it has read on the source: if its consumers have read that there, it "
+        "resumes well as it is; if not, let it go back with `tsoffset sync --allow-rewind`"
+    )

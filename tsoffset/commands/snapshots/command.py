@@ -1,0 +1,182 @@
+"""`tsoffset snapshot` and `tsoffset restore` as the command line calls them."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import structlog
+from rich.text import Text
+
+from tsoffset.cluster import Cluster
+from tsoffset.commands.confirming import confirmed
+from tsoffset.commands.open_flow import Connect
+from tsoffset.commands.snapshots.file import Snapshot
+from tsoffset.commands.snapshots.restoring import RestoredCommit, carry_out, look, plan
+from tsoffset.commands.snapshots.taking import named_for, take
+from tsoffset.config.selection import Selection, only_planned
+from tsoffset.errors import UsageError
+from tsoffset.flow.narrowing import expression
+from tsoffset.flow.patterns import matches
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import OutcomeKind
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, by_name, counted
+from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.tables import Cell, Column, place, table
+
+log = structlog.get_logger(__name__)
+
+
+def run_snapshot(
+    selection: Selection,
+    path: Path | None,
+    output: Output,
+    notices: Notices,
+    *,
+    connect: Connect = KafkaCluster,
+) -> int:
+    """Write what the groups of the one flow selected have on its target, print the file's name, and
+    return the exit status. Raises UsageError, SnapshotFailed and ClusterUnreachable."""
+    if len(selection.flows) != 1:
+        raise UsageError("several flows are enabled; say which one with --flow A->B")
+    (flow,) = selection.flows
+    with connect(flow.target) as target:
+        snapshot, path = taken(flow, target, selection.narrowing.groups, path)
+    output.lines([Text(str(path))])
+    output.flush()
+    log.info("snapshot_taken", flow=flow.name, path=str(path), commits=len(snapshot.commits))
+    notices.note(f"{_in_words(snapshot)}; put back by: tsoffset restore -c FILE {path}")
+    return 0
+
+
+def taken(
+    flow: FlowSettings, target: Cluster, groups: str | None, path: Path | None
+) -> tuple[Snapshot, Path]:
+    """A snapshot that was written, and where: at `path`, or by cluster and time in the working
+    directory. Raises as `take` and `Snapshot.write`."""
+    snapshot = take(flow, target, groups)
+    path = path or named_for(snapshot)
+    snapshot.write(path)
+    return snapshot, path
+
+
+def run_restore(
+    settings: Settings,
+    path: Path,
+    output: Output,
+    notices: Notices,
+    *,
+    groups: str | None,
+    topics: str | None,
+    dry_run: bool,
+    yes: bool,
+    connect: Connect = KafkaCluster,
+) -> int:
+    """Put the commits of a snapshot back, or with `dry_run` say what that would do; return the exit
+    status: 1 where a commit of the snapshot is not there again. Raises UsageError, also for a
+    snapshot of another cluster, and ClusterUnreachable."""
+    snapshot = Snapshot.read(path)
+    flow = settings.flow(snapshot.flow)
+    chosen = expression("--groups", groups)
+    narrowed = expression("--groups", snapshot.groups)
+    meant = expression("--topics", topics)
+
+    def is_group(name: str) -> bool:
+        if not all(matches(one, name) for one in (chosen, narrowed) if one is not None):
+            return False
+        return flow.group_filter.should_replicate_group(name)
+
+    with connect(flow.target) as target:
+        refuse_other_cluster(snapshot, path, target)
+        snapshot, now = look(
+            snapshot,
+            target,
+            is_group=is_group,
+            is_topic=lambda topic: meant is None or matches(meant, topic),
+        )
+        rows = plan(snapshot, now)
+        moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]
+        if not flow.commits and not dry_run:
+            notices.warning("flow_only_planned", only_planned(flow))
+        if moving and flow.commits and not dry_run:
+            if output.format is Format.TABLE and not yes:
+                _print(rows, snapshot, output)
+            question = (
+                f"Set {counted(len(moving), 'commit')} of "
+                f"{counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to "
+                f"what they were at {snapshot.taken_at}?"
+            )
+            if not confirmed(question, yes=yes):
+                notices.note("nothing was restored")
+                return 1
+            rows = carry_out(rows, snapshot, target)
+    _print(rows, snapshot, output)
+    return int(any(row.left_undone for row in rows))
+
+
+def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> None:
+    """Raise UsageError where the snapshot is of another cluster. Raises ClusterUnreachable."""
+    cluster_id = target.describe().cluster_id
+    if cluster_id != snapshot.cluster_id:
+        raise UsageError(
+            f"snapshot {path}: it is of the cluster with the id {snapshot.cluster_id}, and "
+            f"{target.alias} is {cluster_id}; its offsets mean nothing there"
+        )
+
+
+def _print(rows: Sequence[RestoredCommit], snapshot: Snapshot, output: Output) -> None:
+    output.show(RestoredCommit, rows, partial(_lines, rows, snapshot))
+
+
+def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None) -> Iterator[Text]:
+    yield head(_in_words(snapshot))
+    if rows:
+        yield from table(_COLUMNS, rows, width)
+        yield Text()
+        yield from notes(((row.reason or row.outcome, row.message) for row in rows), "row", width)
+    yield from total(_summary(rows), width)
+
+
+def _summary(rows: Sequence[RestoredCommit]) -> str:
+    outcomes = Counter(row.outcome for row in rows)
+    would = outcomes[OutcomeKind.WOULD_COMMIT]
+    done = f"{would} would be restored" if would else f"{outcomes[OutcomeKind.COMMITTED]} restored"
+    words = [done, f"{outcomes[OutcomeKind.UNCHANGED]} unchanged"]
+    for kind in (OutcomeKind.SKIPPED, OutcomeKind.FAILED):
+        reasons = Counter(str(row.reason) for row in rows if row.outcome is kind)
+        words.append(f"{outcomes[kind]} {kind}{by_name(reasons)}")
+    return ", ".join(words)
+
+
+def _in_words(snapshot: Snapshot) -> str:
+    groups = len({commit.group for commit in snapshot.commits})
+    return (
+        f"{snapshot.cluster} at {snapshot.taken_at}: {counted(len(snapshot.commits), 'commit')} of "
+        f"{counted(groups, 'group')}"
+    )
+
+
+def _moves(row: RestoredCommit) -> str | None:
+    if row.restored_offset is None or row.current_offset is None:
+        return None
+    return f"{row.restored_offset - row.current_offset:+d}"
+
+
+_STYLES = {
+    OutcomeKind.COMMITTED: "green",
+    OutcomeKind.WOULD_COMMIT: "green",
+    OutcomeKind.SKIPPED: "yellow",
+    OutcomeKind.FAILED: "bold red",
+}
+_COLUMNS: tuple[Column[RestoredCommit], ...] = (
+    Column("GROUP", lambda row: row.group, elastic=True, heads=2),
+    Column("PARTITION", lambda row: place(row.topic, row.partition), elastic=True),
+    Column("SNAPSHOT", lambda row: row.snapshot_offset, right=True),
+    Column("CURRENT", lambda row: row.current_offset, right=True),
+    Column("RESTORED", lambda row: row.restored_offset, right=True),
+    Column("MOVES", _moves, right=True),
+    Column("OUTCOME", lambda row: Cell(row.outcome, _STYLES.get(row.outcome, ""))),
+    Column("REASON", lambda row: row.reason, drops=1),
+)

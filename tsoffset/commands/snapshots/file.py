@@ -1,0 +1,115 @@
+"""What groups had committed on a cluster at one time, in a file for people and for `restore`.
+
+The first line says what it is of, each other one is a commit; all are JSON. It holds names, offsets
+and the commits' metadata.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tsoffset.errors import SnapshotFailed, UsageError
+from tsoffset.model import TopicPartition
+from tsoffset.spark.places import UNREACHABLE, Folder, in_words
+
+VERSION = 1
+_VERSION = "tsoffset_snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a group had committed."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    metadata: str = ""
+
+    @property
+    def place(self) -> TopicPartition:
+        """Where."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The commits of a flow's groups on its target.
+
+    `cluster_id` says which cluster that was, `topic_ids` which topics those were (None of brokers
+    that have no ids). `taken_at` is UTC, as text. `groups` is what `--groups` narrowed it to; None
+    where it has all groups that the flow's filter lets through.
+    """
+
+    flow: str
+    cluster: str
+    cluster_id: str | None
+    taken_at: str
+    groups: str | None
+    topic_ids: Mapping[str, str | None]
+    commits: tuple[Commit, ...]
+
+    def write(self, path: Path) -> None:
+        """Write a new file, in one step. Raises UsageError where there is one of that name, and
+        SnapshotFailed where it cannot be written."""
+        if path.exists():
+            raise UsageError(
+                f"write snapshot, {path}: it is there already, and a snapshot is never replaced; "
+                "name another file"
+            )
+        folder = Folder(path.parent)
+        try:
+            folder.write(path.name, "".join(self._lines()).encode())
+        except UNREACHABLE as error:
+            raise SnapshotFailed(
+                f"write snapshot, {path}: {in_words(folder, error)}; name a file that this user "
+                "can write"
+            ) from error
+
+    def _lines(self) -> Iterator[str]:
+        head = {name: getattr(self, name) for name in _OF_ALL}
+        # How many there are tells a file that was cut.
+        yield json.dumps({_VERSION: VERSION, **head, "commits": len(self.commits)}) + "\n"
+        for commit in self.commits:
+            yield json.dumps(asdict(commit)) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> "Snapshot":
+        """What a file holds. Raises UsageError where that is no snapshot, not all of one, or one
+        of a newer version."""
+        try:
+            return cls._parsed(path.read_text("utf-8"))
+        except OSError as error:
+            why = f"{error.strerror}; see that this user can read it"
+        except _Unusable as error:
+            why = str(error)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            why = "it is no whole snapshot of tsoffset; take another one"
+        raise UsageError(f"read snapshot, {path}: {why}")
+
+    @classmethod
+    def _parsed(cls, text: str) -> "Snapshot":
+        first, *others = text.removesuffix("\n").split("\n")
+        head: dict[str, Any] = json.loads(first)
+        version = head[_VERSION]
+        if version != VERSION:
+            raise _Unusable(
+                f"it is of version {version}, and this tsoffset knows {VERSION}; use the one that "
+                "wrote it"
+            )
+        commits = tuple(Commit(**json.loads(line)) for line in others)
+        if len(commits) != head["commits"]:
+            raise _Unusable(
+                f"it has {len(commits)} of its {head['commits']} commits, so a part is missing; "
+                "find the whole file"
+            )
+        return cls(**{name: head[name] for name in _OF_ALL}, commits=commits)
+
+
+class _Unusable(Exception):
+    """The file cannot be used; the text says why."""
+
+
+_OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commits")

@@ -1,0 +1,218 @@
+"""Restoring a snapshot: which commits are put back, and what keeps the others."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tsoffset.cluster import Cluster
+from tsoffset.commands.snapshots.file import Commit, Snapshot
+from tsoffset.commands.snapshots.taking import topics_of
+from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, committed_offsets
+from tsoffset.cycle.turns import try_commit
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    GroupOffsets,
+    Isolation,
+    LogRange,
+    OutcomeKind,
+    TopicPartition,
+)
+
+
+class Kept(StrEnum):
+    """Why a commit stays as it is."""
+
+    NO_COMMIT_THEN = "NO_COMMIT_THEN"
+    GROUP_ACTIVE = "GROUP_ACTIVE"
+    TOPIC_MISSING = "TOPIC_MISSING"
+    TOPIC_MADE_ANEW = "TOPIC_MADE_ANEW"
+    PAST_LOG_END = "PAST_LOG_END"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredCommit:
+    """What becomes of one commit: the offset in the snapshot (None where it has none), the one
+    before, and the one that it is set to, or would be."""
+
+    cluster: str
+    group: str
+    topic: str
+    partition: int
+    snapshot_offset: int | None
+    current_offset: int | None
+    restored_offset: int | None
+    outcome: OutcomeKind
+    reason: Kept | FailureKind | None = None
+    message: str | None = None
+
+    @property
+    def left_undone(self) -> bool:
+        """True for a commit of the snapshot that is not there again."""
+        skipped = self.outcome is OutcomeKind.SKIPPED and self.reason is not Kept.NO_COMMIT_THEN
+        return skipped or self.outcome is OutcomeKind.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a cluster has now: commits of groups, which groups have members, topics with their ids
+    (None: brokers that have no ids), and logs."""
+
+    offsets: Mapping[str, GroupOffsets | Failed]
+    active: frozenset[str]
+    topics: Mapping[str, str | None]
+    ranges: Mapping[TopicPartition, LogRange | Failed]
+
+
+def look(
+    snapshot: Snapshot,
+    target: Cluster,
+    *,
+    is_group: Callable[[str], bool],
+    is_topic: Callable[[str], bool],
+) -> tuple[Snapshot, Standing]:
+    """The part of the snapshot that is wanted, and what the cluster has of it and of other groups
+    that are. Raises ClusterUnreachable."""
+    commits = tuple(c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic))
+    listings = target.groups().groups
+    others = {
+        name for name, one in listings.items() if one.type in SUPPORTED_GROUPS and is_group(name)
+    }
+    groups = sorted({commit.group for commit in commits} | others)
+    offsets = {
+        group: found
+        if isinstance(found, Failed)
+        else {place: one for place, one in found.items() if is_topic(place.topic)}
+        for group, found in committed_offsets(target, groups, require_stable=False).items()
+    }
+    topics = topics_of(target, {commit.topic for commit in commits})
+    places = {commit.place for commit in commits if commit.topic in topics}
+    ranges = target.log_ranges(sorted(places), Isolation.READ_UNCOMMITTED) if places else {}
+    active = frozenset(name for name, one in listings.items() if one.active)
+    return replace(snapshot, commits=commits), Standing(offsets, active, topics, ranges)
+
+
+def plan(snapshot: Snapshot, now: Standing) -> list[RestoredCommit]:
+    """What restoring comes to, by group and place; WOULD_COMMIT where `restored_offset` is to be
+    committed. (Pure.)"""
+    rows = [_planned(snapshot, commit, now) for commit in snapshot.commits]
+    known = {(commit.group, commit.place) for commit in snapshot.commits}
+    for group, offsets in now.offsets.items():
+        if not isinstance(offsets, Failed):
+            rows += [
+                _since(snapshot, group, place, one)
+                for place, one in offsets.items()
+                if isinstance(one, CommittedOffset) and (group, place) not in known
+            ]
+    return sorted(rows, key=lambda row: (row.group, row.topic, row.partition))
+
+
+def carry_out(
+    rows: Sequence[RestoredCommit], snapshot: Snapshot, target: Cluster
+) -> list[RestoredCommit]:
+    """Commit what is to be committed; the rows with what came of it."""
+    metadata = {(commit.group, commit.place): commit.metadata for commit in snapshot.commits}
+    commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
+    for row in rows:
+        if row.outcome is OutcomeKind.WOULD_COMMIT and row.restored_offset is not None:
+            place = TopicPartition(row.topic, row.partition)
+            kept = CommittedOffset(row.restored_offset, metadata[row.group, place])
+            commits[row.group][place] = kept
+    answers = try_commit(target, commits, lambda _: True)
+    return [
+        _answered(row, answers[row.group][TopicPartition(row.topic, row.partition)])
+        if row.outcome is OutcomeKind.WOULD_COMMIT
+        else row
+        for row in rows
+    ]
+
+
+def _planned(snapshot: Snapshot, commit: Commit, now: Standing) -> RestoredCommit:
+    offsets = now.offsets[commit.group]
+    current = offsets if isinstance(offsets, Failed) else offsets.get(commit.place)
+    row = RestoredCommit(
+        snapshot.cluster,
+        commit.group,
+        commit.topic,
+        commit.partition,
+        commit.offset,
+        current.offset if isinstance(current, CommittedOffset) else None,
+        None,
+        OutcomeKind.UNCHANGED,
+    )
+    if isinstance(current, Failed):
+        return _failed(row, current)
+    if current == CommittedOffset(commit.offset, commit.metadata):
+        return row
+    cluster, log = snapshot.cluster, now.ranges.get(commit.place)
+    if commit.group in now.active:
+        return _kept(row, Kept.GROUP_ACTIVE, _active(commit.group, cluster))
+    if commit.topic not in now.topics or (isinstance(log, Failed) and log.missing):
+        return _kept(
+            row, Kept.TOPIC_MISSING, f"{commit.place} does not exist on {cluster} any more"
+        )
+    if isinstance(log, Failed):
+        return _failed(row, log)
+    assert log is not None
+    then = snapshot.topic_ids.get(commit.topic)
+    if then != now.topics[commit.topic]:
+        # Its offsets are those of other records.
+        return _kept(
+            row,
+            Kept.TOPIC_MADE_ANEW,
+            f"topic {commit.topic} was deleted and made anew on {cluster} since; `tsoffset sync` "
+            "finds where the group resumes in it",
+        )
+    if commit.offset > log.end:
+        return _kept(
+            row,
+            Kept.PAST_LOG_END,
+            f"{commit.place} ends at {log.end} on {cluster} now: it was truncated since, and "
+            "consumers would be reset; `tsoffset sync` finds where the group resumes in it",
+        )
+    message = None
+    if commit.offset < log.start:
+        # Below the start a consumer would be reset, with `latest` past all that there is.
+        message = f"records up to {log.start} were deleted since, so it is set to where they end"
+    restored = max(commit.offset, log.start)
+    return replace(row, outcome=OutcomeKind.WOULD_COMMIT, restored_offset=restored, message=message)
+
+
+def _since(
+    snapshot: Snapshot, group: str, place: TopicPartition, commit: CommittedOffset
+) -> RestoredCommit:
+    return RestoredCommit(
+        snapshot.cluster,
+        group,
+        place.topic,
+        place.partition,
+        None,
+        commit.offset,
+        None,
+        OutcomeKind.SKIPPED,
+        Kept.NO_COMMIT_THEN,
+        "the group had no commit there when the snapshot was taken; the one that it has stays, and "
+        "kafka-consumer-groups --delete-offsets takes it away",
+    )
+
+
+def _answered(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:
+    if answer is None:
+        return replace(row, outcome=OutcomeKind.COMMITTED)
+    if answer.group_active:
+        return _kept(row, Kept.GROUP_ACTIVE, _active(row.group, row.cluster))
+    return _failed(row, answer)
+
+
+def _active(group: str, cluster: str) -> str:
+    return f"group {group} has members on {cluster}; stop them, and restore it again"
+
+
+def _kept(row: RestoredCommit, why: Kept, message: str) -> RestoredCommit:
+    return replace(row, outcome=OutcomeKind.SKIPPED, reason=why, message=message)
+
+
+def _failed(row: RestoredCommit, failed: Failed) -> RestoredCommit:
+    return replace(row, outcome=OutcomeKind.FAILED, reason=failed.kind, message=failed.message)

@@ -1,0 +1,133 @@
+"""The story of a way back: groups that have worked on the target return to the source, and nothing
+but MirrorMaker 2's one flow forth ever copied records."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tsoffset.config.loading import Configuration
+from tsoffset.demo.clusters import BACK, FLOW, SOURCE, TARGET
+from tsoffset.demo.consumers import Reads, read_log
+from tsoffset.demo.groups import GROUPS, Group
+from tsoffset.demo.narration import verdict_columns
+from tsoffset.demo.producers import Source
+from tsoffset.demo.story import Story
+from tsoffset.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
+from tsoffset.demo.verdict import GroupVerdict, Logs, Resumed, conclusion, group_verdict
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.model import Row
+from tsoffset.spark.flow import FlowTask
+from tsoffset.terminal.output import Tally
+from tsoffset.terminal.progress import progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Of each partition: what a group reads on the target at most, and what is written to the source
+# after MirrorMaker 2 was stopped.
+_READ_THERE = 200
+_NEVER_MIRRORED = 150
+
+
+class Failback(Story):
+    """The steps after all is mirrored."""
+
+    about = "a failover, some work on the target, and the way back"
+
+    @property
+    def _groups(self) -> Sequence[Group]:
+        """Those whose offsets can be translated, and that nobody else has moved."""
+        return [group for group in GROUPS if group.on_target is None and not group.early]
+
+    @property
+    def _narrowing(self) -> Narrowing:
+        return Narrowing("|".join(group.name for group in self._groups))
+
+    def tell(self) -> tuple[int, list[str]]:
+        """Run all steps; return the exit status and the sentences of the end. Raises
+        TsoffsetError."""
+        source, session = self._begin()
+        self._narrator.step(f"Failover: tsoffset sync brings the groups to {TARGET}")
+        with progress("starting Spark"):
+            spark = session()
+        rows = self._cycle(spark, FlowTask(self._configuration(), FLOW, self._narrowing))
+        self._narrator.say(f"{Tally.of(rows).in_words()}.")
+        read = self._work_there()
+        self._go_on_at_home(source)
+        rows = self._come_back(spark)
+        return conclusion(self._judge(rows, self._resume(), read), SOURCE)
+
+    def _work_there(self) -> dict[str, int]:
+        self._narrator.step(f"Consumers work on {TARGET}")
+        with progress(f"reading from {TARGET}"):
+            read = self._aside(lambda: self._consumers.work_at_target(self._groups, _READ_THERE))
+        self._narrator.say(
+            f"Real consumers of {len(self._groups)} groups go on there from the offsets that were "
+            f"set, read {sum(read.values()):,} records, commit and stop. {SOURCE} knows nothing of "
+            "it."
+        )
+        return read
+
+    def _go_on_at_home(self, source: Source) -> None:
+        """Records that are never mirrored, on the cluster that the groups will come back to."""
+        self._narrator.step(f"{SOURCE} goes on, and MirrorMaker 2 does not")
+
+        def happen() -> None:
+            self._clusters.stop_mirror()
+            for topic in (ORDERS, CLICKS):
+                source.write(topic, [topic.records + _NEVER_MIRRORED] * PARTITIONS)
+
+        with progress(f"writing to {SOURCE}"):
+            self._aside(happen)
+        self._narrator.say(
+            f"MirrorMaker 2 is stopped, and {2 * PARTITIONS * _NEVER_MIRRORED:,} more records are "
+            f"written to {ORDERS.name} and {CLICKS.name}: {TARGET} never gets them. Who came back "
+            "to the end of these logs would skip them."
+        )
+
+    def _come_back(self, spark: "SparkSession") -> list[Row]:
+        path, telling = self._clusters.write_failback_configuration()
+        self._narrator.step(f"tsoffset sync -c {path.name}")
+        self._narrator.say("A file of its own for the way back, which MirrorMaker 2 never reads:")
+        self._narrator.quote(f"{name} = {value}" for name, value in telling.items())
+        self._narrator.say(
+            "No records flow back, and neither flow writes offset syncs: what the groups have read "
+            "of the copies is found among the originals by content."
+        )
+        rows = self._cycle(spark, FlowTask(Configuration.read(path), BACK, self._narrowing))
+        self._show(BACK, rows)
+        return rows
+
+    def _resume(self) -> dict[str, Reads]:
+        self._narrator.step(f"The consumers resume on {SOURCE}")
+        with progress("consumers read on"):
+            reads = self._aside(lambda: list(self._consumers.go_on_at_source(self._groups)))
+        return dict(zip((group.name for group in self._groups), reads, strict=True))
+
+    def _judge(
+        self, rows: Sequence[Row], reads: dict[str, Reads], there: dict[str, int]
+    ) -> list[GroupVerdict]:
+        names = [topic.name for topic in TOPICS]
+        with progress("comparing by content"):
+            logs = self._aside(lambda: read_log(self._clusters.at_source, names))
+        compacted = {topic.name for topic in TOPICS if topic.compacted}
+        verdicts = []
+        for group in self._groups:
+            resumed = []
+            for row in rows:
+                if row.group == group.name:
+                    assert row.target_topic is not None
+                    assert row.partition is not None
+                    place = row.target_topic, row.partition
+                    log = Logs(logs[place], logs[place], row.target_topic in compacted)
+                    processed = self._consumers.processed[group.name, place]
+                    read = reads[group.name][row.partition]
+                    resumed.append(Resumed(row, log, processed, read))
+            verdicts.append(group_verdict(group.name, resumed, group.metadata))
+        self._narrator.say(
+            f"A real consumer of each group reads on {SOURCE} to the end. What it gets is "
+            f"compared, record by record, with what the group had processed on {SOURCE} before and "
+            f"on {TARGET} since."
+        )
+        stands = {name: f"{number:,} records read on {TARGET}" for name, number in there.items()}
+        self._narrator.table(verdict_columns(stands), verdicts)
+        return verdicts

@@ -1,0 +1,130 @@
+"""The story of a failover: one sync, and the consumers of all groups resume on the target."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tsoffset.demo.clusters import FLOW, TARGET
+from tsoffset.demo.consumers import Reads
+from tsoffset.demo.groups import GROUPS
+from tsoffset.demo.narration import WAY_COLUMNS, verdict_columns
+from tsoffset.demo.story import Story
+from tsoffset.demo.verdict import (
+    GroupVerdict,
+    Resumed,
+    conclusion,
+    group_verdict,
+    surprises,
+    way,
+)
+from tsoffset.model import Row
+from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark.flow import FlowTask
+from tsoffset.terminal.output import Tally
+from tsoffset.terminal.progress import progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Failover(Story):
+    """The steps after all is mirrored."""
+
+    about = "one sync of the consumer groups' offsets, and a failover"
+
+    def tell(self) -> tuple[int, list[str]]:
+        """Run all steps; return the exit status and the sentences of the end. Raises
+        TsoffsetError."""
+        _, session = self._begin()
+        rows, by_timestamp = self._sync(session)
+        reads = self._fail_over()
+        return conclusion(self._judge(rows, by_timestamp, reads), TARGET)
+
+    def _sync(self, session: "Callable[[], SparkSession]") -> tuple[list[Row], list[Row]]:
+        """One cycle, as `tsoffset sync` runs it; its rows, and those by timestamps alone."""
+        configuration = self._configuration()
+        self._narrator.step(f"tsoffset sync -c {self._clusters.configuration.name}")
+        with progress("starting Spark"):
+            spark = session()
+        self._consumers.stay()
+        task = FlowTask(configuration, FLOW)
+        rows = self._cycle(spark, task)
+        self._show(FLOW, rows)
+        with progress("syncing again") as report:
+            again = run_cycle(spark, task, commit=True, progress=report)
+        self._narrator.say(f"The same once more: {Tally.of(again.rows).in_words()}.", apart=True)
+        with progress("timestamps alone") as report:
+            lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
+            simple = FlowTask(replace(configuration, text=lines), FLOW)
+            other = run_cycle(spark, simple, commit=False, progress=report)
+        return rows, list(other.rows)
+
+    def _fail_over(self) -> dict[str, Reads]:
+        """All consumers go on on the target; what they got, by group."""
+        self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
+        found: dict[str, Reads] = {}
+        with progress("consumers read on") as report:
+            for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
+                found[group.name] = reads
+                if report is not None:
+                    report("groups", len(found), len(GROUPS))
+        return found
+
+    def _judge(
+        self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
+    ) -> list[GroupVerdict]:
+        with progress("comparing by content"):
+            resumed = self._aside(lambda: self._resumed(rows, reads))
+            verdicts = [
+                group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
+            ]
+        self._narrator.say(
+            "A real consumer of each group reads from the group's offsets to the end. What it "
+            "gets is compared, record by record, with what the group had processed."
+        )
+        stands = {group.name: group.stands for group in GROUPS}
+        self._narrator.table(verdict_columns(stands), verdicts)
+        self._compare(
+            [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
+            by_timestamp,
+        )
+        self._narrator.step("What may surprise")
+        for group in GROUPS:
+            self._narrator.items(surprises(group.name, resumed[group.name]))
+        return verdicts
+
+    def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
+        """How each group went on, partition by partition."""
+        logs = self._consumers.logs()
+        found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
+        for row in rows:
+            assert row.group is not None
+            assert row.source_topic is not None
+            assert row.partition is not None
+            place = row.source_topic, row.partition
+            processed = self._consumers.processed[row.group, place]
+            read = reads[row.group][row.partition]
+            found[row.group].append(Resumed(row, logs[place], processed, read))
+        return found
+
+    def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:
+        """What other target offsets would have come to for the same positions."""
+        by_place = {
+            (row.group, row.source_topic, row.partition): row.target_offset for row in by_timestamp
+        }
+        self._narrator.say(
+            f"Other target offsets for the same {len(moved)} positions, reckoned on the same logs. "
+            "Without an answer the group has no valid commit, and its consumer's "
+            "auto.offset.reset decides: it re-reads everything, or skips.",
+            apart=True,
+        )
+        ways = [
+            way("as tsoffset commits them", moved, lambda one: one.row.target_offset),
+            way(
+                "by timestamp alone (KIP-1292's rule)",
+                moved,
+                lambda one: by_place[one.row.group, one.row.source_topic, one.row.partition],
+            ),
+            way("the source's, copied as they are", moved, lambda one: one.copied),
+        ]
+        self._narrator.table(WAY_COLUMNS, ways)

@@ -1,0 +1,24 @@
+"""The stories that the demo can tell, by the words of the command line."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from tsoffset.demo.compare import Compare
+from tsoffset.demo.failback import Failback
+from tsoffset.demo.failover import Failover
+from tsoffset.demo.story import Story
+
+
+class Scenario(StrEnum):
+    """What is played."""
+
+    FAILOVER = "failover"
+    FAILBACK = "failback"
+    COMPARE = "compare"
+
+
+STORIES: Mapping[Scenario, type[Story]] = {
+    Scenario.FAILOVER: Failover,
+    Scenario.FAILBACK: Failback,
+    Scenario.COMPARE: Compare,
+}

@@ -1,0 +1,16 @@
+"""Kafka's own command-line tools, of which the jars alone give no scripts."""
+
+from tsoffset.java import find_java
+from tsoffset.testing.embedded.jars import resolve_jars
+
+_CLASSES = {
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+# Without a configuration log4j complains of that, and then writes errors among the results.
+_QUIET = ("-Dlog4j2.StatusLogger.level=OFF", "-Dlog4j2.level=OFF")
+
+
+def kafka_tool(name: str) -> list[str]:
+    """The words that run the tool that Kafka's scripts call so. Raises EmbeddedError."""
+    return [str(find_java()), *_QUIET, "-cp", f"{resolve_jars()}/*", _CLASSES[name]]
