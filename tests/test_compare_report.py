@@ -25,7 +25,7 @@ from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import Compared
 from tsoffset.commands.compare.html_report import html_report
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
-from tsoffset.commands.compare.plots import MARKS, grouped
+from tsoffset.commands.compare.plots import MARKS, Point, grouped
 from tsoffset.commands.compare.repeating import Repeating
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import sums
@@ -190,15 +190,30 @@ def test_a_hundred_thousand_pairs_make_a_small_page() -> None:
 
 @pytest.mark.parametrize("number", [10, 100_000])
 def test_marks_are_few_and_stand_for_all(number: int) -> None:
-    """Few points stand where they are; of many, those that lie close share a mark, and none is
-    left out. 0 stays 0."""
-    points = [(float(n % 90_001), float(n * n % 80_021)) for n in range(number)]
+    """Few pairs stand where they are; of many, those that lie close share a mark, and none is left
+    out. 0 stays 0, and each mark says what it stands for."""
+    one = pair()
+    points = [Point(n % 90_001, n * n % 80_021, one) for n in range(number)]
     marks = grouped(points)
-    assert sum(marks.values()) == number
+    assert sum(mark.pairs for mark in marks) == number
     assert len(marks) <= MARKS
-    assert sum(n for (_, y), n in marks.items() if y == 0) == sum(y == 0 for _, y in points)
+    at_0 = sum(mark.pairs for mark in marks if mark.y == 0)
+    assert at_0 == sum(point.y == 0 for point in points)
     if number == 10:
-        assert set(marks) == set(points)
+        assert {(mark.x, mark.y) for mark in marks} == {(point.x, point.y) for point in points}
+        assert marks[3].words == "9 at a lag of 3, billing, orders-0"
+
+
+def test_marks_say_whose_they_are() -> None:
+    """Pointing at a mark of the plot tells group and partition, lag and records; names of others
+    are escaped there, too."""
+    pairs = [pair(name, lag=n + 1, again=n * n) for n, name in enumerate(HOSTILE)]
+    text = page(*pairs, pair("skips", lag=50, again=3, verdict=Verdict.UNSAFE))
+    told = re.findall(r"<use [^>]*><title>([^<]*)</title></use>", text)
+    assert len(told) == 2 * len(pairs) + 2
+    assert "MirrorMaker 2: 0 at a lag of 1, &lt;script&gt;alert(1)&lt;/script&gt;, orders-0" in told
+    assert "records that it would skip: 3 at a lag of 50, skips, orders-0" in told
+    assert not Reader(text).open
 
 
 def test_the_course_stays_small_and_ends_now() -> None:

@@ -3,11 +3,11 @@
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from math import log10
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from matplotlib import rc_context
@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from tsoffset.commands.compare.course import Moment
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.report import at_words
+from tsoffset.terminal.tables import elided, place, printable
 
 # So many marks at most are drawn of each kind; beyond, pairs that lie close share one.
 MARKS = 1_500
@@ -55,11 +56,43 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 _PROLOGUE = re.compile(r".*?(?=<svg )", re.DOTALL)
+_MARK = re.compile(r"(<use [^>]*?)/>")
+# Of a group and a partition so much is said.
+_NAME = 60
 # Names that nothing refers to, and that all plots have.
 _NAMES = re.compile(r'<g id="[^"]*"')
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
-_Point = tuple[float, float]
+
+class Point(NamedTuple):
+    """Where a pair lies in a plot."""
+
+    x: int
+    y: int
+    pair: ComparedPair
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What stands for `pairs` that lie at a place, of which `pair` is the first."""
+
+    x: float
+    y: float
+    pairs: int
+    pair: ComparedPair
+
+    @property
+    def words(self) -> str:
+        """What is said where somebody points at it."""
+        pair = self.pair
+        where = f"{pair.group}, {place(pair.source_topic, pair.partition)}"
+        about = f"{self.y:,.0f} at a lag of {self.x:,.0f}"
+        name = elided(printable(where), _NAME)
+        return (
+            f"{about}, {name}"
+            if self.pairs == 1
+            else (f"about {about}, {self.pairs:,} pairs, such as {name}")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +106,27 @@ class Plot:
 def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
     """Records read again over the group's lag, of theirs and of ours; None where no pair has
     both."""
+    placed = [(pair, pair.lag) for pair in pairs if pair.lag is not None]
     again = [
-        (pair.lag, pair.records or 0)
-        for pair in pairs
-        if pair.lag is not None and pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
+        Point(lag, pair.records, pair)
+        for pair, lag in placed
+        if pair.records is not None and pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
     ]
     skipped = [
-        (pair.lag, pair.records or 0)
-        for pair in pairs
-        if pair.lag is not None and pair.verdict is Verdict.UNSAFE
+        Point(lag, pair.records, pair)
+        for pair, lag in placed
+        if pair.records is not None and pair.verdict is Verdict.UNSAFE
     ]
     ours = [
-        (pair.lag, pair.ours_reread_bound)
-        for pair in pairs
-        if pair.lag is not None and pair.ours_reread_bound is not None
+        Point(lag, pair.ours_reread_bound, pair)
+        for pair, lag in placed
+        if pair.ours_reread_bound is not None
     ]
     if not (again or ours or skipped):
         return None
     with rc_context(_STYLE | {"svg.hashsalt": f"lag {flow}"}):
         figure, axes = _figure(4.4)
-        top = max(max(point) for point in (*again, *skipped, *ours))
+        top = max(max(point.x, point.y) for point in (*again, *skipped, *ours))
         ends = [1, 10, 100] if top < 100 else [1, 10 ** (log10(top) + 0.15)]
         axes.plot(ends, ends, color=_QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.annotate(
@@ -105,9 +139,11 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Pl
             va="top",
             fontsize=10,
         )
-        _marks(axes, again, theirs, _THEIRS, "o", hollow=True)
-        _marks(axes, ours, "tsoffset (its bound)", _OURS, "o")
-        _marks(axes, skipped, "records that it would skip", _UNSAFE, "X")
+        told = {
+            **_marks(axes, again, theirs, _THEIRS, "o", hollow=True),
+            **_marks(axes, ours, "tsoffset (its bound)", _OURS, "o"),
+            **_marks(axes, skipped, "records that it would skip", _UNSAFE, "X"),
+        }
         for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
             set_scale("symlog", linthresh=1, linscale=0.6)
             axis.set_major_formatter(FuncFormatter(_number))
@@ -121,6 +157,7 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Pl
             "Records read again over the lag of the group",
             f"Of {len(again)} pairs by {theirs}, of {len(ours)} by tsoffset. Both axes are "
             "logarithmic above 1, with 0 at the bottom and at the left.",
+            told,
         )
 
 
@@ -222,17 +259,29 @@ def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
         )
 
 
-def grouped(points: Iterable[_Point]) -> dict[_Point, int]:
-    """How many points lie where: at their own places, or, where these are too many, in the cells
-    of a grid."""
-    found = Counter(points)
+def grouped(points: Iterable[Point]) -> list[Mark]:
+    """What stands for the points: each at its own place, or, where these are too many, in the
+    cells of a grid."""
+    found = _united((one.x, one.y, 1, one.pair) for one in points)
     cells = iter(_CELLS_PER_DECADE)
     while len(found) > MARKS and (each := next(cells, 0)):
-        coarser: Counter[_Point] = Counter()
-        for (x, y), number in found.items():
-            coarser[_rounded(x, each), _rounded(y, each)] += number
-        found = coarser
+        found = _united(
+            (_rounded(one.x, each), _rounded(one.y, each), one.pairs, one.pair) for one in found
+        )
     return found
+
+
+def _united(marks: Iterable[tuple[float, float, int, ComparedPair]]) -> list[Mark]:
+    """One for each place, with the first pair that lies there."""
+    found: dict[tuple[float, float], Mark] = {}
+    for x, y, number, pair in marks:
+        known = found.get((x, y))
+        found[x, y] = (
+            Mark(x, y, number, pair)
+            if known is None
+            else replace(known, pairs=known.pairs + number)
+        )
+    return list(found.values())
 
 
 def _rounded(value: float, cells: int) -> float:
@@ -240,16 +289,20 @@ def _rounded(value: float, cells: int) -> float:
 
 
 def _marks(
-    axes: Axes, points: Sequence[_Point], name: str, colour: str, shape: str, hollow: bool = False
-) -> None:
-    """Marks whose size says how many pairs lie there; the first of them stands in the legend."""
+    axes: Axes, points: Sequence[Point], name: str, colour: str, shape: str, hollow: bool = False
+) -> dict[str, Sequence[str]]:
+    """Draw marks whose size says how many pairs lie there; the first of them stands in the legend.
+    Returns what is said of each, by the names of their elements."""
     label: str | None = name
+    marks = grouped(points)
+    told: dict[str, Sequence[str]] = {}
     for (least, size), (below, _) in zip(_SIZES, (*_SIZES[1:], (1 << 62, 0.0)), strict=True):
-        here = [at for at, number in grouped(points).items() if least <= number < below]
+        here = [one for one in marks if least <= one.pairs < below]
         if here:
+            element = f"{colour} {least}"
             axes.plot(
-                [x for x, _ in here],
-                [y for _, y in here],
+                [one.x for one in here],
+                [one.y for one in here],
                 linestyle="none",
                 marker=shape,
                 markersize=size,
@@ -260,8 +313,11 @@ def _marks(
                 label=label,
                 clip_on=False,
                 zorder=3,
+                gid=element,
             )
             label = None
+            told[element] = [f"{name}: {one.words}" for one in here]
+    return told
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
@@ -293,15 +349,31 @@ def _number(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _plot(figure: Figure, title: str, words: str) -> Plot:
-    """The figure as an element of a page, with what a screen reader says of it."""
+def _plot(
+    figure: Figure, title: str, words: str, told: Mapping[str, Sequence[str]] | None = None
+) -> Plot:
+    """The figure as an element of a page, with what a screen reader says of it; `told` is what is
+    said of marks, by the names of the elements that they are in."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     text = _METADATA.sub("", _PROLOGUE.sub("", out.getvalue(), count=1))
+    for element, of_marks in (told or {}).items():
+        text = _with_titles(text, element, of_marks)
     text = _NAMES.sub("<g", text)
     for colour, variable in _COLOURS.items():
         text = text.replace(colour, variable)
     head, _, rest = text.partition(">")
-    told = f"<title>{escape(title)}</title><desc>{escape(words)}</desc>"
-    # By matplotlib of numbers, and of our own words.
-    return Plot(title, Markup(f'{head} role="img">{told}{rest}'))  # noqa: S704
+    says = f"<title>{escape(title)}</title><desc>{escape(words)}</desc>"
+    # By matplotlib of numbers and our own words; what others have named is escaped.
+    return Plot(title, Markup(f'{head} role="img">{says}{rest}'))  # noqa: S704
+
+
+def _with_titles(text: str, element: str, told: Sequence[str]) -> str:
+    """The text with a title in each mark of an element, in their order."""
+    before, name, behind = text.partition(f'<g id="{element}"')
+    titles = iter(told)
+
+    def titled(mark: re.Match[str]) -> str:
+        return f"{mark[1]}><title>{escape(next(titles))}</title></use>"
+
+    return before + name + _MARK.sub(titled, behind, count=len(told))
