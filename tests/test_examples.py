@@ -199,16 +199,20 @@ def ran(*command: str | Path, **environment: str) -> str:
 def test_scripts_on_clusters_that_are_mirrored(
     mirrored: tuple[Path, str, str], target: Contents, tmp_path: Path
 ) -> None:
-    """Beside checkpoints nothing is written; then the daemon commits; then a cycle on a session of
-    one's own, by Spark's own command, finds that nothing is left to do."""
+    """Beside checkpoints, and by a migration's first steps, nothing is written; then the daemon
+    commits, and so does a cycle on a Spark cluster, submitted by Spark's own command."""
     file, topic, group = mirrored
     shown = ran(sys.executable, EXAMPLES / "beside_checkpoints.py", file, group)
     (line,) = [line for line in shown.splitlines() if line.startswith(f"A.{topic}-0")]
     assert line.split()[2] == "100"
+    entry = Path(sys.executable).with_name("tsoffset")
+    ours = tmp_path / "tsoffset.properties"
+    shown = ran(EXAMPLES / "migrate.sh", file, ours, TSOFFSET=str(entry))
+    assert f"go on with step 4 of {ours}.steps" in shown
+    assert "\n4. " in Path(f"{ours}.steps").read_text(encoding="utf-8")
     assert target.committed_offsets(group) == {}
 
     (listener,) = Configuration.read(file).resolve().server.listeners
-    entry = Path(sys.executable).with_name("tsoffset")
     shown = ran(EXAMPLES / "daemon.sh", file, TSOFFSET=str(entry), TSOFFSET_URL=listener)
     assert 'tsoffset_flow_pairs{flow="A->B"} 1.0' in shown
     assert target.committed_offsets(group) == {(f"A.{topic}", 0): (100, "")}
