@@ -111,6 +111,18 @@ def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
+    """MirrorMaker 2 needs it, forced or not."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(ENABLED)
+    (tmp_path / "link").symlink_to(file)
+    for path in (file, tmp_path / "link"):
+        result = invoke("migrate", str(file), "-o", str(path), "--force")
+        assert result.exit_code == 2
+        assert "name another file with -o" in result.stderr
+    assert file.read_text() == ENABLED
+
+
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     """With the place, and a next step."""
     (tmp_path / "file").touch()
