@@ -1,5 +1,6 @@
 """`tsoffset migrate`: what it makes of configurations that the world has, and what it refuses."""
 
+import os
 import re
 import stat
 from pathlib import Path
@@ -92,6 +93,18 @@ def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path: Path)
     settings = resolved(invoke("migrate", str(file)).stdout)
     [flow] = settings.flows
     assert getattr(flow.source.security.login, "password", None) == "p'w\\d"
+
+
+def test_a_secret_of_what_is_no_file_is_asked_for() -> None:
+    """Standard input, for one, is gone when it would be read again."""
+    text = ENABLED + "A.ssl.truststore.password = very-private\nA.ssl.truststore.location = /x\n"
+    readable, writable = os.pipe()
+    os.write(writable, text.encode())
+    os.close(writable)
+    result = invoke("migrate", f"/dev/fd/{readable}")
+    os.close(readable)
+    assert "A.ssl.truststore.password = ${env:A_SSL_TRUSTSTORE_PASSWORD}\n" in result.stdout
+    assert "very-private" not in result.output
 
 
 def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
