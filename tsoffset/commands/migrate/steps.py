@@ -128,6 +128,8 @@ def _sync_on(
     flows: Sequence[MirrorFlow], syncing: Sequence[MirrorFlow], config: str, file: str
 ) -> Step:
     todo: list[str | Command] = [
+        "Keep what the groups have on the target now; it is the only way backwards:",
+        Command(f"tsoffset snapshot -c {file}"),
         f"In {config} (a running tsoffset takes it up within two seconds):",
         *(Command(f"{flow.name}.{SYNC} = true") for flow in flows),
     ]
