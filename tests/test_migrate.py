@@ -1,5 +1,6 @@
 """`tsoffset migrate`: what it makes of configurations that the world has, and what it refuses."""
 
+import os
 import re
 import stat
 from pathlib import Path
@@ -94,6 +95,18 @@ def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path: Path)
     assert getattr(flow.source.security.login, "password", None) == "p'w\\d"
 
 
+def test_a_secret_of_what_is_no_file_is_asked_for() -> None:
+    """Standard input, for one, is gone when it would be read again."""
+    text = ENABLED + "A.ssl.truststore.password = very-private\nA.ssl.truststore.location = /x\n"
+    readable, writable = os.pipe()
+    os.write(writable, text.encode())
+    os.close(writable)
+    result = invoke("migrate", f"/dev/fd/{readable}")
+    os.close(readable)
+    assert "A.ssl.truststore.password = ${env:A_SSL_TRUSTSTORE_PASSWORD}\n" in result.stdout
+    assert "very-private" not in result.output
+
+
 def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
     """In one file for its user alone, which is not replaced unasked; the steps name it."""
     path = tmp_path / "ours.properties"
@@ -109,6 +122,18 @@ def test_o_writes_what_is_printed_else_and_the_steps(tmp_path: Path) -> None:
     assert invoke("migrate", "strimzi-v1.yaml", "-o", str(path), "--force").exit_code == 0
     assert path.read_text() == output("strimzi-v1", "properties")
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
+    """MirrorMaker 2 needs it, forced or not."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(ENABLED)
+    (tmp_path / "link").symlink_to(file)
+    for path in (file, tmp_path / "link"):
+        result = invoke("migrate", str(file), "-o", str(path), "--force")
+        assert result.exit_code == 2
+        assert "name another file with -o" in result.stderr
+    assert file.read_text() == ENABLED
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -646,7 +646,7 @@ Examples:
 Exit status:
     0  done
     1  the file cannot be written
-    2  bad usage, or FILE cannot be read or used; nothing is written then
+    2  bad usage; FILE cannot be read; or something in it has to be changed, where it is marked
   130  interrupted by Ctrl-C""",
 )
 @click.argument(

@@ -36,8 +36,11 @@ def run_migrate(
     Raises ConfigurationError where nothing can be made of the files, UsageError, and TsoffsetError
     where the result cannot be written.
     """
-    if to is not None and to.exists() and not force:
-        raise UsageError(f"{to} is there already; --force replaces it")
+    if to is not None and to.exists():
+        if any(to.samefile(file) for file in files):
+            raise UsageError(f"{to} is what MirrorMaker 2 reads; name another file with -o")
+        if not force:
+            raise UsageError(f"{to} is there already; --force replaces it")
     migration = _read(files, notices)
     text = configuration_text(migration)
     steps = partial(steps_lines, migration, str(to or DEFAULT_FILE))

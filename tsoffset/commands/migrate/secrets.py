@@ -41,8 +41,8 @@ def without_secret(moved: Moved, setup: Setup) -> Moved:
     if not _holds_secret(name, moved.text):
         return moved
     if setup.kind is Kind.DEDICATED and "$" not in moved.text:
-        path, key = str(Path(setup.file).absolute()), moved.entry.key
-        if not (set(":}") & set(path) or "}" in key):
+        path, key = Path(setup.file).absolute(), moved.entry.key
+        if path.is_file() and not (set(":}") & set(str(path)) or "}" in key):
             return _in_place(
                 moved,
                 f"${{file:{path}:{key}}}",

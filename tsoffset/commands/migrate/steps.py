@@ -25,8 +25,8 @@ def steps_lines(migration: Migration, config: str, width: int | None) -> Iterato
     if secured := [
         name for name, words in _tools(migration).items() if "--command-config" in words
     ]:
-        of = " and ".join(f"{name}-client.properties" for name in secured)
-        yield from wrapped(f"{of}: what Kafka's tools need to enter the cluster.", width, "")
+        of = ", ".join(f"{name}-client.properties" for name in secured)
+        yield from wrapped(f"What Kafka's tools need to enter a cluster stands in {of}.", width, "")
     for number, step in enumerate(migration_steps(migration, config), 1):
         yield Text()
         yield head(f"{number}. {step.title}")
@@ -128,6 +128,8 @@ def _sync_on(
     flows: Sequence[MirrorFlow], syncing: Sequence[MirrorFlow], config: str, file: str
 ) -> Step:
     todo: list[str | Command] = [
+        "Keep what the groups have on the target now; it is the only way backwards:",
+        Command(f"tsoffset snapshot -c {file}"),
         f"In {config} (a running tsoffset takes it up within two seconds):",
         *(Command(f"{flow.name}.{SYNC} = true") for flow in flows),
     ]

@@ -22,7 +22,8 @@ _CONNECT = "http://localhost:8083"
 _CHECKPOINTS = "emit.checkpoints.enabled"
 _OFFSET_SYNCS = "emit.offset-syncs.enabled"
 _IN_THE_LOG = Command(
-    "grep -E 'connector configured|Failed to configure' THE_LOG_OF_MIRROR_MAKER_2"
+    "grep -E 'connector configured|already up to date|Failed to configure'"
+    " THE_LOG_OF_MIRROR_MAKER_2"
 )
 _NOBODY_READS = (
     "Not before nobody reads checkpoints: consumers that call RemoteClusterUtils.translateOffsets,"
