@@ -21,7 +21,7 @@ JAVA_FREE := not integration and not spark
 # Of what, and how much it must be: pyproject.toml.
 COVERAGE := --cov
 # The tests with brokers wait more than they work: two processes take what they leave of two cores.
-TWO := -n 2 --dist loadfile
+TWO := -n 2 --dist worksteal
 
 # Two runs of pytest, of the tests without brokers and of those with them, on a core each. The first
 # one's output is shown when the second has ended; both must pass. What ends this ends both.

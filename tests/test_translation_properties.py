@@ -282,7 +282,7 @@ def _cut_source(world: World) -> None:
 def test_questions_of_a_position_are_bounded() -> None:
     """A position alone makes at most `translation.budget` fetches on each side, and those that
     the partition pays for: together they bring `translation.scan.bytes`, and what the last of
-    them had over. Time lookups, which bring nothing, are few."""
+    them had over. Time lookups, which bring nothing, are few, or go along with reads."""
     asked_for = Counter[str]()
 
     @each_example(150)
