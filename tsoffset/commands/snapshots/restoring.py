@@ -9,7 +9,6 @@ from tsoffset.cluster import Cluster
 from tsoffset.commands.snapshots.file import Commit, Snapshot
 from tsoffset.commands.snapshots.taking import topics_of
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, committed_offsets
-from tsoffset.cycle.turns import try_commit
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -112,7 +111,7 @@ def plan(snapshot: Snapshot, now: Standing) -> list[RestoredCommit]:
 def carry_out(
     rows: Sequence[RestoredCommit], snapshot: Snapshot, target: Cluster
 ) -> list[RestoredCommit]:
-    """Commit what is to be committed; the rows with what came of it."""
+    """Commit what is to be committed; the rows with what came of it. Raises ClusterUnreachable."""
     metadata = {(commit.group, commit.place): commit.metadata for commit in snapshot.commits}
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
     for row in rows:
@@ -120,7 +119,7 @@ def carry_out(
             place = TopicPartition(row.topic, row.partition)
             kept = CommittedOffset(row.restored_offset, metadata[row.group, place])
             commits[row.group][place] = kept
-    answers = try_commit(target, commits, lambda _: True)
+    answers = target.commit(commits) if commits else {}
     return [
         _answered(row, answers[row.group][TopicPartition(row.topic, row.partition)])
         if row.outcome is OutcomeKind.WOULD_COMMIT
