@@ -71,13 +71,16 @@ def look(
     *,
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
+    was_in_scope: Callable[[str], bool],
 ) -> tuple[Snapshot, Standing]:
-    """The part of the snapshot that is wanted, and what the cluster has of it and of other groups
-    that are. Raises ClusterUnreachable."""
+    """The part of the snapshot that is wanted, and what the cluster has of it, and of other groups
+    that a snapshot would have as well. Raises ClusterUnreachable."""
     commits = tuple(c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic))
     listings = target.groups().groups
     others = {
-        name for name, one in listings.items() if one.type in SUPPORTED_GROUPS and is_group(name)
+        name
+        for name, one in listings.items()
+        if one.type in SUPPORTED_GROUPS and is_group(name) and was_in_scope(name)
     }
     groups = sorted({commit.group for commit in commits} | others)
     offsets = {
