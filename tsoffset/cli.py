@@ -158,7 +158,7 @@ Examples:
 )
 @click.option(
     "--scenario",
-    type=click.Choice(["failover", "failback", "compare"], case_sensitive=False),
+    type=click.Choice(["failover", "failback", "compare", "migration"], case_sensitive=False),
     default="failover",
     show_default=True,
     help="What is played.",
