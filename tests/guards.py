@@ -761,6 +761,42 @@ GUARDS = (
         "LogAppendTime on the source, copied with its batches",
         ("test_batches_that_the_source_has_stamped_are_kept_as_they_are",),
     ),
+    # --- going back
+    Guard(
+        "decide: a group goes back only from the commit that was named",
+        "current.offset != rewind_from or not _may_go_back",
+        "not _may_go_back",
+        "a group that has moved since a person saw it",
+        ("test_a_group_goes_back_only_from_the_commit_that_was_named",),
+    ),
+    Guard(
+        "decide: a group does not go back to what retention has taken",
+        "        and outcome.target_offset >= target_range.start\n",
+        "",
+        "the target's log lost what lay at the translation since",
+        ("test_a_group_goes_back_only_from_the_commit_that_was_named",),
+    ),
+    Guard(
+        "commands/snapshots/restoring: offsets are those of one topic",
+        "    if then != now.topics[commit.topic]:\n",
+        "    if False:\n",
+        "a topic was made anew under its name",
+        ("test_offsets_of_other_records_are_not_restored",),
+    ),
+    Guard(
+        "commands/snapshots/restoring: not before the log's start",
+        "    restored = max(commit.offset, log.start)\n",
+        "    restored = commit.offset\n",
+        "retention took what lay at a commit of the snapshot",
+        ("test_a_commit_lies_within_its_log",),
+    ),
+    Guard(
+        "commands/snapshots/restoring: not past the log's end",
+        "    if commit.offset > log.end:\n",
+        "    if False:\n",
+        "the log was truncated since",
+        ("test_a_commit_lies_within_its_log",),
+    ),
 )
 EXAMPLES = (
     "tests/test_frontier_examples.py",
@@ -768,7 +804,9 @@ EXAMPLES = (
     "tests/test_memory_of_cycles.py",
     "tests/test_offset_header.py",
     "tests/test_ordinary.py",
+    "tests/test_plan.py",
     "tests/test_same_offsets.py",
+    "tests/test_snapshots.py",
     "tests/test_translate.py",
 )
 

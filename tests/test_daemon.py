@@ -31,6 +31,7 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, nothing_known
 from tsoffset.daemon.overrides_files import OverridesFiles
+from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.selecting import Selector
 from tsoffset.daemon.signals import Ending, Signals, supervise
@@ -595,6 +596,15 @@ def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path: Path) -> None:
         again.gate.wait("A->B", 1)
         with pytest.raises(KeyError):
             again.daemon.pause("B->C")
+
+
+def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path: Path) -> None:
+    """As `tsoffset failover` leaves one in `state.dir`: the log says why no more cycles come."""
+    with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
+        now.gate.wait("A->B", 1)
+        for paused, event in ((True, "flow_paused"), (False, "flow_resumed")):
+            Pauses(f"{tmp_path}/state").set("A->B", paused)
+            now.wait_for(lambda event=event: event in events(now.logs))
 
 
 def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path: Path) -> None:

@@ -420,6 +420,23 @@ def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_migration_ends_with_a_failover_that_reads_nothing_again(tmp_path: Path) -> None:
+    """MirrorMaker 2's sync, the file that `migrate` makes of its own, both compared, the switch;
+    then each group that tsoffset placed, or found in place, resumes exactly."""
+    with demo(tmp_path, "--scenario", "migration") as process:
+        output, errors = process.communicate()
+    assert process.returncode == 0, output + errors
+    assert "settings taken over" in errors
+    for step in ("tsoffset migrate mm2.properties", "tsoffset compare", "The switch"):
+        assert step in output
+    assert re.search(r"No record was skipped\. 15 groups resumed on backup and read \d", output)
+    assert "12 that tsoffset had placed read 0 of them" in " ".join(output.split())
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
 @pytest.mark.thorough
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C while the brokers are starting: exit status 130, and all is gone."""

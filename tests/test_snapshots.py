@@ -20,6 +20,7 @@ from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.commands.snapshots.rewinding import Rewinding
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
     CommittedOffset,
@@ -181,6 +182,15 @@ def test_only_what_is_wanted_is_restored(estate: Estate, tmp_path: Path) -> None
     assert {group for group, _ in rows} == {"billing", "idle"}
     _, rows = restore(estate, path, groups="bil.*", topics=r"A\..*")
     assert rows == {("billing", "A.orders"): ("committed", None, 50)}
+
+
+def test_a_filter_that_was_changed_since_keeps_nothing_back(estate: Estate, tmp_path: Path) -> None:
+    """What was kept is restored, whatever the flow takes by now."""
+    path = snapshot(estate, tmp_path)
+    estate.commit("billing", "A.orders", 90, on="B")
+    other = flow(group_filter=DefaultGroupFilter(("shipping",)))
+    _, rows = restore(estate, path, other)
+    assert rows["billing", "A.orders"] == ("committed", None, 50)
 
 
 def test_groups_with_members_are_left_alone(estate: Estate, tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ Examples:
   tsoffset topics  -c mm2.properties
   tsoffset history -c mm2.properties stuck
   tsoffset run   -c mm2.properties --log-format json
+  tsoffset failover -c mm2.properties --flow 'A->B'
 
 {_EXIT_STATUS}""",
 )
@@ -143,7 +144,7 @@ def cli() -> None:
     source cluster, for topics that MirrorMaker 2 or another replicator copies.
 
     The same MirrorMaker 2 configuration file serves both. Nothing is installed in the
-    replicator, in a broker or in a consumer; a group is never moved backwards.
+    replicator, in a broker or in a consumer; no cycle moves a group backwards.
     """
 
 
@@ -157,7 +158,7 @@ Examples:
 )
 @click.option(
     "--scenario",
-    type=click.Choice(["failover", "failback", "compare"], case_sensitive=False),
+    type=click.Choice(["failover", "failback", "compare", "migration"], case_sensitive=False),
     default="failover",
     show_default=True,
     help="What is played.",
@@ -443,8 +444,9 @@ def failover(
     """Bring all groups of a flow over, and say of each whether its consumers can move now.
 
     Runs cycles until every group resumes at what it has not read, or nothing changes any more;
-    then pauses the flow in a running daemon, unless a group is not ready, and says what to do
-    next. With the source away it says what consumers would resume from, and how old that is.
+    then pauses the flow in a running daemon, unless groups are still read on the source, and says
+    what to do next. With the source away it says what consumers would resume from, and how old
+    that is.
     """
     from tsoffset.commands.failover.command import run_failover
 

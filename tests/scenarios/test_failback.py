@@ -103,12 +103,12 @@ def test_records_that_were_never_mirrored_are_not_skipped(place: Place) -> None:
     assert place.values_on_a() == originals(MIRRORED)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", ["identity"], indirect=True)
 def test_records_that_only_the_replica_has_do_not_lead_past_the_originals(place: Place) -> None:
     """Producers that wrote to the replica while it was in charge, under one name: a group that has
     read on there resumes behind the last record that was mirrored. What it read there alone counts
     as read again, at most, for content cannot tell that nobody will mirror it back."""
-    if place.replica != place.topic:
-        pytest.skip("nobody but the replicator writes to a topic with a remote name")
     _, end = place.b.log_range(place.replica)
     place.b.produce(place.replica, numbered(50, first=10_000))
     for read in (25, 50):
@@ -132,13 +132,12 @@ def test_an_older_commit_on_the_original_moves_forwards_a_younger_one_stays(plac
     assert place.values_on_a() == originals(280)
 
 
+@pytest.mark.parametrize("place", ["default"], indirect=True)
 def test_progress_on_the_replicas_own_topic_is_no_matter_of_it(
     place: Place, unique: Callable[[str], str]
 ) -> None:
     """A topic of the same name that belongs to B leads to another one on A, which is not there; its
     records and commits do not touch what comes back."""
-    if place.replica == place.topic:
-        pytest.skip("under IdentityReplicationPolicy both are one topic; see the test above")
     place.b.create_topic(place.topic)
     place.b.produce(place.topic, numbered(80, first=20_000))
     both = {(place.replica, 0): 60, (place.topic, 0): 70}

@@ -129,7 +129,6 @@ class Daemon:
         self._pauses.set(flow, paused)
         if (loop := self._loops.get(flow)) is not None:
             loop.hold(paused=paused)
-        log.info("flow_paused" if paused else "flow_resumed", flow=flow)
 
     # --- a configuration that changes -------------------------------------------------------
 

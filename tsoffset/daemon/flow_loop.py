@@ -149,6 +149,7 @@ class FlowLoop:
         if paused is not self._paused:
             self._paused = paused
             self._wake.set()
+            log.info("flow_paused" if paused else "flow_resumed", flow=self.name)
 
     def sync_now(self) -> None:
         """The next cycle begins as soon as it can."""

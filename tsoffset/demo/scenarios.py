@@ -6,6 +6,7 @@ from enum import StrEnum
 from tsoffset.demo.compare import Compare
 from tsoffset.demo.failback import Failback
 from tsoffset.demo.failover import Failover
+from tsoffset.demo.migration import Migration
 from tsoffset.demo.story import Story
 
 
@@ -15,10 +16,12 @@ class Scenario(StrEnum):
     FAILOVER = "failover"
     FAILBACK = "failback"
     COMPARE = "compare"
+    MIGRATION = "migration"
 
 
 STORIES: Mapping[Scenario, type[Story]] = {
     Scenario.FAILOVER: Failover,
     Scenario.FAILBACK: Failback,
     Scenario.COMPARE: Compare,
+    Scenario.MIGRATION: Migration,
 }

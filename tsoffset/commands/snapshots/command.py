@@ -83,18 +83,19 @@ def run_restore(
     narrowed = expression("--groups", snapshot.groups)
     meant = expression("--topics", topics)
 
-    def is_group(name: str) -> bool:
-        if not all(matches(one, name) for one in (chosen, narrowed) if one is not None):
-            return False
-        return flow.group_filter.should_replicate_group(name)
+    def was_in_scope(name: str) -> bool:
+        return flow.group_filter.should_replicate_group(name) and (
+            narrowed is None or matches(narrowed, name)
+        )
 
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
         snapshot, now = look(
             snapshot,
             target,
-            is_group=is_group,
+            is_group=lambda group: chosen is None or matches(chosen, group),
             is_topic=lambda topic: meant is None or matches(meant, topic),
+            was_in_scope=was_in_scope,
         )
         rows = plan(snapshot, now)
         moving = [row for row in rows if row.outcome is OutcomeKind.WOULD_COMMIT]

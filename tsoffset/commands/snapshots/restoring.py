@@ -9,7 +9,6 @@ from tsoffset.cluster import Cluster
 from tsoffset.commands.snapshots.file import Commit, Snapshot
 from tsoffset.commands.snapshots.taking import topics_of
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, committed_offsets
-from tsoffset.cycle.turns import try_commit
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -72,13 +71,16 @@ def look(
     *,
     is_group: Callable[[str], bool],
     is_topic: Callable[[str], bool],
+    was_in_scope: Callable[[str], bool],
 ) -> tuple[Snapshot, Standing]:
-    """The part of the snapshot that is wanted, and what the cluster has of it and of other groups
-    that are. Raises ClusterUnreachable."""
+    """The part of the snapshot that is wanted, and what the cluster has of it, and of other groups
+    that a snapshot would have as well. Raises ClusterUnreachable."""
     commits = tuple(c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic))
     listings = target.groups().groups
     others = {
-        name for name, one in listings.items() if one.type in SUPPORTED_GROUPS and is_group(name)
+        name
+        for name, one in listings.items()
+        if one.type in SUPPORTED_GROUPS and is_group(name) and was_in_scope(name)
     }
     groups = sorted({commit.group for commit in commits} | others)
     offsets = {
@@ -112,7 +114,7 @@ def plan(snapshot: Snapshot, now: Standing) -> list[RestoredCommit]:
 def carry_out(
     rows: Sequence[RestoredCommit], snapshot: Snapshot, target: Cluster
 ) -> list[RestoredCommit]:
-    """Commit what is to be committed; the rows with what came of it."""
+    """Commit what is to be committed; the rows with what came of it. Raises ClusterUnreachable."""
     metadata = {(commit.group, commit.place): commit.metadata for commit in snapshot.commits}
     commits: defaultdict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
     for row in rows:
@@ -120,7 +122,7 @@ def carry_out(
             place = TopicPartition(row.topic, row.partition)
             kept = CommittedOffset(row.restored_offset, metadata[row.group, place])
             commits[row.group][place] = kept
-    answers = try_commit(target, commits, lambda _: True)
+    answers = target.commit(commits) if commits else {}
     return [
         _answered(row, answers[row.group][TopicPartition(row.topic, row.partition)])
         if row.outcome is OutcomeKind.WOULD_COMMIT
