@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from click.testing import CliRunner, Result
 
-from tsoffset.cli import cli
+from tsoffset.cli.main import cli
 
 ROOT = Path(__file__).parent.parent
 

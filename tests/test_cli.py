@@ -118,7 +118,7 @@ def test_the_version_names_what_a_bug_report_needs() -> None:
 WITHOUT_SPARK = """
 import sys
 from click.testing import CliRunner
-from tsoffset.cli import cli
+from tsoffset.cli.main import cli
 assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
 assert "kafka" not in sys.modules
 result = CliRunner().invoke(cli, sys.argv[1:])

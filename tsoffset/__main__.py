@@ -1,5 +1,5 @@
 """`python -m tsoffset`."""
 
-from tsoffset.cli import main
+from tsoffset.cli.main import main
 
 main()

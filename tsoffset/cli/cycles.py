@@ -1,0 +1,222 @@
+"""`plan`, `sync`, `run`, and `lists`, which `run` heeds."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, Unpack
+
+import click
+
+from tsoffset.cli.carrying_out import EXIT_STATUS, carried_out, choose, told
+from tsoffset.commands.options import (
+    CONFIG,
+    FLOW,
+    FORMAT,
+    STATE,
+    WIDE,
+    YES,
+    Choice,
+    daemon_logs,
+    in_order,
+    quiet_logs,
+    selection,
+)
+from tsoffset.errors import UsageError
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+
+
+@click.command(
+    short_help="Show what `sync` would do.",
+    epilog=f"""\b
+Examples:
+  tsoffset plan -c mm2.properties
+  tsoffset plan -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset plan -c mm2.properties --format json | jq 'select(.outcome == "failed")'
+
+{EXIT_STATUS}""",
+)
+@selection
+@FORMAT
+@WIDE
+@STATE
+@quiet_logs
+@carried_out
+def plan(
+    notices: Notices, *, format: Format, wide: bool, state: str | None, **choice: Unpack[Choice]
+) -> int:
+    """Show what `sync` would do: one cycle that commits nothing.
+
+    Prints a row for each group and partition with a commit on the source, with the offset it
+    translates to on the target, how exact that is, and why a row would be left alone.
+    """
+    from tsoffset.commands.plan_sync import run_once
+
+    chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
+    return run_once(chosen, output, notices, commit=False, state=state)
+
+
+@click.command(
+    short_help="Commit on the target, once.",
+    epilog=f"""\b
+Examples:
+  tsoffset sync -c mm2.properties
+  tsoffset sync -c mm2.properties --flow 'A->B' --groups 'billing.*'
+  tsoffset sync -c mm2.properties --format json | jq 'select(.outcome == "failed")'
+  tsoffset sync -c mm2.properties --groups billing --allow-rewind
+
+{EXIT_STATUS}""",
+)
+@selection
+@click.option(
+    "--allow-rewind",
+    is_flag=True,
+    help="Then move groups that are further on the target than on the source back to their"
+    " translations, after a snapshot and a question.",
+)
+@click.option(
+    "--snapshot",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="For --allow-rewind: a snapshot that has what these groups have now.  [default: one is"
+    " written]",
+)
+@YES
+@FORMAT
+@WIDE
+@STATE
+@quiet_logs
+@carried_out
+def sync(
+    notices: Notices,
+    *,
+    allow_rewind: bool,
+    snapshot: Path | None,
+    yes: bool,
+    format: Format,
+    wide: bool,
+    state: str | None,
+    **choice: Unpack[Choice],
+) -> int:
+    """Commit on the target, once: one cycle that translates all groups' offsets.
+
+    A group is never moved backwards unless --allow-rewind asks for it, and a group with members on
+    the target is left alone. With sync.group.offsets.enabled = false nothing is committed, as by
+    `plan`.
+    """
+    from tsoffset.commands.plan_sync import run_once
+    from tsoffset.commands.snapshots.rewinding import Rewinding
+
+    if not allow_rewind and (snapshot is not None or yes):
+        raise UsageError("sync: --snapshot and --yes are for --allow-rewind")
+    chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
+    rewinding = Rewinding.asked_for(chosen, snapshot, yes=yes) if allow_rewind else None
+    return run_once(chosen, output, notices, commit=True, state=state, rewinding=rewinding)
+
+
+@click.command(
+    short_help="Run until told to stop: a cycle of each flow per interval.",
+    epilog="""\b
+Examples:
+  tsoffset run -c mm2.properties
+  tsoffset run -c mm2.properties --log-format json
+
+\b
+Exit status:
+  0  ended by SIGTERM or Ctrl-C
+  1  Spark could not be started
+  2  bad usage or configuration""",
+)
+@selection
+@daemon_logs
+@carried_out
+def run(notices: Notices, **choice: Unpack[Choice]) -> int:
+    """Run until told to stop: a cycle of each flow per sync.group.offsets.interval.seconds.
+
+    Each flow has its own thread, and all share one Spark session. A cycle that fails is logged
+    and the next one is tried; a cluster that is away never ends the command. A configuration file
+    that changes is taken up, at once on SIGHUP. SIGTERM and Ctrl-C end it within ten seconds.
+    """
+    from tsoffset.commands.run import run_daemon
+    from tsoffset.daemon.selecting import Selector
+    from tsoffset.daemon.signals import Ending
+
+    selector = Selector(**choice)
+    if run_daemon(selector, told(selector.select(), notices)) is Ending.ABANDONED:
+        _leave_at_once()
+    return 0
+
+
+def _leave_at_once() -> NoReturn:
+    """End the process although a thread hangs; Spark's JVM ends with its parent's pipe."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _list_options(work: Callable[..., int]) -> Callable[..., int]:
+    """Options that add to each of the four lists and take from it."""
+    for key in ("topics.exclude", "topics", "groups.exclude", "groups"):
+        option = f"--{key.replace('.', '-')}"
+        work = click.option(
+            f"{option}-remove",
+            multiple=True,
+            metavar="ENTRY",
+            help=f"Take this entry out of `{key}`, whoever put it there.",
+        )(work)
+        work = click.option(
+            f"{option}-add",
+            multiple=True,
+            metavar="REGEX",
+            help=f"Add a name or regular expression to `{key}`.",
+        )(work)
+    return work
+
+
+@click.command(
+    short_help="Show or change which groups and topics a flow takes.",
+    epilog="""\b
+Examples:
+  tsoffset lists -c mm2.properties
+  tsoffset lists -c mm2.properties --flow 'A->B' --groups-add 'billing-.*'
+  tsoffset lists -c mm2.properties --flow 'A->B' --topics-exclude-add audit --groups-remove search
+  tsoffset lists -c mm2.properties --flow 'A->B' --reset
+
+\b
+Exit status:
+  0  done
+  2  bad usage or configuration""",
+)
+@in_order(CONFIG, FLOW)
+@_list_options
+@click.option("--reset", is_flag=True, help="Undo all changes, so that the file alone holds.")
+@FORMAT
+@WIDE
+@quiet_logs
+@carried_out
+def lists(
+    notices: Notices,
+    *,
+    config: Path,
+    flows: tuple[str, ...],
+    reset: bool,
+    format: Format,
+    wide: bool,
+    **entries: tuple[str, ...],
+) -> int:
+    """Show which groups and topics a flow takes, or change that without editing the file.
+
+    Changes are kept in `state.dir` and hold for every command that uses the same file. A running
+    `tsoffset run` takes them up with its next cycle. Nothing is committed and no cluster asked.
+    """
+    from tsoffset.commands.lists import run_lists
+    from tsoffset.config.overrides import LIST_KEYS
+
+    selection = choose(notices, config=config, flows=flows, groups=None, topics=None)
+    changes = {}
+    for key in LIST_KEYS:
+        name = key.replace(".", "_")
+        changes[key] = (entries[f"{name}_add"], entries[f"{name}_remove"])
+    output = Output(sys.stdout, format, wide=wide)
+    return run_lists(selection, changes, output, notices, reset=reset)
