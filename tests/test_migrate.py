@@ -83,6 +83,17 @@ def test_the_passwords_are_in_the_inputs() -> None:
     assert all(secret in text for secret in SECRETS)
 
 
+def test_what_nobody_knows_is_named_without_its_value(tmp_path: Path) -> None:
+    """Of a key that is not known, or is for a transformation, no name tells whether it is one."""
+    file = tmp_path / "mm2.properties"
+    keys = ("A.http.proxy.authorization", "A.metrics.auth", "transforms.sign.pw")
+    file.write_text(ENABLED + "".join(f"{key} = canary\n" for key in keys))
+    result = invoke("migrate", str(file))
+    assert result.exit_code == 0, result.stderr
+    assert all(f": {key}: " in result.stdout for key in keys)
+    assert "canary" not in result.output
+
+
 def test_a_secret_in_a_file_of_mirror_maker_2_is_read_from_there(tmp_path: Path) -> None:
     """So that the output works as it stands."""
     file = tmp_path / "mm2.properties"

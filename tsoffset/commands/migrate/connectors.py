@@ -19,7 +19,7 @@ from tsoffset.commands.migrate.setup import (
     Setup,
 )
 from tsoffset.config import keys
-from tsoffset.config.findings import Entry, Findings
+from tsoffset.config.findings import Entry, Findings, shown
 from tsoffset.config.key_table import Key
 from tsoffset.config.places import CLUSTER_PREFIX, Place
 from tsoffset.config.review import POLICY_FAMILY, is_of_file, known
@@ -165,6 +165,7 @@ class _Gathered:
         if isinstance(known(Place(best.moved.key), best.moved.text, dedicated=False), Key):
             for other in ranked[1:]:
                 if other.moved.text != best.moved.text:
-                    why = f"differs from that of {best.connector.name}, which is taken."
-                    self.left.append(Left(other.moved.entry, Heading.REFUSED, why))
+                    entry, taken = other.moved.entry, best.connector.name
+                    why = f"{shown(entry)} differs from that of {taken}, which is taken."
+                    self.left.append(Left(entry, Heading.REFUSED, why))
         return best.moved

@@ -78,11 +78,13 @@ def _left(migration: Migration) -> Iterator[str]:
 
 
 def _in_words(left: Left, file: str) -> str:
-    """A setting with its line, its value unless that may be a secret, and why it is left."""
+    """A setting with its line, its value unless that may be a secret, and why it is left. Of keys
+    that nobody knows, any may be one, whatever their names."""
     line = "" if left.entry.line is None else f"line {left.entry.line}: "
     if left.entry.file != file:  # one of several
         line = f"{left.entry.place}: "
-    value = f" = {shown(left.entry)}" if left.entry.text else ""
+    told = left.entry.text and left.heading is not Heading.REFUSED
+    value = f" = {shown(left.entry)}" if told else ""
     return f"{line}{printable(left.entry.key)}{value}: {left.why}"
 
 
