@@ -220,6 +220,26 @@ def test_it_waits_for_what_is_still_moving(failing_over: FailingOver) -> None:
     assert failing_over.verdicts == {"billing": ("ready", None)}
 
 
+def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(
+    failing_over: FailingOver,
+) -> None:
+    """A broker that cannot be asked for its groups before a cycle, and can be in it: the group is
+    ready only once it was listed, and the flow is not paused before."""
+    source = failing_over.estate["A"]
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    fault = source.fail(late, verb=Verb.GROUPS, broker=0)
+
+    def happen(_: int) -> None:
+        source.heal(fault)
+
+    failing_over.cycles.happen = happen
+    assert failing_over.run(timeout_seconds=0) == 1
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
+    assert not failing_over.directory.exists()
+    assert failing_over.run() == 0
+    assert failing_over.verdicts == {"billing": ("ready", None)}
+
+
 def test_it_does_not_wait_for_what_does_not_move(failing_over: FailingOver) -> None:
     """Consumers that stay on the source: exit 1 once nothing has changed for five seconds, and the
     flow is not paused, for nothing has moved over. Nor does it go on past its time."""

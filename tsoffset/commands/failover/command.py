@@ -153,14 +153,17 @@ def final_cycles(
         try:
             # Asked before the cycle: a consumer that leaves has committed before.
             with connect(flow.source) as source:
-                listings = source.groups().groups
+                listings = source.groups()
         except ClusterUnreachable:
             return None
         result = cycles.run(commit=True)
         if result.unreachable:
             return None
-        active = frozenset(name for name, one in listings.items() if one.active)
         rows = list(result.rows)
+        active = {name for name, one in listings.groups.items() if one.active}
+        if listings.failed_brokers:
+            # Those that no broker listed may have consumers, too.
+            active |= {row.group for row in rows if row.group is not None} - listings.groups.keys()
         found = verdicts(flow.name, rows, active, in_utc(time.time()))
         now = time.monotonic()
         facts = [(row.group, row.source_offset, row.target_offset, row.reason) for row in rows]

@@ -57,7 +57,7 @@ def verdicts(
     flow: str, rows: Iterable[Row], source_active: Collection[str], as_of: str
 ) -> list[GroupVerdict]:
     """The verdicts on the groups of a cycle's rows. `source_active` are groups that had members on
-    the source before that cycle: what they commit after it is not in its rows."""
+    the source before that cycle, or may have had: what they commit after it is not in its rows."""
     by_group: defaultdict[str | None, list[Row]] = defaultdict(list)
     for row in rows:
         by_group[row.group].append(row)
@@ -119,8 +119,8 @@ def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, 
     if source_active:
         yield (
             SOURCE_ACTIVE,
-            "it has consumers on the source, and what these commit from now on is not known on the "
-            "target: stop them, and run this again",
+            "it has consumers on the source (or a broker did not say whether it has), and what "
+            "these commit from now on is not known on the target: stop them, and run this again",
         )
     for row in rows:
         if row.outcome not in IN_PLACE:
