@@ -157,7 +157,7 @@ class FailingOver:
         )
 
     @property
-    def verdicts(self) -> dict[str, tuple[str, str | None]]:
+    def verdicts(self) -> dict[str | None, tuple[str, str | None]]:
         rows = map(json.loads, self.out.getvalue().splitlines())
         return {row["group"]: (row["verdict"], row["reason"]) for row in rows}
 
@@ -341,6 +341,19 @@ def test_without_history_the_state_tells_of_which_commits_they_are(
     assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
     assert billing["age_seconds"] is None
     assert not (failing_over.directory / PAUSED).exists()
+
+
+def test_with_the_source_away_a_broker_that_lists_no_groups_is_told(
+    failing_over: FailingOver,
+) -> None:
+    """Groups of it that no cycle has known would be missing without a word."""
+    estate = failing_over.estate
+    estate.sync()
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    estate["B"].fail(late, verb=Verb.GROUPS, broker=0)
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    assert failing_over.verdicts[None] == ("not_ready", "TIMEOUT")
 
 
 def test_without_the_target_there_is_nothing_to_resume_from(failing_over: FailingOver) -> None:

@@ -50,13 +50,18 @@ def unverified(
     flow: FlowSettings, target: Cluster, known: Mapping[Pair, Known], now: float
 ) -> list[GroupVerdict]:
     """A verdict for each group that has commits of the flow on the target, or had some when past
-    cycles looked. Raises ClusterUnreachable."""
-    listings = target.groups().groups
+    cycles looked; one without a group for each broker that did not list its own. Raises
+    ClusterUnreachable."""
+    listed = target.groups()
+    listings = listed.groups
     names = {name for name, one in listings.items() if one.type in SUPPORTED_GROUPS}
     names |= {group for group, _ in known}
     wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
     offsets = committed_offsets(target, wanted, require_stable=False)
-    found = []
+    found = [
+        _not_ready(flow, None, failed.kind, failed.message)
+        for failed in listed.failed_brokers.values()
+    ]
     for group in wanted:
         theirs = offsets[group]
         if isinstance(theirs, Failed):
@@ -128,7 +133,7 @@ def _aged(flow: FlowSettings, oldest: float | None) -> str:
     return f"it resumes from its commits of {in_utc(oldest)}; {again}"
 
 
-def _not_ready(flow: FlowSettings, group: str, reason: str, message: str) -> GroupVerdict:
+def _not_ready(flow: FlowSettings, group: str | None, reason: str, message: str) -> GroupVerdict:
     return GroupVerdict(
         flow.name, group, Verdict.NOT_READY, None, 0, "", "", None, None, reason, message
     )
