@@ -171,6 +171,13 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
     assert rows == ["c", "a", "b", "e"]
 
 
+def test_what_nobody_judged_is_no_zero() -> None:
+    """Without a checkpoint nothing is known of what theirs would read again, or skip."""
+    text = page(pair(again=None, verdict=Verdict.NONE, theirs=None))
+    assert re.findall(r"</h3><b>([\d,–]+)</b>", text) == ["–", "0", "–", "1", "0"]
+    assert "card good" not in text
+
+
 def test_a_page_without_pairs_is_one_too() -> None:
     """Nothing was found, or everything failed: no plot, and no mistake."""
     failed = pair(None, None, None, Verdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tsoffset.flow.settings import (
     Settings,
     TranslationSettings,
 )
-from tsoffset.model import Failed, FailureKind
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, FlowCarryOver, Rows
 from tsoffset.spark.state import StateFile
 from tsoffset.terminal.notices import Notices
@@ -312,6 +312,25 @@ def test_with_the_source_away_history_tells_how_old_the_commits_are(
     assert (rows["moved"]["resumes_at"], rows["moved"]["age_seconds"]) == ("A.orders-0:130", None)
     assert (failing_over.directory / PAUSED).exists()
     assert failing_over.cycles.ran == 0
+
+
+def test_with_the_source_away_what_diverged_is_not_forgotten(
+    failing_over: FailingOver, tmp_path: Path
+) -> None:
+    """The last cycle saw that the copy is another one: nobody resumes there unawares."""
+    estate = failing_over.estate
+    past = Past(tmp_path / "history")
+    estate.sync()
+    past.keep(
+        *(
+            replace(row, outcome=OutcomeKind.SKIPPED, reason=Reason.DIVERGED)
+            for row in estate.sync()
+        )
+    )
+    failing_over.history, failing_over.now = str(past.directory), NOON + 100
+    estate["A"].unreachable = True
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "DIVERGED")}
 
 
 def test_without_history_the_state_tells_of_which_commits_they_are(

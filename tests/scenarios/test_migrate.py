@@ -122,7 +122,7 @@ class Mirrored:
             found = re.search(r"--bootstrap-server (\S+) --delete --topic (\S+)", command)
             if found is not None:
                 clusters = {each.bootstrap: each for each in (self.source, self.target)}
-                clusters[found[1]].delete_topic(found[2])
+                clusters[found[1]].delete_topic(found[2].strip("'").replace("\\.", "."))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tsoffset.cycle.source_commits import (
 )
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.history.reading import last_known
-from tsoffset.model import CommittedOffset, Failed, OutcomeKind, TopicPartition
+from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, TopicPartition
 from tsoffset.rule.decide import active
 from tsoffset.spark.state import StateFile
 
@@ -26,12 +26,13 @@ Pair = tuple[str, TopicPartition]
 class Known:
     """What past cycles knew of a pair: its commit on the target, of which commit on the source that
     is, and when it was last seen to be where the group should stand (seconds since 1970 UTC; None
-    where that is not known)."""
+    where that is not known). `diverged`: the last cycle found the copy to differ."""
 
     target_offset: int | None
     source: TopicPartition
     source_offset: int | None
     in_sync_at: float | None
+    diverged: bool = False
 
 
 def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, Known]:
@@ -111,6 +112,14 @@ def _verdict(
             f"{' and more' if len(without) > 3 else ''}: there its consumers begin by their "
             "auto.offset.reset, and `latest` skips what it has not read"
         )
+    elif diverged := [place for place in commits if place in known and known[place].diverged]:
+        verdict, reason = Verdict.NOT_READY, str(Reason.DIVERGED)
+        message = (
+            f"when the last cycle looked, {', '.join(map(str, diverged[:3]))}"
+            f"{' and more' if len(diverged) > 3 else ''} had other records on "
+            f"{flow.target.alias} than {flow.source.alias}: find out which are right before its "
+            "consumers go on there"
+        )
     return GroupVerdict(
         flow.name,
         group,
@@ -151,6 +160,7 @@ def _of_history(pairs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Pair, Know
                 TopicPartition(pair["source_topic"], pair["partition"]),
                 pair["synced_source_offset"],
                 pair["in_sync_at"],
+                pair["reason"] == Reason.DIVERGED,
             ),
         )
 

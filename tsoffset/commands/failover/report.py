@@ -29,7 +29,7 @@ def failover_lines(
         yield Text()
         said = ((one.reason or one.verdict, one.message) for one in found)
         yield from notes(said, "group", width)
-    yield from total(f"{flow}: {in_words(found)}", width)
+        yield from total(f"{flow}: {in_words(found)}", width)
     for number, step in enumerate(steps, start=1):
         yield from wrapped(f"{number}. {step}", width, "  ", "     ")
 

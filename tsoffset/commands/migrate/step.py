@@ -1,5 +1,6 @@
 """A step of a migration."""
 
+import shlex
 from dataclasses import dataclass
 
 
@@ -17,3 +18,9 @@ class Step:
     title: str
     todo: tuple[str | Command, ...]
     check: tuple[str | Command, ...]
+
+
+def deletion(words: str, topic: str) -> Command:
+    """Delete a topic; `words` say on which cluster. Kafka's tool takes a regular expression."""
+    pattern = topic.replace(".", r"\.")
+    return Command(f"kafka-topics.sh {words} --delete --topic {shlex.quote(pattern)}")

@@ -9,7 +9,7 @@ from rich.text import Text
 from tsoffset.commands.migrate.flows import MirrorFlow
 from tsoffset.commands.migrate.setup import Heading, Kind
 from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, Migration
-from tsoffset.commands.migrate.step import Command, Step
+from tsoffset.commands.migrate.step import Command, Step, deletion
 from tsoffset.commands.migrate.ways import way_of
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import head
@@ -160,10 +160,7 @@ def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Ste
         unwanted[at, flow.offset_syncs_topic] = flow.tools[at]
         if flow.checkpoints:
             unwanted[flow.target, flow.checkpoints_topic] = flow.tools[flow.target]
-    todo += (
-        Command(f"kafka-topics.sh {words} --delete --topic {shlex.quote(topic)}")
-        for (_, topic), words in unwanted.items()
-    )
+    todo += (deletion(words, topic) for (_, topic), words in unwanted.items())
     kept = " and ".join(dict.fromkeys(_progress(migration, flows)))
     todo.append(
         f"Keep {kept}: MirrorMaker 2 keeps there how far it has copied, and without it copies"

@@ -15,7 +15,7 @@ from typing import Protocol
 from tsoffset.commands.migrate.flows import MirrorFlow
 from tsoffset.commands.migrate.setup import Connector, Kind, Role
 from tsoffset.commands.migrate.sorting import SYNC, Migration
-from tsoffset.commands.migrate.step import Command, Step
+from tsoffset.commands.migrate.step import Command, Step, deletion
 from tsoffset.config.findings import Entry
 
 _CONNECT = "http://localhost:8083"
@@ -110,13 +110,7 @@ class _Dedicated:
             " settings: it would go on with the old checkpoint connector, since it refuses one with"
             " these. It writes that topic anew; how far it has copied is in another one."
         )
-        todo += (
-            Command(
-                f"kafka-topics.sh {flow.tools[flow.target]} --delete --topic"
-                f" {shlex.quote(flow.connectors_topic)}"
-            )
-            for flow in flows
-        )
+        todo += (deletion(flow.tools[flow.target], flow.connectors_topic) for flow in flows)
         todo += ("Start it again:", Command(f"connect-mirror-maker.sh {shlex.quote(self._file)}"))
         return Step(
             "Switch checkpoints and offset syncs off",
