@@ -227,7 +227,8 @@ class Migration(Story):
         self._narrator.say(
             f"A real consumer of each group reads on {TARGET} to the end. AGAIN is what of it the "
             "group had processed, compared record by record; BEFORE is what that would have been "
-            "from the offsets that were there, MirrorMaker 2's (- where there was none).",
+            "from what stood there before the sync: MirrorMaker 2's offsets, but for two groups "
+            "that have read there (- where there was none).",
             apart=True,
         )
         before = {name: _before(name, found) for name, found in resumed.items()}
