@@ -422,17 +422,34 @@ def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.spark
 @pytest.mark.thorough
-def test_migration_ends_with_a_failover_that_reads_nothing_again(tmp_path: Path) -> None:
-    """MirrorMaker 2's sync, the file that `migrate` makes of its own, both compared, the switch;
-    then each group that tsoffset placed, or found in place, resumes exactly."""
+def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:
+    """Each printed step is taken in its order; tsoffset moves groups on from where MirrorMaker 2
+    had them, and goes on without what is deleted in the end."""
     with demo(tmp_path, "--scenario", "migration") as process:
         output, errors = process.communicate()
-    assert process.returncode == 0, output + errors
-    assert "settings taken over" in errors
-    for step in ("tsoffset migrate mm2.properties", "tsoffset compare", "The switch"):
-        assert step in output
-    assert re.search(r"No record was skipped\. 15 groups resumed on backup and read \d", output)
-    assert "12 that tsoffset had placed read 0 of them" in " ".join(output.split())
+    assert (process.returncode, errors) == (0, ""), output + errors
+    printed = re.findall(r"(?m)^     \d\. (.+)$", output)
+    assert len(printed) == 7
+    assert [
+        title for title in re.findall(r"(?m)^\d+\. (.+)$", output) if title in printed
+    ] == printed
+    before, after = (
+        [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line)[-4:]]
+        for line in re.findall(
+            r"(?m)^   as (?:MirrorMaker 2 had|tsoffset has) set them +(.+)$", output
+        )
+    )
+    assert before[0] > 0 == before[1], output
+    assert after == [0, 0, 0, 48], output
+    words = " ".join(output.split())
+    assert re.search(r"[1-9]\d* committed, \d+ unchanged", words)
+    assert "and nobody has made the topics anew: neither cluster has one." in words
+    assert (
+        "0 to commit, 48 unchanged, 12 skipped (4 EXPIRED, 4 GROUP_ACTIVE, 4 TARGET_AHEAD)" in words
+    )
+    assert re.search(r"No record was skipped\. 15 groups resumed on backup and read \d", words)
+    assert "12 that tsoffset had placed read 0 of them" in words
+    assert "No offset went backwards." in words
     assert left_of(tmp_path) == ([], [])
 
 

@@ -49,8 +49,9 @@ def demo(_: Notices, *, scenario: str, keep: bool, secure: bool) -> int:
     """See it work: two real brokers and MirrorMaker 2 on this machine.
 
     Real groups at many depths, one sync, then a failover that counts which records were read
-    again and which were skipped; or, as failback, the way back after some work there. Needs
-    Java 17, and once the network for Kafka's jars.
+    again and which were skipped; or, as failback, the way back after some work there; as
+    migration, the way from MirrorMaker 2's checkpoint connector to tsoffset. Needs Java 17, and
+    once the network for Kafka's jars.
     """
     from tsoffset.demo.command import run
     from tsoffset.demo.scenarios import Scenario

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 
-from tsoffset.commands.compare.checkpoints import read_checkpoints
+from tsoffset.commands.compare.checkpoint import CheckpointKey
+from tsoffset.commands.compare.checkpoints import Checkpoints, read_checkpoints
+from tsoffset.cycle.source_commits import committed_offsets
 from tsoffset.demo.clusters import Clusters
+from tsoffset.demo.groups import GROUPS
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import CommittedOffset, Failed
 
 SETTINGS: Mapping[str, str] = {
     "emit.offset-syncs.enabled": "true",
@@ -20,20 +24,38 @@ _PATIENCE_SECONDS = 90.0
 # It looks at the groups each second. What so many looks, half a second apart, do not change, it
 # has nothing to add to.
 _LOOKS = 8
+# It does not commit for a group with consumers on the target.
+_IDLE = frozenset(group.name for group in GROUPS if not group.member)
 
 
-def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings) -> int:
-    """Wait until there are no more to come; how many pairs of a group and a partition have one.
-    Raises EmbeddedError."""
+def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings, *, synced: bool = False) -> int:
+    """Wait until there are no more to come, and with `synced` until MirrorMaker 2 has committed
+    what they say; how many pairs of a group and a partition have one. Raises EmbeddedError."""
     topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
     counts: list[int] = []
 
     def missing() -> str | None:
         with KafkaCluster(flow.target) as target:
             found = read_checkpoints(target, topic, wanted=lambda _: True, committed={})
+            behind = _behind(target, found) if synced else 0
         counts.append(len(found.newest))
         still = len(counts) >= _LOOKS and counts[-1] and len({*counts[-_LOOKS:]}) == 1
-        return None if still else f"{counts[-1]} pairs have a checkpoint"
+        if still and not behind:
+            return None
+        return f"{counts[-1]} pairs have a checkpoint, {behind} of them are not committed"
 
     clusters.target.wait_until(missing, seconds=_PATIENCE_SECONDS, doing=f"wait for {topic}")
     return counts[-1]
+
+
+def _behind(target: KafkaCluster, found: Checkpoints) -> int:
+    """How many checkpoints of idle groups are past what the target group has."""
+    wanted = {key: one for key, one in found.newest.items() if key.group in _IDLE}
+    names = sorted({key.group for key in wanted})
+    current: dict[CheckpointKey, int] = {}
+    for group, offsets in committed_offsets(target, names, require_stable=False).items():
+        if not isinstance(offsets, Failed):
+            for place, commit in offsets.items():
+                if isinstance(commit, CommittedOffset):
+                    current[CheckpointKey(group, place)] = commit.offset
+    return sum(current.get(key, -1) < one.target_offset for key, one in wanted.items())

@@ -1,9 +1,11 @@
 """Two brokers, MirrorMaker 2 and the file that both it and tsoffset read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+
+from kafka import KafkaAdminClient
 
 from tsoffset.demo.security import Locks
 from tsoffset.demo.topics import TOPICS
@@ -17,6 +19,7 @@ BACK = f"{TARGET}->{SOURCE}"
 
 # All data is thrown away, so nothing is worth a long farewell.
 _GRACE_SECONDS = 5.0
+_DELETION_SECONDS = 30.0
 # What a reader of the configuration wants to see.
 _TELLING = (
     "clusters",
@@ -29,6 +32,8 @@ _TELLING = (
     "emit.offset-syncs.enabled",
     "emit.checkpoints.enabled",
 )
+
+_FOR_RUN = "\n# For `tsoffset run`; MirrorMaker 2 has no use for it.\n"
 
 
 def remote(topic: str) -> str:
@@ -69,11 +74,13 @@ class Clusters:
         """Start both, side by side. Raises EmbeddedError."""
         list(pool.map(EmbeddedBroker.start, (self.source, self.target)))
 
-    def write_configuration(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+    def write_configuration(
+        self, settings: Mapping[str, str], *, shared: bool
+    ) -> Mapping[str, str]:
         """Write the file with these settings over its own, and return what matters in it.
 
-        The rest makes MirrorMaker 2 quick to start and to look, and keeps one copy of its
-        own topics.
+        One that is `shared` has settings for tsoffset, too. The rest makes MirrorMaker 2 quick to
+        start and to look, and keeps one copy of its own topics.
         """
         brokers = self.source, self.target
         security = {} if self.locks is None else self.locks.configuration(*brokers)
@@ -92,23 +99,41 @@ class Clusters:
         )
         names = dict.fromkeys((*_TELLING, *security, *settings))
         telling = {name: wanted.pop(name) for name in names}
+        ours = {
+            "sync.group.offsets.interval.seconds": "5",
+            "state.dir": str(self.folder / "state"),
+            "history.dir": str(self.folder / "history"),
+            "listeners": "http://127.0.0.1:8083",
+        }
         write_private(
             self.configuration,
-            "# Read by MirrorMaker 2 and by tsoffset alike.\n"
+            f"# Read by MirrorMaker 2{' and by tsoffset alike' if shared else ''}.\n"
             + _lines(telling)
-            + "\n# For `tsoffset run`; MirrorMaker 2 has no use for it.\n"
-            + _lines(
-                {
-                    "sync.group.offsets.interval.seconds": "5",
-                    "state.dir": str(self.folder / "state"),
-                    "history.dir": str(self.folder / "history"),
-                    "listeners": "http://127.0.0.1:8083",
-                }
-            )
+            + (_FOR_RUN + _lines(ours) if shared else "")
             + "\n# For quick starts and single copies on one machine.\n"
             + _lines(wanted),
         )
         return telling
+
+    def restart_mirror(self, between: Callable[[], None] | None = None) -> None:
+        """Stop MirrorMaker 2, do what is to be done while it stands still, and start it again, so
+        that it reads its file anew. Raises EmbeddedError."""
+        self.stop_mirror()
+        if between is not None:
+            between()
+        self.mirror.start()
+
+    def delete_topic(self, cluster: str, topic: str) -> None:
+        """Delete a topic of the cluster of that name, and wait until it is gone. Raises
+        EmbeddedError."""
+        broker = self.source if cluster == SOURCE else self.target
+        with closing(KafkaAdminClient(**self._access(broker).settings())) as admin:
+            admin.delete_topics([topic])
+
+            def missing() -> str | None:
+                return f"{topic} is there" if topic in admin.list_topics() else None
+
+            broker.wait_until(missing, seconds=_DELETION_SECONDS, doing=f"delete {topic}")
 
     def write_failback_configuration(self) -> tuple[Path, Mapping[str, str]]:
         """Write a file for tsoffset alone, of the way back, and return it with what it holds.
@@ -162,6 +187,16 @@ class Clusters:
 
     def _access(self, broker: EmbeddedBroker) -> Access:
         return broker.admin if self.locks is None else self.locks.access(broker)
+
+
+def change_settings(path: Path, changed: Mapping[str, str], without: Collection[str] = ()) -> None:
+    """Give settings of a file other values, as an operator would, and take some out of it."""
+    kept = [
+        line
+        for line in path.read_text().splitlines(keepends=True)
+        if line.partition(" = ")[0] not in {*changed, *without}
+    ]
+    write_private(path, "".join(kept) + _lines(changed))
 
 
 def _lines(properties: Mapping[str, str]) -> str:

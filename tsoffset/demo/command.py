@@ -70,12 +70,13 @@ def _play(
         stack.callback(pool.shutdown, cancel_futures=True)
         # While it is being started, or has much to copy, the pool would wait for it.
         stack.callback(clusters.stop_mirror)
-        status, sentences = story(clusters, narrator, pool, opened).tell()
+        played = story(clusters, narrator, pool, opened)
+        status, sentences = played.tell()
         narrator.step("Verdict")
         narrator.say(*sentences, style="bold green" if status == 0 else "bold red")
         narrator.say(f"{time.monotonic() - started:.0f} s in all.")
         if keep:
-            tell_how_to_explore(clusters, narrator)
+            tell_how_to_explore(clusters, played.file, narrator)
             for each in clusters.processes:
                 each.let_go()
     return status

@@ -37,7 +37,8 @@ class Failover(Story):
         TsoffsetError."""
         _, session = self._begin()
         rows, by_timestamp = self._sync(session)
-        reads = self._fail_over()
+        self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
+        reads = self._go_on()
         return conclusion(self._judge(rows, by_timestamp, reads), TARGET)
 
     def _sync(self, session: "Callable[[], SparkSession]") -> tuple[list[Row], list[Row]]:
@@ -58,17 +59,6 @@ class Failover(Story):
             simple = FlowTask(replace(configuration, text=lines), FLOW)
             other = run_cycle(spark, simple, commit=False, progress=report)
         return rows, list(other.rows)
-
-    def _fail_over(self) -> dict[str, Reads]:
-        """All consumers go on on the target; what they got, by group."""
-        self._narrator.step(f"Failover: the consumers of all groups resume on {TARGET}")
-        found: dict[str, Reads] = {}
-        with progress("consumers read on") as report:
-            for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
-                found[group.name] = reads
-                if report is not None:
-                    report("groups", len(found), len(GROUPS))
-        return found
 
     def _judge(
         self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
@@ -92,20 +82,6 @@ class Failover(Story):
         for group in GROUPS:
             self._narrator.items(surprises(group.name, resumed[group.name]))
         return verdicts
-
-    def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
-        """How each group went on, partition by partition."""
-        logs = self._consumers.logs()
-        found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
-        for row in rows:
-            assert row.group is not None
-            assert row.source_topic is not None
-            assert row.partition is not None
-            place = row.source_topic, row.partition
-            processed = self._consumers.processed[row.group, place]
-            read = reads[row.group][row.partition]
-            found[row.group].append(Resumed(row, logs[place], processed, read))
-        return found
 
     def _compare(self, moved: Sequence[Resumed], by_timestamp: Sequence[Row]) -> None:
         """What other target offsets would have come to for the same positions."""

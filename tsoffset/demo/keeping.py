@@ -12,14 +12,14 @@ from tsoffset.testing.embedded.tools import kafka_tool
 _TOOLS = ("kafka-consumer-groups", "kafka-console-consumer")
 
 
-def tell_how_to_explore(clusters: Clusters, narrator: Narrator) -> None:
+def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narrator) -> None:
     """Print the commands, after writing those of Kafka's own that jars alone do not give."""
     groups_tool, consumer_tool = _write_tools(clusters.folder)
     secured = {
         name: f" --command-config {shlex.quote(str(path))}"
         for name, path in clusters.write_client_properties().items()
     }
-    ours, file = shlex.join(_this_program()), shlex.quote(str(clusters.configuration))
+    ours, file = shlex.join(_this_program()), shlex.quote(str(configuration))
     active = next(group for group in GROUPS if group.member)
     plain = GROUPS[0]
     narrator.step("The clusters go on running")

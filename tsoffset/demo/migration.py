@@ -1,99 +1,327 @@
-"""The story of a migration: from MirrorMaker 2's checkpoint connector to tsoffset."""
+"""The story of a migration: from MirrorMaker 2's checkpoint connector to tsoffset, by the steps
+that `tsoffset migrate` prints."""
 
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tsoffset.commands.migrate.command import run_migrate
+from tsoffset.commands.check.command import run_check
+from tsoffset.commands.compare.asked import By
+from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.migrate.command import DEFAULT_FILE, run_migrate
+from tsoffset.commands.migrate.reading import read_setup
+from tsoffset.commands.migrate.sorting import SYNC, migration_of
+from tsoffset.commands.migrate.step import Command, Step
+from tsoffset.commands.migrate.steps import migration_steps
+from tsoffset.commands.snapshots.command import run_snapshot
+from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
+from tsoffset.config.selection import Selection
 from tsoffset.demo import checkpoints
-from tsoffset.demo.clusters import FLOW, TARGET
-from tsoffset.demo.compare import Compare
-from tsoffset.demo.failover import Failover
+from tsoffset.demo.clusters import FLOW, SOURCE, TARGET, change_settings
+from tsoffset.demo.consumers import Reads
 from tsoffset.demo.groups import GROUPS
-from tsoffset.demo.narration import verdict_columns
-from tsoffset.demo.verdict import GroupVerdict, conclusion, group_verdict
-from tsoffset.model import Row
+from tsoffset.demo.narration import WAY_COLUMNS, verdict_columns
+from tsoffset.demo.producers import Source
+from tsoffset.demo.story import Story
+from tsoffset.demo.topics import ORDERS, PARTITIONS
+from tsoffset.demo.verdict import GroupVerdict, Resumed, conclusion, group_verdict, surprises, way
+from tsoffset.model import OutcomeKind, Row
+from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.progress import progress
+from tsoffset.terminal.tables import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OFF, _ON = (f"{FLOW}.sync.group.offsets.enabled = {word}" for word in ("false", "true"))
+_PATIENCE_SECONDS = 60.0
+# Of each partition, to see that MirrorMaker 2 still copies in the end.
+_WRITTEN_LAST = 100
 
 
-class Migration(Compare, Failover):
-    """The steps after all is mirrored, as `tsoffset migrate` prints them."""
+class Migration(Story):
+    """The steps after all is mirrored; those of the migration bear the titles, and show the
+    commands, that `tsoffset migrate` gives them."""
 
-    about = "which syncs the groups' offsets by its checkpoints, and the move to tsoffset"
+    about = "its checkpoint connector committing for the groups, and the way from it to tsoffset"
     settings: ClassVar[Mapping[str, str]] = {
         **checkpoints.SETTINGS,
-        "sync.group.offsets.enabled": "true",
+        f"{FLOW}.{SYNC}": "true",
         "sync.group.offsets.interval.seconds": "1",
     }
+    shares_file = False
+
+    @property
+    def file(self) -> Path:
+        """What `migrate` makes."""
+        return self._clusters.folder / DEFAULT_FILE
 
     def tell(self) -> tuple[int, list[str]]:
         """Run all steps; return the exit status and the sentences of the end. Raises
         TsoffsetError."""
-        _, session = self._begin()
-        self._checkpoint()
-        file = self._migrate()
-        status = self._set_beside(file)
-        with progress("starting Spark"):
-            spark = session()
-        rows = self._switch(spark, file)
-        verdicts = self._judge_moved(rows)
-        failed, sentences = conclusion(verdicts, TARGET)
-        return max(status, failed), sentences
+        source, session = self._begin()
+        self._theirs_at_work()
+        self._migrate()
+        setup = read_setup([str(self._clusters.configuration)], Findings())
+        assert setup is not None
+        migration = migration_of(setup)
+        look, beside, comparison, off, on, end, delete = migration_steps(migration, str(self.file))
+        (flow,) = migration.flows
+        status = self._look(look)
+        spark = session()
+        self._beside(beside, spark)
+        status |= self._compare(comparison)
+        self._switch_off(off)
+        rows = self._switch_on(on, spark)
+        verdicts = self._judge(rows, self._go_on())
+        self._end(end, flow.connectors_topic, [entry.key for entry in flow.topic_entries])
+        self._delete(
+            delete,
+            source,
+            [
+                (flow.offset_syncs_at, flow.offset_syncs_topic),
+                (flow.target, flow.checkpoints_topic),
+            ],
+        )
+        again = self._once_more(spark)
+        return self._conclusion(status, verdicts, rows, again)
 
-    def _migrate(self) -> Path:
-        there = self._clusters.configuration
-        file = there.with_name("tsoffset.properties")
-        self._narrator.step(f"tsoffset migrate {there.name} -o {file.name}")
-        self._narrator.lines([])
+    # --- what MirrorMaker 2 has ------------------------------------------------------------
+
+    def _theirs_at_work(self) -> None:
+        self._narrator.step(f"MirrorMaker 2 commits for the groups on {TARGET}")
+        (flow,) = self._configuration().resolve().select((FLOW,))
+        with progress("waiting for checkpoints"):
+            pairs = self._aside(
+                lambda: checkpoints.wait_for_checkpoints(self._clusters, flow, synced=True)
+            )
+        self._narrator.say(
+            f"Its checkpoint connector has translated {pairs} commits, and set those of idle "
+            f"groups on {TARGET}: this is what consumers would resume from."
+        )
+
+    def _migrate(self) -> None:
+        made_of = self._clusters.configuration
+        self._narrator.step(f"tsoffset migrate {made_of.name} -o {self.file.name}")
+        printed, notices = StringIO(), _Heard()
         run_migrate(
-            (str(there),),
-            Output(sys.stdout, Format.TABLE),
-            Notices(),
-            to=file,
+            [str(made_of)],
+            Output(printed, Format.TABLE),
+            notices,
+            to=self.file,
             force=False,
             steps_alone=False,
         )
-        return file
-
-    def _switch(self, spark: "SparkSession", file: Path) -> list[Row]:
-        """MirrorMaker 2's sync off, ours on, and one cycle."""
-        clusters = self._clusters
-        self._narrator.step("The switch")
-
-        def restart() -> None:
-            clusters.stop_mirror()
-            with clusters.configuration.open("a") as added:
-                added.write(f"{_OFF}\n")
-            clusters.mirror.start()
-
-        with progress("restarting MirrorMaker 2"):
-            self._aside(restart)
-        file.write_text(file.read_text().replace(_OFF, _ON))
+        self._narrator.say(f"{self.file.name} is written, here without its comments:")
+        lines = self.file.read_text().splitlines()
+        self._narrator.quote(line for line in lines if line and not line.startswith("#"))
         self._narrator.say(
-            f"{_OFF} in {clusters.configuration.name}, MirrorMaker 2 restarted;",
-            f"{_ON} in {file.name}; then tsoffset sync -c {file.name}:",
+            *(f"{sentence}; the comments name each." for sentence in notices.sentences),
+            "It prints these steps, each with its commands and its check. They are taken now:",
         )
+        titles = re.findall(r"(?m)^\d+\. .*", printed.getvalue())
+        self._narrator.quote(titles)
+
+    # --- the steps -------------------------------------------------------------------------
+
+    def _look(self, step: Step) -> int:
+        self._begin_step(step, step.check)
+        printed = StringIO()
+        status = run_check(self._selection(), Output(printed, Format.TABLE), Notices())
+        self._narrator.say(
+            f"It ends with: {printed.getvalue().splitlines()[-1]}. One warning is as it should be: "
+            "nothing is committed yet."
+        )
+        return status
+
+    def _beside(self, step: Step, spark: "SparkSession") -> None:
+        self._begin_step(step, step.check)
         self._consumers.stay()
-        rows = self._cycle(spark, FlowTask(Configuration.read(file), FLOW))
-        self._show(FLOW, rows)
+        with progress("planning") as report:
+            planned = run_cycle(spark, self._task(), commit=False, progress=report)
+        self._narrator.say(
+            f"{Tally.of(planned.rows).in_words()}.",
+            f"Nothing is committed: {SYNC} is false in {self.file.name}.",
+        )
+
+    def _compare(self, step: Step) -> int:
+        self._begin_step(step, step.check, f" --by {By.GROUP}")
+        self._narrator.say(
+            "RECORDS is how many a group reads again at most that resumes from their checkpoints."
+        )
+        self._narrator.lines([])
+        wanted = Wanted(by=By.GROUP)
+        return run_compare(self._selection(), wanted, Output(sys.stdout, Format.TABLE), Notices())
+
+    def _switch_off(self, step: Step) -> None:
+        self._begin_step(step, step.todo)
+        change_settings(self._clusters.configuration, {f"{FLOW}.{SYNC}": "false"})
+        self._restart("MirrorCheckpointConnector connector configured")
+        self._narrator.say(f"{TARGET} keeps the offsets that it has; nobody moves them now.")
+
+    def _switch_on(self, step: Step, spark: "SparkSession") -> list[Row]:
+        self._begin_step(step, (*step.todo, step.check[0]))
+        path = self._clusters.folder / f"{TARGET}.snapshot"
+        run_snapshot(self._selection(), path, Output(StringIO(), Format.TABLE), _Heard())
+        change_settings(self.file, {f"{FLOW}.{SYNC}": "true"})
+        self._consumers.stay()
+        rows = self._cycle(spark, self._task())
+        self._narrator.say(f"{path.name} is kept. {Tally.of(rows).in_words()}.")
         return rows
 
-    def _judge_moved(self, rows: Sequence[Row]) -> list[GroupVerdict]:
-        reads = self._fail_over()
+    def _end(self, step: Step, connectors_topic: str, unwanted: Sequence[str]) -> None:
+        self._begin_step(step, step.todo)
+        self._narrator.say(
+            "With the line that is taken out it would refuse to copy. Its old settings are deleted "
+            "while it stands still, or it would go on with the checkpoint connector by them."
+        )
+        off = ("emit.checkpoints.enabled", "emit.offset-syncs.enabled")
+        change_settings(
+            self._clusters.configuration, {f"{FLOW}.{name}": "false" for name in off}, unwanted
+        )
+        self._restart(
+            "Failed to configure MirrorCheckpointConnector",
+            lambda: self._clusters.delete_topic(TARGET, connectors_topic),
+        )
+        self._narrator.say("The failure is what is wanted: there is no checkpoint connector now.")
+
+    def _delete(self, step: Step, source: Source, topics: Iterable[tuple[str, str]]) -> None:
+        self._begin_step(step, step.todo)
+
+        def happen() -> list[str]:
+            for cluster, topic in topics:
+                self._clusters.delete_topic(cluster, topic)
+            source.write(ORDERS, [ORDERS.records + _WRITTEN_LAST] * PARTITIONS)
+            self._clusters.wait_until_mirrored()
+            return self._helper_topics()
+
+        with progress("deleting, and writing more"):
+            left = self._aside(happen)
+        self._narrator.say(
+            f"{PARTITIONS * _WRITTEN_LAST} more records of {ORDERS.name} are written to {SOURCE} "
+            "and copied all the same, and nobody has made the topics anew: "
+            f"{' and '.join(left) or 'neither cluster'} has one."
+        )
+
+    def _once_more(self, spark: "SparkSession") -> list[Row]:
+        self._narrator.quote([f"tsoffset sync -c {self.file.name}"])
+        self._consumers.stay()
+        rows = self._cycle(spark, self._task())
+        self._narrator.say(f"{Tally.of(rows).in_words()}.")
+        return rows
+
+    # --- by content ------------------------------------------------------------------------
+
+    def _judge(self, rows: Sequence[Row], reads: dict[str, Reads]) -> list[GroupVerdict]:
         with progress("comparing by content"):
             resumed = self._aside(lambda: self._resumed(rows, reads))
         verdicts = [
             group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
         ]
-        self._narrator.table(verdict_columns({g.name: g.stands for g in GROUPS}), verdicts)
+        self._narrator.say(
+            f"A real consumer of each group reads on {TARGET} to the end. AGAIN is what of it the "
+            "group had processed, compared record by record; BEFORE is what that would have been "
+            "from what stood there before the sync: MirrorMaker 2's offsets, but for two groups "
+            "that have read there (- where there was none).",
+            apart=True,
+        )
+        before = {name: _before(name, found) for name, found in resumed.items()}
+        name, stood, read, *others = verdict_columns({each.name: each.stands for each in GROUPS})
+        theirs: Column[GroupVerdict] = Column("BEFORE", lambda one: before[one.group], right=True)
+        self._narrator.table((name, stood, read, theirs, *others), verdicts)
+        moved = [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]]
+        self._narrator.table(
+            WAY_COLUMNS,
+            [
+                way("as MirrorMaker 2 had set them", moved, _as_found),
+                way("as tsoffset has set them", moved, lambda one: one.stands_at),
+            ],
+        )
+        self._narrator.lines([])
+        for verdict in verdicts:
+            if not verdict.moved:
+                self._narrator.items(surprises(verdict.group, resumed[verdict.group]))
         return verdicts
+
+    def _conclusion(
+        self, status: int, verdicts: Sequence[GroupVerdict], rows: Sequence[Row], again: list[Row]
+    ) -> tuple[int, list[str]]:
+        judged, sentences = conclusion(verdicts, TARGET)
+        backwards = [
+            row
+            for row in rows
+            if row.outcome is OutcomeKind.COMMITTED
+            and (row.target_offset or 0) < (row.current_target_offset or 0)
+        ]
+        if backwards:
+            sentences.append(f"{len(backwards)} offsets went backwards; please report it.")
+        else:
+            sentences.append("No offset went backwards.")
+        if status:
+            sentences.append("check or compare did not end with status 0; see what they say above.")
+        moved = Tally.of(again).outcomes[OutcomeKind.COMMITTED]
+        if moved:
+            sentences.append(f"The last sync moved {moved} offsets of groups that stood still.")
+        return max(status, judged, int(bool(backwards or moved))), sentences
+
+    # --- what the steps have in common -----------------------------------------------------
+
+    def _begin_step(self, step: Step, told: Iterable[str | Command], more: str = "") -> None:
+        """Its title and the commands in what `migrate` tells of it, with `more` behind them and
+        files without their folder."""
+        self._narrator.step(step.title)
+        folder = f"{self._clusters.folder}/"
+        commands = (one.text for one in told if isinstance(one, Command))
+        self._narrator.quote(text.replace(folder, "") + more for text in commands)
+
+    def _restart(self, awaited: str, between: Callable[[], None] | None = None) -> None:
+        """Start MirrorMaker 2 again, and show what it says of its connectors."""
+        mirror = self._clusters.mirror
+
+        def happen() -> None:
+            self._clusters.restart_mirror(between)
+            mirror.wait_until(
+                lambda: None if awaited in mirror.said() else f"it has not said: {awaited}",
+                seconds=_PATIENCE_SECONDS,
+                doing=f"restart {mirror.name}",
+            )
+
+        with progress("restarting MirrorMaker 2"):
+            self._aside(happen)
+        self._narrator.say("Its log says:")
+        lines = mirror.said().splitlines()
+        self._narrator.quote(line[line.index(awaited) :] for line in lines if awaited in line)
+
+    def _selection(self) -> Selection:
+        return Selection.of(self.file, (FLOW,), None, None)
+
+    def _task(self) -> FlowTask:
+        return FlowTask(Configuration.read(self.file), FLOW)
+
+
+class _Heard(Notices):
+    """Keeps what a command says beside its result, to be told where it belongs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentences: list[str] = []
+
+    def note(self, sentence: str) -> None:
+        """Keep it."""
+        self.sentences.append(sentence)
+
+
+def _as_found(resumed: Resumed) -> int | None:
+    """What the target group had before the sync."""
+    return resumed.row.current_target_offset
+
+
+def _before(group: str, resumed: Sequence[Resumed]) -> str:
+    found = way(group, resumed, _as_found)
+    return "-" if found.silent == found.positions else f"{found.count.reread:,}"

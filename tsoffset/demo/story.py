@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from kafka import KafkaConsumer
 
 from tsoffset.config.loading import Configuration
 from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
-from tsoffset.demo.consumers import Consumers, read_log
+from tsoffset.demo.consumers import Consumers, Reads, read_log
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import Narrator
 from tsoffset.demo.producers import Source
@@ -27,6 +28,7 @@ from tsoffset.demo.topics import (
     WRITTEN,
     two_hours_ago_ms,
 )
+from tsoffset.demo.verdict import Resumed
 from tsoffset.errors import CycleFailed
 from tsoffset.model import Row
 from tsoffset.spark.dataflow import run_cycle
@@ -52,6 +54,8 @@ class Story:
     """What happens in it, to stand behind the clusters and MirrorMaker 2."""
     settings: ClassVar[Mapping[str, str]] = {}
     """What of the configuration is otherwise."""
+    shares_file: ClassVar[bool] = True
+    """Whether tsoffset reads the file that MirrorMaker 2 reads."""
 
     def __init__(
         self, clusters: Clusters, narrator: Narrator, pool: Executor, stack: ExitStack
@@ -62,6 +66,11 @@ class Story:
         self._pool = pool
         self._stack = stack
         self._consumers = Consumers(clusters, pool, stack)
+
+    @property
+    def file(self) -> Path:
+        """The configuration of tsoffset that it leaves."""
+        return self._clusters.configuration
 
     def tell(self) -> tuple[int, list[str]]:
         """Run all steps; return the exit status and the sentences of the end. Raises
@@ -151,8 +160,12 @@ class Story:
 
     def _start_mirror(self) -> Callable[[], None]:
         """Begin to mirror; what is returned waits until everything is copied."""
-        self._narrator.step("MirrorMaker 2 and tsoffset read one and the same file")
-        telling = self._clusters.write_configuration(self.settings)
+        both, its = (
+            "MirrorMaker 2 and tsoffset read one and the same file",
+            "MirrorMaker 2's own file",
+        )
+        self._narrator.step(both if self.shares_file else its)
+        telling = self._clusters.write_configuration(self.settings, shared=self.shares_file)
         self._narrator.say(f"{self._clusters.configuration} holds:")
         self._narrator.quote(f"{name} = {value}" for name, value in telling.items())
         starting = self._pool.submit(self._clusters.mirror.start)
@@ -214,8 +227,8 @@ class Story:
         left = next(group.name for group in there if not group.member)
         self._narrator.say(
             f"It is there as {', '.join(remote(topic.name) for topic in TOPICS)}. "
-            f"{' and '.join(helpers) or 'Neither cluster'} has an offset-syncs or a checkpoints "
-            "topic.",
+            f"{' and '.join(helpers) or 'Neither cluster'} {'have' if helpers[1:] else 'has'} an "
+            "offset-syncs or a checkpoints topic.",
             f"Two groups have begun to read there on their own: {left}, which has stopped again, "
             f"and {stays}, whose consumer stays.",
         )
@@ -228,6 +241,30 @@ class Story:
             with closing(KafkaConsumer(**access.settings())) as consumer:
                 if re.search("offset-syncs|checkpoints", " ".join(consumer.topics())):
                     found.append(name)
+        return found
+
+    def _go_on(self) -> dict[str, Reads]:
+        """All consumers go on on the target; what they got, by group."""
+        found: dict[str, Reads] = {}
+        with progress("consumers read on") as report:
+            for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
+                found[group.name] = reads
+                if report is not None:
+                    report("groups", len(found), len(GROUPS))
+        return found
+
+    def _resumed(self, rows: Sequence[Row], reads: dict[str, Reads]) -> dict[str, list[Resumed]]:
+        """How each group went on, partition by partition."""
+        logs = self._consumers.logs()
+        found: dict[str, list[Resumed]] = {group.name: [] for group in GROUPS}
+        for row in rows:
+            assert row.group is not None
+            assert row.source_topic is not None
+            assert row.partition is not None
+            place = row.source_topic, row.partition
+            processed = self._consumers.processed[row.group, place]
+            read = reads[row.group][row.partition]
+            found[row.group].append(Resumed(row, logs[place], processed, read))
         return found
 
     def _cycle(self, spark: "SparkSession", task: FlowTask) -> list[Row]:
