@@ -174,7 +174,7 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
 def test_what_nobody_judged_is_no_zero() -> None:
     """Without a checkpoint nothing is known of what theirs would read again, or skip."""
     text = page(pair(again=None, verdict=Verdict.NONE, theirs=None))
-    assert re.findall(r"</h3><b>([\d,–]+)</b>", text) == ["–", "0", "–", "1", "0"]
+    assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
     assert "card good" not in text
 
 
