@@ -307,7 +307,7 @@ def test_a_value_that_comes_again_is_not_taken_for_a_changed_time() -> None:
     assert list(found) == ["samples"]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     seed=st.integers(0, 2**32),
     step_ms=st.sampled_from([0, 1, 7]),

@@ -569,7 +569,7 @@ def everything_printed(found: Explained) -> str:
     return out.getvalue() + text(*found.explanations) + text(*found.explanations, width=80)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_content_is_ever_printed(seed: int) -> None:
     """No key, value or header, and no digest of one, in any spelling, whatever the logs."""
@@ -590,7 +590,7 @@ def test_no_content_is_ever_printed(seed: int) -> None:
                         assert repr(secret)[2:-1] not in printed
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_verdict_is_the_row_of_a_cycle(seed: int) -> None:
     """What `plan` says of the group, field by field."""
@@ -598,7 +598,7 @@ def test_the_verdict_is_the_row_of_a_cycle(seed: int) -> None:
     assert [one.row for one in explained(estate).explanations] == estate.plan()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_pairs_are_equal_records_on_their_side_of_the_commit(seed: int) -> None:
     """Timestamp, key and value are the same in the logs themselves, and the role is true."""

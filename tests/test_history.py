@@ -184,7 +184,7 @@ CYCLES_OF_ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(CYCLES_OF_ROWS, st.integers(1, 4), st.sampled_from([NOON, NOON + DAY / 2 - 3.5 * MINUTE]))
 def test_replaying_gives_each_cycles_rows_back(
     tmp_path: Path, cycles: Sequence[list[Row] | None], full_every: int, started: float
@@ -600,6 +600,7 @@ while True:
 """
 
 
+@pytest.mark.thorough
 def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> None:
     """Killed wherever it is, writing or merging: every file can be read, every cycle that it was
     done with is there once, with all that was known then."""

@@ -277,7 +277,7 @@ def judge(seed: int) -> None:
             assert planned(life.sync(life.memory, commit=commit)) == expected
 
 
-@settings(max_examples=10, deadline=None, print_blob=True)
+@settings(max_examples=5, deadline=None, print_blob=True)
 @given(st.integers(0, 2**32))
 def test_columns_change_no_row(seed: int) -> None:
     """After every event: what the look settles is unchanged where each commit is looked at alone
@@ -295,6 +295,7 @@ def test_columns_change_no_row_of_many_lives(seed: int) -> None:
     judge(seed)
 
 
+@pytest.mark.thorough
 @pytest.mark.no_cover
 def test_random_lives_meet_what_makes_commits_special() -> None:
     """The property is worth something: the look settles much, and of all reasons many occur."""

@@ -177,7 +177,7 @@ def judge(kind: Kind, seed: int) -> None:
         assert not any(row.outcome is OutcomeKind.FAILED for row in rows), rows
 
 
-@settings(max_examples=10, deadline=None, print_blob=True)
+@settings(max_examples=5, deadline=None, print_blob=True)
 @given(kinds, st.integers(0, 2**32))
 def test_carry_over_changes_cost_and_no_answer(kind: Kind, seed: int) -> None:
     """After every event: answers with carry-over are safe, exact where they say so, and the same

@@ -13,7 +13,7 @@ from tsoffset.flow.settings import SAME_OFFSETS, ClusterSettings, FlowSettings, 
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Precision, Reason
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def write_in_a_transaction(contents: Contents, topic: str, records: list[Written]) -> None:

@@ -178,6 +178,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_session_is_silent_and_leaves_nothing() -> None:
     """A program with a session, and a second one after it, writes what it writes itself and not
@@ -206,6 +207,7 @@ def test_session_is_silent_and_leaves_nothing() -> None:
     assert first["java"] != second["java"]
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_a_worker_that_is_hung_up_on_ends_without_a_word(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

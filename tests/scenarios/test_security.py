@@ -72,6 +72,7 @@ def filled(secured: Secured) -> Iterator[Contents]:
     contents.close()
 
 
+@pytest.mark.thorough
 def test_each_mechanism_syncs_and_those_that_are_refused_say_why(
     secured: Secured, filled: Contents, tmp_path: Path
 ) -> None:
