@@ -59,10 +59,12 @@ class MemoryStand:
         *,
         name: str | None = None,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        cleanup_policy: str | None = None,
     ) -> str:
-        """Make a topic, return its name."""
+        """Make a topic, return its name. Without `cleanup_policy` it has the brokers' default."""
         topic = name or self.unique("topic")
-        self.cluster.create_topic(topic, partitions, timestamp_type=timestamp_type)
+        configs = {"cleanup.policy": cleanup_policy} if cleanup_policy else {}
+        self.cluster.create_topic(topic, partitions, timestamp_type=timestamp_type, configs=configs)
         return topic
 
     def partition(
@@ -223,8 +225,12 @@ class BrokerStand:
         *,
         name: str | None = None,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        cleanup_policy: str | None = None,
     ) -> str:
-        return self._create_topic(partitions, name, {"message.timestamp.type": timestamp_type})
+        configs = {"cleanup.policy": cleanup_policy} if cleanup_policy else {}
+        return self._create_topic(
+            partitions, name, {"message.timestamp.type": timestamp_type, **configs}
+        )
 
     def partition(
         self, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME

@@ -18,6 +18,9 @@ TIMESTAMPS = (
     "clock_back",
     "far_future",
     "negative",
+    "late",
+    "two_clocks",
+    "backfill",
 )
 APPEND_TIME = ("never", "source", "target_first", "target_later")
 OFFSET_HEADERS = ("", "always", "later", "some", "off", "stale")
@@ -29,9 +32,11 @@ A_DAY_MS = 86_400_000
 class Kind:
     """What a random log and its replicator are like; shares are between 0 and 1.
 
-    Applications: `twins` are single records written again, `couples` stretches of two to four
-    (a producer's retry); `bare` records have neither key nor value. `padding` widens values, so
-    that a read of 64 kB holds few records. `segments` is about how many records a segment holds
+    Applications: `timestamps` are those of events: some are `late`, two producers have `two_clocks`
+    that are apart, a `backfill` writes a stretch of old ones near the end. `twins` are single
+    records written again, `couples` stretches of two to four (a producer's retry); `bare` records
+    have neither key nor value. `padding` widens values, so that a read of 64 kB holds few records.
+    `segments` is about how many records a segment holds
     (0: one segment for all).
 
     The replicator: `gap`: it leaves a stretch out for good. `rewind` is how far restarts go
@@ -216,6 +221,13 @@ def _stamp(kind: Kind, number: int, at: int, rng: random.Random) -> int | None:
             return at - (2 * kind.records if number > kind.records // 2 else 0)
         case "far_future":
             return FAR_FUTURE_MS if number == 2 or rng.random() < 0.03 else at
+        case "late":
+            return at - rng.randrange(5 * kind.records) if rng.random() < 0.02 else at
+        case "two_clocks":
+            return at - (kind.records if rng.random() < 0.5 else 0)
+        case "backfill":
+            written = number - kind.records * 3 // 4
+            return at - 3 * kind.records if 0 <= written < kind.records // 8 else at
         case "negative":
             return None if rng.random() < 0.3 else at
         case _:

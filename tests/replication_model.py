@@ -135,61 +135,138 @@ class World:
         )
 
     def excuse(self, committed: int, found: Translated) -> str | None:
-        """Why content cannot tell that this unsafe answer is one; None where it can.
+        """Why this unsafe answer is none that a reader of both logs could have avoided; None where
+        it is one. It rests on the truth of the world alone, not on what the rule has looked at.
 
-        `stand_in`: each record passed equals one that the group has read and that has no copy of
-        its own on the target: the one passed stands in for it there, and no content is lost.
-        `equal`: each equals one that the group has read or will read, so no content is lost
-        (stretches written again). `lost_equal`: each lies between a record that the source has
-        lost after it was copied and its equal that is left: the copy of the one is that of the
-        other to all who look. `foreign_equal`: somebody else wrote into the target what equals
-        a record of the source. `stamps_switched`: the target stamped records itself in part of
-        the log, and its time lookups answer by these stamps. `twin_taken`: a pair that the answer
-        rests on is of an equal record, and what would tell them apart is lost or out of reach.
-        `premise`: a filter was changed at a restart, or two replicators wrote at once, so that what
-        follows a copy need not lie behind it. `untimed`: what is passed bears no timestamp, and
-        nothing can look it up. `hidden_frontier`: what is passed lies above the highest record that
-        the frontier's looks found: compaction, gaps and records of others hide it from all but a
-        reader of the whole log.
+        `equal`: the content of each record passed equals that of one that the group has read (below
+        the commit, and on the source) or will read (at the answer or behind it on the target): no
+        content is lost. `lost_equal`: the answer rests on a record whose original
+        is lost, and which was taken for an equal one; what is passed lies between the two.
+        `foreign_equal`: it rests on a record of others that equals one of the source.
+        `stamps_switched`: the target stamped records itself in part of the log, and its time
+        lookups answer by these stamps. `premise`: two replicators wrote at once, or a filter was
+        changed at a restart, and lets now more or less of these records through. `very_late`: the
+        target begins with what the source no longer has, and what is passed is older than the
+        source's first record and was copied before the mirror was set back to that or below it.
+
+            source   b c [z] x      the source has lost z, and x is older than b
+            target   z x | b c      C=3: x lies before the lowest copy of c
         """
-        target_offset = found.target_offset
-        passed = self.passed(committed, target_offset)
-        contents = self._contents_passed(committed, target_offset)
-        if not contents:
+        passed = self._passed_originals(committed, found.target_offset)
+        if not passed:
             return None
-        read = [origin for origin in self.data if origin < committed]
-        on_target = {origin for _, origin in self.copies}
-        ahead = {origin for copy, origin in self.copies if copy >= target_offset}
-        if contents <= {self._content_of[origin] for origin in read if origin not in on_target}:
-            return "stand_in"
-        if contents <= {self._content_of[origin] for origin in ahead.union(read)}:
+        contents = self._contents_passed(committed, found.target_offset)
+        if contents <= self._read_or_to_be_read(committed, found.target_offset):
             return "equal"
-        if passed and all(self._mistaken(origin) for origin in passed):
+        spans = self._taken_for_equals(found)
+        if all(any(low <= at <= high for low, high in spans) for at in passed):
             return "lost_equal"
-        if self._foreign_equals:
+        if self._rests_on_others(found):
             return "foreign_equal"
         if self.kind.append_time in ("target_first", "target_later"):
             return "stamps_switched"
-        if mistaken := self._why_mistaken(found):
-            return mistaken
-        if all(content[0] is None for content in contents):
-            return "untimed"
-        hidden = found.frontier is not None and min(passed) > found.frontier[0]
-        return "hidden_frontier" if hidden else None
+        if self._premise(found, passed):
+            return "premise"
+        return "very_late" if self._are_very_late(passed) else None
 
     def excuse_bound(self, committed: int, found: Translated) -> str | None:
-        """Why content cannot tell that this bound is too low; None where it can. As of unsafe
-        answers, and `set_back`: the mirror was set back to before its beginning, and markers,
-        records of others and further restarts hide where that lies."""
-        mistaken = self._why_mistaken(found)
-        return mistaken or ("set_back" if self._begins_above_what_follows else None)
+        """Why content cannot tell that this bound is too low; None where it can.
 
-    def _why_mistaken(self, found: Translated) -> str | None:
-        origins = dict(self.pairs)
-        rests_on = [*found.pairs, *([found.frontier] if found.frontier else [])]
-        if any(origins.get(copy, origin) != origin for origin, copy in rests_on):
+        `premise`: as of unsafe answers. `twin_taken`: what the answer rests on is of an equal
+        record, and all that comes again uncounted lies between the two. `set_back`: the mirror was
+        set back to before its beginning, and markers, records of others and further restarts hide
+        where that lies.
+        """
+        spans = self._twins_taken(found)
+        again = self._certainly_reread(committed, found.target_offset)
+        if again and all(any(low <= at <= high for low, high in spans) for at in again):
             return "twin_taken"
-        return "premise" if self.kind.filter_changes or self.kind.two_at_once else None
+        if self._premise(found, again):
+            return "premise"
+        return "set_back" if self._begins_above_what_follows else None
+
+    def _passed_originals(self, committed: int, target_offset: int) -> list[int]:
+        """Offsets of what is passed, on the side of the originals."""
+        return self.passed(committed, target_offset)
+
+    def _read_or_to_be_read(self, committed: int, target_offset: int) -> set[Content]:
+        read = {self._content_of[origin] for origin in self.data if origin < committed}
+        there = self.target.messages(Isolation.READ_COMMITTED)
+        return read | {self.content(it) for offset, it in there if offset >= target_offset}
+
+    # --- what an answer rests on ------------------------------------------------------------
+
+    @cached_property
+    def _begins(self) -> tuple[int, Content] | None:
+        """The target's first data record: offset and content."""
+        first = next(self.target.messages(Isolation.READ_COMMITTED), None)
+        return None if first is None else (first[0], self.content(first[1]))
+
+    def _pairs_under(self, found: Translated) -> list[tuple[int, int]]:
+        """The pairs that an answer rests on, as (source offset, target offset): those that it
+        names, the one of its proof, and the target's first record with each that equals it."""
+        pairs = list(found.pairs)
+        if found.safety is not None and found.safety.pair is not None:
+            pairs.append(found.safety.pair)
+        if self._begins is not None:
+            first, content = self._begins
+            pairs += [(at, first) for at in self.data if self._content_of[at] == content]
+        return pairs
+
+    def _twins_taken(self, found: Translated) -> list[tuple[int, int]]:
+        """Of the pairs that are of an equal record: the offsets between that and what it was taken
+        for, both included."""
+        origins = dict(self.pairs)
+        return [
+            (min(origin, origins[copy]), max(origin, origins[copy]))
+            for origin, copy in self._pairs_under(found)
+            if origins.get(copy, origin) != origin
+        ]
+
+    def _taken_for_equals(self, found: Translated) -> list[tuple[int, int]]:
+        """The same, of the pairs whose true original is lost."""
+        origins = dict(self.pairs)
+        there = set(self.data)
+        return [
+            (min(origin, origins[copy]), max(origin, origins[copy]))
+            for origin, copy in self._pairs_under(found)
+            if origins.get(copy, origin) != origin and origins[copy] not in there
+        ]
+
+    def _rests_on_others(self, found: Translated) -> bool:
+        """True where one of the pairs that an answer rests on is of a record of others."""
+        others = set(self.life.equal_to_ours)
+        return any(copy in others for _, copy in self._pairs_under(found))
+
+    def _premise(self, found: Translated, offsets: list[int]) -> bool:
+        """True where two replicators wrote at once, or a filter was changed of which one of these
+        originals, or one that the answer rests on, came through at one time and not at another."""
+        if self.kind.two_at_once:
+            return True
+        if not self.kind.filter_changes or self.replicator is None:
+            return False
+        changed = self.replicator.left_out_first ^ self.life.left_out
+        return not changed.isdisjoint((*offsets, *self._originals_under(found)))
+
+    def _originals_under(self, found: Translated) -> list[int]:
+        return [origin for origin, _ in self._pairs_under(found)]
+
+    def _are_very_late(self, passed: list[int]) -> bool:
+        """True where what is passed is older than the source's first record that was copied, and
+        all of its copies lie before the lowest of that; and where the target begins with what the
+        source does not have."""
+        contents = {self._content_of[offset] for offset in self.data}
+        if not self.copies or self._begins is None or self._begins[1] in contents:
+            return False
+        copies: dict[int, list[int]] = {}
+        for copy, origin in self.copies:
+            copies.setdefault(origin, []).append(copy)
+        first = min(copies)
+        stamp = self.written[first].timestamp_ms
+        return stamp is not None and all(
+            copies[at][-1] < copies[first][0] and (self.written[at].timestamp_ms or 0) < stamp
+            for at in passed
+        )
 
     @property
     def _begins_above_what_follows(self) -> bool:
@@ -245,16 +322,19 @@ class World:
         ahead; or a record of others that equals one of the source was taken for its copy; or the
         mirror was set back to before its beginning, and nothing of that was copied yet.
         """
+        return len(self._certainly_reread(committed, target_offset))
+
+    def _certainly_reread(self, committed: int, target_offset: int) -> list[int]:
         if self._foreign_equals:
-            return 0
+            return []
         disordered = self.kind.filter_changes or self.kind.two_at_once
         late = self._copied_late if disordered else frozenset()
         late |= self._set_back_unseen
-        return sum(
-            1
+        return [
+            offset
             for offset in self._reread(committed, target_offset)
             if not self._mistaken(offset) and offset not in late
-        )
+        ]
 
     def resumes_differ(self, committed: int, low: int, high: int) -> bool:
         """True where a consumer that resumes at `low` gets a first image of a record from
@@ -286,10 +366,13 @@ class World:
 
     @cached_property
     def _set_back_unseen(self) -> frozenset[int]:
-        """What will be copied below the mirror's beginning, as long as none of that was."""
-        if not self.pairs or min(origin for _, origin in self.pairs) < self.pairs[0][1]:
+        """What will be copied below the mirror's beginning, as long as no copy of that is left."""
+        if not self.pairs:
             return frozenset()
-        return frozenset(at for at in self._to_come if at < self.pairs[0][1])
+        beginning = self.pairs[0][1]
+        if any(origin < beginning for _, origin in self.copies):
+            return frozenset()
+        return frozenset(at for at in self._to_come if at < beginning)
 
     @cached_property
     def _mistakable(self) -> list[tuple[int, int]]:
@@ -357,7 +440,11 @@ class World:
         """The target's topic is made anew, and the mirror with it."""
         assert self.replicator is not None
         self.target_cluster.delete_topic(TARGET.topic)
-        self.target_cluster.create_topic(TARGET.topic, first_offset=rng.randrange(20))
+        self.target_cluster.create_topic(
+            TARGET.topic,
+            first_offset=rng.randrange(20),
+            configs=_cleaned(self.kind.target_compacted),
+        )
         self.replicator.begin(self.source, self.target)
         self.life = self.replicator.life
         self.replicator.copy_on(self.source.end - rng.randrange(10))
@@ -366,7 +453,8 @@ class World:
     def write_anew(self, rng: random.Random) -> None:
         """The source's topic is made anew, with other records."""
         self.source_cluster.delete_topic(SOURCE.topic)
-        self.source_cluster.create_topic(SOURCE.topic)
+        configs = _cleaned(self.kind.source_compacted)
+        self.source_cluster.create_topic(SOURCE.topic, configs=configs)
         write(self.source, self.kind, rng)
         self.written = dict(self.source.messages())
         self.forget()
@@ -417,41 +505,52 @@ class Failback(World):
             if committed <= copy < self.source.end and offset < target_offset
         )
 
-    def excuse(self, committed: int, found: Translated) -> str | None:
-        """`out_of_order`: the replica holds for the first time, after the commit, what lies on the
-        original before R: it began midway and was set back, its filter was widened, two wrote
-        it, or a cleaner took the first copies and left those of a repeat. The question is then
-        not where R lies."""
-        target_offset = found.target_offset
-        if self._foreign_equals:
-            return "foreign_equal"
-        if any(copy >= self.source.end and offset < target_offset for copy, offset in self._unread):
-            return self._why_mistaken(found)
-        later = self.data[bisect_left(self.data, committed) :]
-        original_of = {copy: original for original, copy in self.pairs}
-        first = next((original_of[at] for at in later if at in original_of), None)
-        if first is not None and self.true_position(committed) < first:
-            return "out_of_order"
-        return super().excuse(committed, found)
+    def _passed_originals(self, committed: int, target_offset: int) -> list[int]:
+        return [at for copy, at in self._unread if committed <= copy and at < target_offset]
 
-    def _why_mistaken(self, found: Translated) -> str | None:
+    def _pairs_under(self, found: Translated) -> list[tuple[int, int]]:
+        """Those that it names alone: no first record counts, and no frontier is asked for."""
+        return list(found.pairs)
+
+    def _twins_taken(self, found: Translated) -> list[tuple[int, int]]:
         original_of = {copy: original for original, copy in self.pairs}
-        if any(original_of.get(copy, original) != original for copy, original in found.pairs):
-            return "twin_taken"
-        return "premise" if self.kind.filter_changes or self.kind.two_at_once else None
+        return [
+            (min(original, original_of[copy]), max(original, original_of[copy]))
+            for copy, original in self._pairs_under(found)
+            if original_of.get(copy, original) != original
+        ]
+
+    def _taken_for_equals(self, found: Translated) -> list[tuple[int, int]]:
+        original_of = {copy: original for original, copy in self.pairs}
+        there = {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
+        return [
+            (min(original, original_of[copy]), max(original, original_of[copy]))
+            for copy, original in self._pairs_under(found)
+            if original_of.get(copy, original) != original and original_of[copy] not in there
+        ]
+
+    def _rests_on_others(self, found: Translated) -> bool:
+        others = set(self.life.equal_to_ours)
+        return any(copy in others for copy, _ in self._pairs_under(found))
+
+    def _originals_under(self, found: Translated) -> list[int]:
+        return [original for _, original in self._pairs_under(found)]
+
+    def _are_very_late(self, passed: list[int]) -> bool:
+        """The first copy does not serve in failback."""
+        return False
 
     def _contents_passed(self, committed: int, target_offset: int) -> set[Content]:
         messages = dict(self.target.messages())
         return {
             self.content(messages[offset])
-            for copy, offset in self._unread
-            if committed <= copy and offset < target_offset
+            for offset in self._passed_originals(committed, target_offset)
         }
 
     def rereads(self, committed: int, target_offset: int) -> int:
         return self.certain_rereads(committed, target_offset)
 
-    def certain_rereads(self, committed: int, target_offset: int) -> int:
+    def _certainly_reread(self, committed: int, target_offset: int) -> list[int]:
         """None where the group has read what lies behind the next record on the original, as inside
         a repeat: it comes again whatever is answered. Nor where the replica's stamps are its own:
         nothing there is seen to be a copy."""
@@ -462,14 +561,13 @@ class Failback(World):
         highest = max(read, default=-1)
         ahead = any(original_of.get(at, highest) < highest for at in near)
         if ahead or own_stamps or self.lost_an_equal or self._foreign_equals:
-            return 0
-        return len(
-            {
-                original
-                for original, copy in self.copies
-                if copy < committed and original >= target_offset
-            }
-        )
+            return []
+        again = {
+            original
+            for original, copy in self.copies
+            if copy < committed and original >= target_offset
+        }
+        return sorted(again)
 
     def resumes_differ(self, committed: int, low: int, high: int) -> bool:
         return False
@@ -477,6 +575,10 @@ class Failback(World):
 
 def _truth(name: str) -> object:
     return getattr(Failback, name, None)
+
+
+def _cleaned(compacted: bool) -> dict[str, str]:
+    return {"cleanup.policy": "compact" if compacted else "delete"}
 
 
 Look = Callable[["World"], None]
@@ -494,17 +596,22 @@ def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
     source = MemoryCluster("A", clock=clock, offset_header=header)
     target = MemoryCluster("B", clock=clock, offset_header=header)
     elsewhere = rng.choice((0, 0, rng.randrange(50)))
-    source.create_topic(SOURCE.topic, first_offset=elsewhere if kind.failback else 0)
-    target.create_topic(TARGET.topic, first_offset=0 if kind.failback else elsewhere)
-    world = (Failback if kind.failback else World)(source, target, kind)
-    original, replica = world.source, world.target
+    original, replica = _cleaned(kind.source_compacted), _cleaned(kind.target_compacted)
     if kind.failback:
-        original, replica = replica, original
-    write(original, kind, rng)
+        source.create_topic(SOURCE.topic, first_offset=elsewhere, configs=replica)
+        target.create_topic(TARGET.topic, configs=original)
+    else:
+        source.create_topic(SOURCE.topic, configs=original)
+        target.create_topic(TARGET.topic, first_offset=elsewhere, configs=replica)
+    world = (Failback if kind.failback else World)(source, target, kind)
+    originals, copies = world.source, world.target
+    if kind.failback:
+        originals, copies = copies, originals
+    write(originals, kind, rng)
     if not kind.failback:
-        world.written = dict(original.messages())
+        world.written = dict(originals.messages())
     if kind.source_trimmed and rng.random() < 0.5:
-        trim(original, kind.source_trimmed * rng.random())
+        trim(originals, kind.source_trimmed * rng.random())
 
     def seen() -> None:
         world.written.update(world.source.messages())
@@ -512,14 +619,14 @@ def build(kind: Kind, seed: int, *, look: Look | None = None) -> World:
             look(world)
             world.forget()
 
-    world.replicator = Replicator(kind, original, replica, world.life, HEADER, rng, seen)
+    world.replicator = Replicator(kind, originals, copies, world.life, HEADER, rng, seen)
     world.replicator.work()
     world.written.update(world.source.messages())
-    clean(kind, original, replica, world.life, rng)
+    clean(kind, originals, copies, world.life, rng)
     if kind.source_trimmed:
-        trim(original, kind.source_trimmed * rng.random())
+        trim(originals, kind.source_trimmed * rng.random())
     if kind.target_trimmed:
-        trim(replica, kind.target_trimmed * rng.random())
+        trim(copies, kind.target_trimmed * rng.random())
     if kind.loses_later:
         lose_later_equals(world.source, kind.loses_later, world.content, rng)
     return world

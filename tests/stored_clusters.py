@@ -34,7 +34,7 @@ KILL_MACHINE_AFTER_COMMIT = "kill-machine-after-commit"
 DIE_ON_COMMITTED, HOLD = "die-on-committed", "hold"
 # Asked as they are; the others have events of their own.
 VERBS = (
-    *("describe", "topics", "groups", "log_ranges"),
+    *("describe", "topics", "topic_configs", "groups", "log_ranges"),
     *("read", "read_raw", "first_at_times", "youngest"),
 )
 # Stands for a secret, in a variable and in an error, in a worker.

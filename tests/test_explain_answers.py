@@ -18,13 +18,15 @@ from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.explain.statements import Explanation, Role
+from tsoffset.commands.explain.statements import Conclusion, Explanation, Role
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Basis,
     CommittedOffset,
     LogRange,
     Precision,
+    Proof,
+    Safety,
     Side,
     TopicPartition,
     Translated,
@@ -176,10 +178,10 @@ def trimmed() -> World:
 def of_others() -> World:
     """The target holds nothing of the source; translation.floor = log_start."""
     estate = Estate()
-    estate.write("orders", 100)
+    estate.write("orders", 700)
     estate["B"].create_topic("A.orders")
-    estate["B"].log("A.orders").append([Message(NOW_MS + 500, b"other", b"other")])
-    return standing(estate, 45, flow(translation=with_floor()))
+    estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")])
+    return standing(estate, 645, flow(translation=with_floor()))
 
 
 @world
@@ -207,9 +209,37 @@ def in_a_mirror_that_diverged() -> World:
 def without_times() -> World:
     """Records that cannot be looked up: the nearest equal ones prove nothing."""
     estate = Estate()
+    estate.write("orders", 700, stamped=False)
+    estate.mirror("orders")
+    return standing(estate, 600)
+
+
+@world
+def without_times_near_the_beginning() -> World:
+    """The same near the source's first record: the target's log start is of use."""
+    estate = Estate()
     estate.write("orders", 20, stamped=False)
     estate.mirror("orders")
     return standing(estate, 15)
+
+
+@world
+def compacted() -> World:
+    """More than may be read lies behind the commit, and the target is compacted."""
+    estate = Estate()
+    estate.write("orders", 2_000)
+    estate["B"].create_topic("A.orders", configs={"cleanup.policy": "compact"})
+    mirror_partition(estate["A"].log("orders"), estate["B"].log("A.orders"))
+    return standing(estate, 45)
+
+
+@world
+def failed_back_to_the_next_record() -> World:
+    """The target is the original, which lost its first records; the group is on the replica."""
+    estate = mirrored_estate(100, first_offset=1000)
+    estate["A"].log("orders").delete_records(20)
+    estate.commit("billing", "A.orders", 1045, on="B")
+    return estate, flow("B", "A")
 
 
 def said(name: str) -> Iterator[dict[str, Any]]:
@@ -239,25 +269,105 @@ def test_the_worlds_have_every_basis() -> None:
     assert {line.get("basis") for line in expected()} - {None} == {*Basis}
 
 
+def said_of(answer: Translated, *, failback: bool = False) -> tuple[Conclusion, Explanation]:
+    """What is said of an answer to a commit at 45, without steps of its own."""
+    orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+    commit = SourceCommit("billing", orders, CommittedOffset(45), copy, failback=failback)
+    seen = Dialogue(flow(), commit)
+    for side, place in ((Side.TARGET, copy), (Side.SOURCE, orders)):
+        seen.hear(Question(side, RangeOf(place)), LogRange(0, 10_000))
+    position = TranslatedPosition(orders, 45, Translation(answer), LogRange(0, 10_000))
+    (row,) = standing(mirrored_estate(), 45)[0].plan()
+    found, pairs = conclusion(seen, position, row)
+    return found, Explanation(row, True, seen.opening, tuple(seen.steps), pairs, found)
+
+
 def test_a_pair_that_this_conversation_did_not_read_has_no_steps() -> None:
     """What other positions of the partition have read: neither steps nor a time, and the text of
     it is as true."""
-    orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
-    seen = Dialogue(flow(), SourceCommit("billing", orders, CommittedOffset(45), copy))
-    for side, place in ((Side.TARGET, copy), (Side.SOURCE, orders)):
-        seen.hear(Question(side, RangeOf(place)), LogRange(0, 100))
-    by_others = Translated(
-        45, Precision.EXACT, 0, 45, 45, Basis.NEXT_RECORD, ((45, 45),), frontier=(99, 99)
-    )
-    position = TranslatedPosition(orders, 45, Translation(by_others), LogRange(0, 100))
-    (row,) = standing(mirrored_estate(), 45)[0].plan()
-    answer, (pair,) = conclusion(seen, position, row)
+    safety = Safety(Proof.FRONTIER, (99, 99))
+    pairs = ((45, 45),)
+    by_others = Translated(45, Precision.EXACT, 0, 45, 45, Basis.NEXT_RECORD, pairs, safety)
+    found, one = said_of(by_others)
+    (pair,) = one.pairs
     assert (pair.source_step, pair.target_step, pair.timestamp_ms) == (None, None, None)
     assert pair.role is Role.NEXT_RECORD
-    assert answer.why == expected()[1]["why"].replace("1045", "45").replace("1099", "99")
-    one = Explanation(row, True, seen.opening, tuple(seen.steps), (pair,), answer)
+    assert found.why == expected()[1]["why"].replace("1,045", "45").replace("1,099", "99")
     said = [line.plain for line in explanation_lines([one], None)]
     assert "  pair    source 45 = target 45, the next record to read" in said
+
+
+@pytest.mark.parametrize(
+    ("safety", "failback", "sentence"),
+    [
+        (
+            Safety(Proof.TIME, None, 46, 412, 1_800_000_000_123, 9_101),
+            False,
+            "Safe by time: the oldest of the 412 records from offset 46 on is from "
+            "2027-01-15T08:00:00.123Z, and everything on the target before 9,101 is older, or was "
+            "read and is none of them.",
+        ),
+        (
+            Safety(Proof.TIME, None, 46, 3, None, 9_101),
+            False,
+            "Safe by time: the 3 records from offset 46 on were read, not all of them have a "
+            "timestamp, and the target was read to 9,101 and holds none of them before it.",
+        ),
+        (
+            Safety(Proof.TIME, None, 46, 0, None, 9_101),
+            False,
+            "Safe by time: the source has no record from offset 46 on.",
+        ),
+        (
+            Safety(Proof.FIRST_COPY, (3, 20)),
+            True,
+            "Safe by first copy: source 3 has its original at 20; from there to 9,100 the "
+            "replicator copied every record of the original, and the group has read these copies.",
+        ),
+        (
+            Safety(Proof.FRONTIER, (99, 9_500)),
+            False,
+            "Safe by the frontier: no record after source 99 lies before its copy at 9,500, and on "
+            "the way there from 9,100 the replicator passed every earlier record from the commit "
+            "on.",
+        ),
+        (
+            Safety(Proof.FRONTIER, (45, 9_100)),
+            False,
+            "Safe by the frontier: no record after source 45 lies before its copy at 9,100.",
+        ),
+        (
+            Safety(Proof.FRONTIER, (40, 9_000)),
+            True,
+            "Safe by the frontier: source 40 has its original at 9,000; from there to 9,100 the "
+            "replicator copied every record of the original, and the group has read these copies.",
+        ),
+    ],
+)
+def test_the_proof_is_said(safety: Safety, failback: bool, sentence: str) -> None:
+    """A sentence that names the proof, and what it rests on as fields."""
+    pairs = ((45, 9_100),)
+    answer = Translated(9_100, Precision.EXACT, 0, 9_100, 9_100, Basis.NEXT_RECORD, pairs, safety)
+    found, _ = said_of(answer, failback=failback)
+    at = "original" if failback else "copy"
+    assert found.why == f"The next record to read, source 45, has its {at} at 9,100. {sentence}"
+    assert found.proof is safety.proof
+    rests_on = safety.pair or (safety.from_offset, safety.limit)
+    assert (found.proof_source_offset, found.proof_target_offset) == rests_on
+
+
+def test_where_a_log_begins_or_ends_no_proof_is_said() -> None:
+    """Nothing lies before the log start: the pair that the bound rests on proves no more."""
+    safety = Safety(Proof.FIRST_COPY, (0, 0))
+    pairs = ((46, 60),)
+    answer = Translated(0, Precision.BOUNDED, 45, 0, 0, Basis.LOG_START, pairs, safety)
+    found, _ = said_of(answer)
+    assert (found.proof, found.proof_source_offset) == (None, None)
+    assert found.why == (
+        "Nothing lies before the target's log start, so nothing is skipped. Source 46, which the "
+        "group has yet to read, has its copy at 60. At most 45 records that the group has read may "
+        "be on the target."
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Small logs that the rule has been wrong about, or could be: each says which rule it needs.
 
 Logs are written as words, one record each: `a` is a record with key, value and a time of its
-own; `a1 a2` have the key in common, `d d'` are equal in all (twins), `x@4` bears the time 4.
-`-a` is a copy that compaction took, `|` begins a segment, `[ ]` only mark a stretch, `e=4` has
-an offset header that says 4.
+own; `a1 a2` have the key in common, `d d'` are equal in all (twins), `x@4` bears the time 4, and
+`x@-` none. `-a` is a record that compaction took (then the topic's policy is to compact), `|`
+begins a segment, `[ ]` only mark a stretch, `e=4` has an offset header that says 4.
 """
 
 import re
@@ -23,6 +23,7 @@ from tsoffset.model import (
     Reason,
     Skipped,
     TimestampType,
+    TopicPartition,
     Translated,
 )
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog, Verb
@@ -31,23 +32,44 @@ LATER_MS = NOW_MS + 1_000_000
 
 
 class Logs:
-    """A source and what lies on its target; the truth is in the names."""
+    """A source and what lies on its target; the truth is in the names.
 
-    def __init__(self, source: str, target: str, *, source_from: int = 0) -> None:
-        self.times: dict[str, int] = {}
-        self.source_cluster, self.target_cluster = _cluster("A", SOURCE), _cluster("B", TARGET)
+    `padding` is by how many bytes each value is longer than its name. In `failback` the source is
+    the replica, and the target its original. With `compacted` the target's policy is to compact,
+    though that took nothing.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        *,
+        source_from: int = 0,
+        target_from: int = 0,
+        padding: int = 0,
+        failback: bool = False,
+        compacted: bool = False,
+    ) -> None:
+        self.times: dict[str, int | None] = {}
+        self.padding = b"." * padding
+        self.failback = failback
+        self.source_cluster = _cluster("A", SOURCE, compacted=_compacted(source))
+        self.target_cluster = _cluster("B", TARGET, compacted=compacted or _compacted(target))
         self.source = self.source_cluster.log(SOURCE.topic)
         self.target = self.target_cluster.log(TARGET.topic)
         self.headers = "=" in target
         self.names = self._write(self.source, source)
         self.origins = {name: offset for offset, name in self.names.items()}
+        self.target_names = self._write(self.target, target)
         self.copies = {
             offset: self.origins[name]
-            for offset, name in self._write(self.target, target).items()
+            for offset, name in self.target_names.items()
             if name in self.origins
         }
         if source_from:
             self.source.delete_records(source_from)
+        if target_from:
+            self.target.delete_records(target_from)
 
     def _write(self, log: PartitionLog, words: str) -> dict[int, str]:
         names: dict[int, str] = {}
@@ -59,9 +81,12 @@ class Logs:
             name, _, said = word.lstrip("-").partition("=")
             name, _, time = name.partition("@")
             content = name.rstrip("'")
-            stamp = self.times.setdefault(content, int(time) if time else len(self.times))
+            new = None if time == "-" else int(time or len(self.times))
+            stamp = self.times.setdefault(content, new)
+            stamp_ms = None if stamp is None else NOW_MS + stamp
             headers = ((HEADER.name, int(said).to_bytes(8, "big")),) if said else ()
-            message = Message(NOW_MS + stamp, content[:1].encode(), content.encode(), headers)
+            value = content.encode() + self.padding
+            message = Message(stamp_ms, content[:1].encode(), value, headers)
             offset = log.append([message])
             names[offset] = name
             if word.startswith("-"):
@@ -79,7 +104,8 @@ class Logs:
     ) -> dict[int, Outcome]:
         """Of positions that are asked together."""
         settings = settings or TranslationSettings(offset_header=HEADER if self.headers else None)
-        work = PartitionWork(SOURCE, TARGET, committed, is_remote_topic=not identity)
+        remote = not (identity or self.failback)
+        work = PartitionWork(SOURCE, TARGET, committed, remote, self.failback)
         positions = translate_partitions(
             flow(isolation=isolation, translation=settings),
             self.source_cluster,
@@ -106,8 +132,13 @@ class Logs:
         return [*((offset,) for offset in all_of_them), all_of_them]
 
     def true_position(self, committed: int) -> int:
-        """The highest offset that passes no copy of a record from `committed` on alone."""
+        """The highest offset that passes no copy of a record from `committed` on alone; in
+        failback, no original that the group has yet to read."""
         there = {offset for offset, _ in self.target.messages()}
+        if self.failback:
+            read = {name for offset, name in self.names.items() if offset < committed}
+            unread = (at for at in there if self.target_names[at] not in read)
+            return min(unread, default=self.target.end)
         highest = {origin: at for at, origin in self.copies.items() if at in there}
         return min(
             (at for origin, at in highest.items() if origin >= committed), default=self.target.end
@@ -137,6 +168,16 @@ class Logs:
             assert outcome.reread_bound is not None
             assert again <= outcome.reread_bound, (committed, outcome, again)
 
+    def assert_loses_no_content(self, committed: int, outcome: Outcome) -> None:
+        """What it passes equals what the group has read: nobody who reads both logs could tell."""
+        if not isinstance(outcome, Translated):
+            return
+        ahead = {at for at in self.copies if at >= outcome.target_offset}
+        left = {self.copies[at] for at in ahead}
+        passed = {origin for origin in self.copies.values() if origin >= committed} - left
+        read = {name.rstrip("'") for origin, name in self.names.items() if origin < committed}
+        assert {self.names[origin].rstrip("'") for origin in passed} <= read, (committed, outcome)
+
     def assert_all_safe(self, *, identity: bool = False) -> None:
         """Every position is, asked alone and with all others."""
         for asked in self.everyone():
@@ -160,14 +201,19 @@ class Logs:
             len(request.items)
             for cluster in (self.source_cluster, self.target_cluster)
             for request in cluster.requests
-            if request.verb not in (Verb.LOG_RANGES, Verb.TOPICS)
+            if request.verb not in (Verb.LOG_RANGES, Verb.TOPICS, Verb.TOPIC_CONFIGS)
         )
 
 
-def _cluster(alias: str, partition: object) -> MemoryCluster:
+def _cluster(alias: str, partition: TopicPartition, *, compacted: bool) -> MemoryCluster:
     cluster = MemoryCluster(alias, offset_header=HEADER)
-    cluster.create_topic(getattr(partition, "topic", ""))
+    policy = "compact" if compacted else "delete"
+    cluster.create_topic(partition.topic, configs={"cleanup.policy": policy})
     return cluster
+
+
+def _compacted(words: str) -> bool:
+    return re.search(r"(^|[\s\[])-", words) is not None
 
 
 def _plain(records: int, stamps: Sequence[int] | None = None) -> str:
@@ -205,18 +251,18 @@ def test_the_same_holds_where_the_broker_knows_no_youngest_record(
 
 
 @pytest.mark.parametrize("target", MIRRORED_ANEW)
-@pytest.mark.parametrize("committed", range(8, 15))
+@pytest.mark.parametrize(("committed", "resumed"), [*((at, at) for at in range(8, 15)), (15, 21)])
 def test_records_before_the_frontier_answer_though_the_log_ends_in_a_repeat(
-    target: str, committed: int
+    target: str, committed: int, resumed: int
 ) -> None:
-    """Their copies lie at f or below it: everything after them lies behind those."""
-    Logs(ANEW, target).assert_exact(committed, committed)
-
-
-@pytest.mark.parametrize("target", MIRRORED_ANEW)
-def test_a_caught_up_group_is_at_the_end_of_a_mirror_that_is_made_anew(target: str) -> None:
-    """C lies above F: te, though the log ends inside a repeat."""
-    Logs(ANEW, target).assert_exact(15, 21)
+    """Their copies lie before that of the highest record: everything after them lies behind those.
+    (What compaction took from the beginning may have been copied or not: it is counted.) A
+    caught-up group is at the end."""
+    logs = Logs(ANEW, target)
+    outcome = logs.outcome(committed)
+    assert isinstance(outcome, Translated), outcome
+    assert outcome.target_offset == resumed
+    logs.assert_safe(committed, outcome)
 
 
 def test_the_same_with_offset_headers() -> None:
@@ -391,13 +437,18 @@ def test_the_last_record_answers_whatever_equals_it() -> None:
     assert outcome.target_offset == 1_999
 
 
-@pytest.mark.parametrize("committed", [3, 700, 1_500, 1_990])
-def test_where_the_budget_ends_the_best_that_is_proven_counts(committed: int) -> None:
-    """One timestamp for all: a pair somewhere below C is safe, and never none."""
+def test_where_the_budget_ends_the_log_start_is_left() -> None:
+    """One timestamp for all, more than may be read: nothing is proven, and near the source's
+    beginning the log start is of use."""
     words = _plain(2_000, [7] * 2_000)
-    outcome = Logs(words, words).outcome(committed, settings=SMALL_SCANS)
-    assert isinstance(outcome, Translated), outcome
-    assert outcome.target_offset <= committed
+    logs = Logs(words, words)
+    near = logs.outcome(3, settings=SMALL_SCANS)
+    assert isinstance(near, Translated), near
+    assert (near.target_offset, near.reread_bound) == (0, 3)
+    far = logs.outcome(1_500, settings=SMALL_SCANS)
+    assert isinstance(far, Skipped), far
+    assert far.reason is Reason.NO_PROOF
+    assert "translation.scan.bytes" in far.message
 
 
 def test_a_commit_past_the_last_stable_offset_does_not_ask_for_ever() -> None:

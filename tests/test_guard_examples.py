@@ -9,12 +9,13 @@ import pytest
 
 from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET
-from tests.test_frontier_examples import Logs
+from tests.test_frontier_examples import LATER_MS, Logs
+from tsoffset.cluster import Cluster
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Precision, Translated
-from tsoffset.testing.memory_cluster import Message, PartitionLog
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, PartitionLog
 
 
 def assert_passes_nothing(logs: Logs, settings: TranslationSettings | None = None) -> None:
@@ -269,10 +270,11 @@ def test_a_distance_to_a_pair_proves_no_place_by_itself() -> None:
 
 
 def test_of_an_equal_record_that_the_source_lost_copies_are_left() -> None:
-    """Compaction took the first e1 from the source: its copies stand before those of c2'. Asked
-    with all others, c2' takes them for the second's, and bounds nothing (`excuse_bound`)."""
+    """Compaction took the first e1, c1 and c2 from the source: their copies stand before those of
+    e1' and c2'. The copy of the lost c2 is taken for that of c2', which bounds nothing
+    (`excuse_bound`) and passes nothing."""
     logs = Logs("-e1 -c1 -c2 e1' c2' c3", "e1 c1 c2 e1' c2' c3 [e1 c1 c2 e1' c2' c3]")
-    for committed in range(7):
+    for committed in (0, 1, 2, 3, 5, 6):
         logs.assert_safe(committed, logs.outcome(committed))
     assert_passes_nothing(logs)
 
@@ -300,9 +302,7 @@ def test_a_copy_further_along_the_walk_has_to_be_in_its_place() -> None:
     copy on the walk is no neighbour of what was reached, and stands behind what C has to read."""
     source = "a b c d e b' a' d' f b''"
     logs = Logs(source, "b''=9 c=2 -d=3 e=1 -b'=5 a'=6 d'=4 f=5 b''=9")
-    outcome = logs.outcome(5)
-    assert isinstance(outcome, Translated)
-    assert outcome.target_offset <= logs.true_position(5)
+    logs.assert_loses_no_content(5, logs.outcome(5))
 
 
 def test_behind_the_frontier_nothing_is_passed_from_a_record_before_it() -> None:
@@ -336,7 +336,10 @@ def test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed() 
 
 def test_a_log_end_is_no_answer_below_an_equal_of_the_frontier() -> None:
     """The z at 2 may be either's: for what lies between both the end is none."""
-    assert_passes_nothing(Logs("a b z c d z'", "a b z' [b]"))
+    logs = Logs("a b z c d z'", "a b z' [b]")
+    for asked in logs.everyone():
+        for committed, outcome in logs.outcomes(*asked).items():
+            logs.assert_loses_no_content(committed, outcome)
 
 
 def test_what_is_left_of_a_trimmed_target_is_looked_at_before_pairs_are_sought() -> None:
@@ -413,3 +416,104 @@ def test_a_header_names_the_copy_among_equal_ones() -> None:
     outcome = (logs := Logs(source, target)).outcome(1)
     assert isinstance(outcome, Translated)
     assert outcome.target_offset <= logs.true_position(1)
+
+
+# --- what the proofs rest on ----------------------------------------------------------------
+
+
+def test_a_record_without_a_timestamp_is_not_told_of_by_lookups() -> None:
+    """x bears no time, and lies before the copy of a: a does not answer behind it."""
+    assert_passes_nothing(Logs("a@5 x@- b@6", "x@- | a@5"))
+
+
+def test_the_record_right_behind_counts_by_time() -> None:
+    """x alone lies before the copy of a."""
+    assert_passes_nothing(Logs("a@5 x@3 b@9", "x@3 | a@5"))
+
+
+def test_what_compaction_took_before_a_restart_was_the_lowest_copy() -> None:
+    """The first a1 and b1 are gone: a2 and b2 lie before the copies that are left. The source's
+    log has holes, so that no more offsets lie between the beginning and these on the target."""
+    z = [f"z{n}@{n}" for n in range(20)]
+    holes = _gone(_at([f"x{n}" for n in range(30)], 20))
+    logs = Logs(
+        f"{' '.join(z)} {holes} a1@60 b1@61 a2@52 b2@53 c@70",
+        f"{' '.join(z)} -a1@60 -b1@61 a2@52 b2@53 | {' '.join(z[2:])} a1 b1",
+    )
+    for committed in (50, 51):
+        outcome = logs.outcome(committed)
+        if isinstance(outcome, Translated):
+            assert outcome.target_offset <= logs.true_position(committed), (committed, outcome)
+
+
+def test_an_earlier_equal_at_the_end_of_both_logs_shows_nothing() -> None:
+    """The target ends with x, which equals the source's last record: u lies before a."""
+    assert_passes_nothing(Logs("a x@9 u x'", "u | a x@9"))
+
+
+@pytest.mark.parametrize("others", ["", "y0@90"])
+def test_an_equal_record_feigns_no_beginning_where_the_source_has_holes(others: str) -> None:
+    """The target begins with s5', which equals s5, and late records, or one of others. u0 to u3 lie
+    before the copies of s0 to s8; and no more offsets lie between the beginning and these than on
+    the source, which has holes."""
+    s, late = [f"s{n}@{100 + n}" for n in range(9)], _at([f"u{n}" for n in range(4)], 10)
+    holes = _gone(_at([f"x{n}" for n in range(20)], 107))
+    apart = _at([f"d{n}" for n in range(9)], 150)
+    logs = Logs(
+        f"{' '.join(s[:7])} {holes} {' '.join(s[7:])} {apart} s5' {late} z9@1000",
+        f"s5'@105 {others} {late} [{' '.join(s)}]",
+    )
+    for committed in (7, 27, 28, 29):
+        outcome = logs.outcome(committed)
+        if isinstance(outcome, Translated):
+            assert outcome.target_offset <= logs.true_position(committed), (committed, outcome)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 4])
+@pytest.mark.parametrize("scan_bytes", [1, 60, 150, 300, 600])
+def test_what_is_not_known_of_the_first_record_is_counted(budget: int, scan_bytes: int) -> None:
+    """Begun at e and set back to a, which the budget may not reach."""
+    logs = Logs("a b c d e f g h", "e f g h [a b c d e f g h]")
+    settings = TranslationSettings(budget=budget, scan_bytes=scan_bytes)
+    for asked in logs.everyone():
+        for committed, outcome in logs.outcomes(*asked, settings=settings).items():
+            logs.assert_safe(committed, outcome)
+
+
+class _Meanwhile:
+    """A cluster that changes right after each call of this name."""
+
+    def __init__(self, cluster: MemoryCluster, call: str, change: Callable[[], object]) -> None:
+        self._cluster, self._call, self._change = cluster, call, change
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self._cluster, name)
+        if name != self._call:
+            return method
+
+        def answer(*words: object) -> object:
+            answered = method(*words)
+            self._change()
+            return answered
+
+        return answer
+
+
+def test_the_end_of_the_target_is_read_before_that_of_the_source() -> None:
+    """b is written and copied once one of the ends was read: C = 1 resumes before it."""
+    logs = Logs("a", "a")
+    written: list[str] = []
+
+    def write_and_copy() -> None:
+        if not written:
+            written.append("b")
+            for log in (logs.source, logs.target):
+                log.append([Message(LATER_MS, b"b", b"b")])
+
+    source = _Meanwhile(logs.source_cluster, "log_ranges", write_and_copy)
+    target = _Meanwhile(logs.target_cluster, "log_ranges", write_and_copy)
+    work = PartitionWork(SOURCE, TARGET, (1,), is_remote_topic=True)
+    [found] = translate_partitions(flow(), cast(Cluster, source), cast(Cluster, target), [work])
+    outcome = found.translation.outcome
+    assert isinstance(outcome, Translated)
+    assert outcome.target_offset == 1

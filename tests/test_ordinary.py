@@ -17,7 +17,7 @@ from tests.memory_flows import flow
 from tests.random_logs import TIMESTAMPS, Kind
 from tests.replication_model import SOURCE, TARGET, build
 from tests.test_frontier_examples import Logs
-from tests.test_translation_properties import assert_same, kinds, seeds
+from tests.test_translation_properties import assert_same, kinds, large, seeds
 from tests.translating import Way, mistake_of, silence_logs, translations
 from tsoffset.columns import Flags, RecordColumns, columns_of
 from tsoffset.cycle import rounds
@@ -243,7 +243,14 @@ LONG_KINDS = st.builds(
 )
 
 
-def judged(worlds: int, monkeypatch: pytest.MonkeyPatch) -> float:
+SOME_KINDS = st.one_of(LONG_KINDS, LONG_KINDS, kinds)
+
+
+def judged(
+    worlds: int,
+    monkeypatch: pytest.MonkeyPatch,
+    of: st.SearchStrategy[Kind] = SOME_KINDS,
+) -> float:
     """Judge what is answered at once in random worlds; the share of all positions that it is."""
     silence_logs()
     at_once: set[int] = set()
@@ -257,7 +264,7 @@ def judged(worlds: int, monkeypatch: pytest.MonkeyPatch) -> float:
     counts = {"asked": 0, "at once": 0}
 
     @settings(max_examples=worlds)
-    @given(st.one_of(LONG_KINDS, LONG_KINDS, kinds), seeds)
+    @given(of, seeds)
     def holds(kind: Kind, seed: int) -> None:
         world = build(kind, seed)
         offsets = [*world.positions()]
@@ -290,3 +297,10 @@ def test_what_is_answered_at_once_is_right(monkeypatch: pytest.MonkeyPatch) -> N
 def test_much_more_of_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for so many worlds that a hundred thousand positions are asked for."""
     assert judged(1_000, monkeypatch) > 0.1
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_it_is_right_in_large_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no scan sees the whole log."""
+    assert judged(60, monkeypatch, large) > 0.01

@@ -259,9 +259,10 @@ def trimmed_source() -> Case:
     return Case(estate)
 
 
-def unstamped(offset: int = 40, *, mirrored_to: int = 100) -> Case:
+def unstamped(offset: int = 640, *, mirrored_to: int = 700) -> Case:
+    """So far from the source's beginning that the target's log start is of no use."""
     estate = Estate()
-    estate.write("orders", stamped=False)
+    estate.write("orders", 700, stamped=False)
     estate.mirror("orders", up_to=mirrored_to)
     estate.commit("g", "orders", offset)
     return Case(estate)
@@ -275,16 +276,16 @@ def not_mirrored() -> Case:
     return Case(estate)
 
 
-def no_proof(*, there: int | None = None, active: bool = False, older: bool = False) -> Case:
-    """The target's topic has records, of the same times or older, but no copy."""
+def no_proof(*, there: int | None = None, active: bool = False) -> Case:
+    """The target's topic has records of the same times, but no copy. So far from the source's
+    beginning its log start is of no use."""
     estate = Estate()
-    estate.write("orders")
+    estate.write("orders", 700)
     estate["B"].create_topic("A.orders")
-    stamps = range(-100, 0) if older else range(100)
     estate["B"].log("A.orders").append(
-        [Message(NOW_MS + n, b"foreign", b"%d" % n) for n in stamps], batch_size=10
+        [Message(NOW_MS + n, b"foreign", b"%d" % n) for n in range(600, 700)], batch_size=10
     )
-    estate.commit("g", "orders", 40)
+    estate.commit("g", "orders", 640)
     if there is not None:
         estate.commit("g", "A.orders", there, on="B")
     if active:
@@ -435,9 +436,9 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
         lambda: rewritten(unmirrored_partition=True)
     ),
     (Reason.TARGET_REWRITES_TIMESTAMPS, Reason.EXPIRED): lambda: rewritten(trimmed_to=41),
-    (Reason.PAST_LOG_END, Reason.NO_TIMESTAMP): lambda: unstamped(101),
+    (Reason.PAST_LOG_END, Reason.NO_TIMESTAMP): lambda: unstamped(701),
     (Reason.NO_TIMESTAMP, Reason.NOT_MIRRORED): lambda: unstamped(mirrored_to=0),
-    (Reason.NOT_MIRRORED, Reason.NO_PROOF): lambda: no_proof(older=True),
+    (Reason.NOT_MIRRORED, Reason.NO_PROOF): not_mirrored,
     (Reason.NO_PROOF, Reason.TARGET_PAST_LOG_END): lambda: no_proof(there=101),
     (Reason.DIVERGED, Reason.TARGET_PAST_LOG_END): lambda: diverged(there=111),
     (Reason.TARGET_PAST_LOG_END, Reason.SOURCE_REWOUND): (
@@ -457,7 +458,8 @@ PAIRS: dict[tuple[Reason, Reason], Callable[[], Case]] = {
 
 
 def _expired(case: Case) -> Case:
-    case.estate["A"].log("orders").delete_records(41)
+    log = case.estate["A"].log("orders")
+    log.delete_records(log.end)
     return case
 
 

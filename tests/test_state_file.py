@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from pathlib import Path
 from threading import Event
 
@@ -15,18 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.spark_worlds import mirrored
-from tests.stored_clusters import configuration
 from tests.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
-from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.schema import PAIRS, PARTITIONS, table
-from tsoffset.cycle.source_commits import preflight
 from tsoffset.cycle.values import carry_overs_of, partitions_table
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
-from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver, binding
+from tsoffset.model import TopicPartition
+from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
 from tsoffset.spark import places
-from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.state import StateFile
 from tsoffset.testing.memory_cluster import Verb
@@ -117,8 +111,8 @@ def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:
         (lambda whole: whole + b"\0", "damaged"),
         (lambda _: b"", "no state of tsoffset"),
         (lambda _: b"PAR1 and so on", "no state of tsoffset"),
-        (lambda whole: whole.replace(b"state 2 ", b"state 0 ", 1), "another version"),
-        (lambda whole: whole.replace(b"state 2 ", b"state 10 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 3 ", b"state 2 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 3 ", b"state 10 ", 1), "another version"),
     ],
 )
 def test_a_file_that_is_none_is_a_warning_and_nothing_else(
@@ -374,73 +368,6 @@ print(state.StateFile(uri, "A->B").load()[1])
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
         )
     assert "no answer within" in run.stdout
-
-
-# --- version 1 --------------------------------------------------------------------------
-
-# Of `mirrored()` after one cycle on Spark, as the version before this one wrote it.
-VERSION_1 = Path(__file__).with_name("state_of_version_1.bin")
-
-
-def without(*columns: str) -> bytes:
-    """The file without these columns of partitions; the first release had no frontier."""
-    kept = from_bytes(VERSION_1.read_bytes().partition(b"\n")[2])
-    partitions = from_bytes(kept["partitions"][0].as_py()).drop_columns(columns)
-    stream = to_bytes(kept.set_column(1, kept.schema.field(1), [[to_bytes(partitions)]]))
-    digest = blake2b(stream, digest_size=16).hexdigest().encode()
-    return b"tsoffset state 1 %s\n" % digest + stream
-
-
-@pytest.mark.parametrize("frontier", [True, False])
-def test_a_file_of_version_1_answers_the_next_cycle(tmp_path: Path, frontier: bool) -> None:
-    """It is of the same clusters and settings by its own word; all its positions are recalled,
-    nothing is read, the rows are those of a cycle without it, and what is written next is of this
-    version."""
-    source, target = mirrored()
-    flow = configuration(tmp_path, "A->B").resolve().flow("A->B")
-    expected = cycle(flow, source, target)
-    file = StateFile(tmp_path, "A->B")
-    older = without("frontier_source", "frontier_target")
-    file.path.write_bytes(VERSION_1.read_bytes() if frontier else older)
-    found, warning = file.load()
-    assert warning is None
-    start = preflight(flow, source, target)
-    assert found.bind(binding(flow, start.cluster_ids))
-    assert found.rows == len(found.pairs) == len(expected)
-    before = [cluster.asked(verb) for cluster in (source, target) for verb in LOOKS]
-    rows = cycle(flow, source, target, carry_over=found)
-    assert [cluster.asked(verb) for cluster in (source, target) for verb in LOOKS] == before
-    assert {row.outcome for row in rows} == {OutcomeKind.UNCHANGED}
-    places = [(row.group, row.source_topic, row.partition, row.target_offset) for row in rows]
-    assert places == [
-        (row.group, row.source_topic, row.partition, row.target_offset) for row in expected
-    ]
-    frontiers = {one.frontier for one in carry_overs_of(found.partitions).values()}
-    assert frontiers == {(39, 39) if frontier else None}
-    assert file.save(found) is None
-    assert contents(file.load()[0]) == contents(found)
-
-
-def test_a_group_that_moved_back_since_version_1_is_recognised(tmp_path: Path) -> None:
-    """Its last commits are kept, too."""
-    source, target = mirrored()
-    flow = configuration(tmp_path, "A->B").resolve().flow("A->B")
-    cycle(flow, source, target)
-    file = StateFile(tmp_path, "A->B")
-    file.path.write_bytes(VERSION_1.read_bytes())
-    source.group("g3").offsets[TopicPartition("orders", 0)] = CommittedOffset(5)
-    rows = cycle(flow, source, target, carry_over=file.load()[0])
-    [row] = [row for row in rows if (row.group, row.partition) == ("g3", 0)]
-    assert row.reason is Reason.SOURCE_REWOUND
-
-
-def test_a_file_of_version_1_that_lacks_a_column_is_not_used(tmp_path: Path) -> None:
-    """Its digest is right; that is not enough."""
-    file = StateFile(tmp_path, "A->B")
-    file.path.write_bytes(without("passed"))
-    found, warning = file.load()
-    assert found == FlowCarryOver()
-    assert "cannot be read (KeyError)" in str(warning)
 
 
 def test_what_the_file_says_already_is_not_written_again(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from tsoffset.model import (
     LogRange,
     Outcome,
     Precision,
+    Proof,
     ReadFrom,
     Reason,
+    Safety,
     Side,
     Skipped,
     TimedOffset,
@@ -36,12 +38,16 @@ from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror_parti
 
 
 class Mirror:
-    """One partition of a source and its mirror, both in memory."""
+    """One partition of a source and its mirror, both in memory. `compacted` is what the target's
+    cleanup.policy says."""
 
-    def __init__(self, *, target_starts_at: int = 0) -> None:
+    def __init__(self, *, target_starts_at: int = 0, compacted: bool = False) -> None:
         self.source_cluster, self.target_cluster = MemoryCluster("A"), MemoryCluster("B")
         self.source_cluster.create_topic(SOURCE.topic)
-        self.target_cluster.create_topic(TARGET.topic, first_offset=target_starts_at)
+        policy = {"cleanup.policy": "compact" if compacted else "delete"}
+        self.target_cluster.create_topic(
+            TARGET.topic, first_offset=target_starts_at, configs=policy
+        )
         self.source = self.source_cluster.log(SOURCE.topic)
         self.target = self.target_cluster.log(TARGET.topic)
 
@@ -159,7 +165,7 @@ def test_a_record_that_the_mirror_dropped_resumes_behind_the_one_before() -> Non
 
 def test_a_compaction_hole_resumes_at_the_next_record() -> None:
     """A committed offset whose record is gone means the next one there is."""
-    mirrored = Mirror().write(range(50)).copy()
+    mirrored = Mirror(compacted=True).write(range(50)).copy()
     mirrored.source.remove(range(15, 35))
     mirrored.target.remove(range(20, 40))
     assert resumes(mirrored.outcome(16)) == (15, Precision.EXACT, 0)
@@ -169,7 +175,7 @@ def test_a_compaction_hole_resumes_at_the_next_record() -> None:
 def test_a_source_emptied_before_the_commit_is_read_from_the_targets_start() -> None:
     """Nothing that lies before C is left on the source, and R is gone from the target: its log
     start is safe, and what it still holds of lost records is the bound."""
-    mirrored = Mirror().write(range(60), batch_size=2).copy()
+    mirrored = Mirror(compacted=True).write(range(60), batch_size=2).copy()
     mirrored.source.remove(range(40), keep_empty_batches=True)
     mirrored.target.remove(range(40, 41))
     offset, precision, bound = resumes(mirrored.outcome(38))
@@ -196,7 +202,7 @@ def test_a_trimmed_log_that_begins_inside_a_repeat_is_read_from_its_start() -> N
 def test_a_repeat_whose_first_images_compaction_took_skips_nothing() -> None:
     """0..99 and again 50..60, of which the cleaner keeps the second copies: behind one of them
     the records after 60 would never come."""
-    mirrored = Mirror().write(range(100)).copy().copy(start=50, end=61)
+    mirrored = Mirror(compacted=True).write(range(100)).copy().copy(start=50, end=61)
     mirrored.target.compact(before=mirrored.target.end - 3)
     last_copy = {int((m.value or b"")[1:]): at for at, m in mirrored.target.messages()}
     answered = 0
@@ -215,7 +221,7 @@ def test_a_repeat_whose_first_images_compaction_took_skips_nothing() -> None:
 
 def test_twins_of_one_run_are_not_told_apart_by_content() -> None:
     """A later equal record in the run of R's timestamp: its copy may be what is there."""
-    mirrored = Mirror()
+    mirrored = Mirror(compacted=True)
     twin = Message(NOW_MS + 1, b"k", b"v")
     others = [Message(NOW_MS + 1, b"o%d" % n, b"o") for n in range(3)]
     mirrored.source.append([Message(NOW_MS, b"a", b"a"), twin, *others, twin])
@@ -227,7 +233,7 @@ def test_twins_of_one_run_are_not_told_apart_by_content() -> None:
 
 def _with_twins(*, lost: bool) -> Mirror:
     """Records a, twin, b, twin, c of one run; `lost` takes what stands between on the target."""
-    mirrored = Mirror()
+    mirrored = Mirror(compacted=lost)
     twin = Message(NOW_MS + 1, b"k", b"v")
     between = Message(NOW_MS + 1, b"b", b"b")
     first, last = Message(NOW_MS, b"a", b"a"), Message(NOW_MS + 2, b"c", b"c")
@@ -271,7 +277,7 @@ def test_a_narrower_match_serves_replicators_that_rewrite_values() -> None:
         mirrored.target,
         rewrite=lambda message: replace(message, value=b"schema 7" + (message.value or b"")),
     )
-    assert reason(mirrored.outcome(11)) is Reason.NO_PROOF
+    assert resumes(mirrored.outcome(11)) == (0, Precision.BOUNDED, 11)
     narrow = TranslationSettings(match=frozenset({"timestamp", "key"}))
     assert resumes(mirrored.translation(11, settings=narrow).outcome)[0] == 11
 
@@ -295,8 +301,9 @@ def test_nothing_mirrored_yet_moves_nothing() -> None:
 
 def test_records_without_timestamps_cannot_be_looked_up() -> None:
     """A record's own -1 is never sent; where no neighbour has a time either, that is named."""
-    mirrored = Mirror().write([None] * 20).copy()
-    assert reason(mirrored.outcome(11)) is Reason.NO_TIMESTAMP
+    mirrored = Mirror().write([None] * 700).copy()
+    assert reason(mirrored.outcome(600)) is Reason.NO_TIMESTAMP
+    assert resumes(mirrored.outcome(11)) == (0, Precision.BOUNDED, 11)
 
 
 def test_a_neighbour_with_a_timestamp_anchors_one_without() -> None:
@@ -398,9 +405,9 @@ def test_the_timestamp_of_the_row() -> None:
 
 
 def test_the_conversation_of_a_lagging_group() -> None:
-    """Ranges (the target's first), the batch at C, the ends of both logs and that no earlier record
-    equals the last: the frontier. Then the time lookup, the batch that it names, and what stands
-    beside it."""
+    """Ranges (the target's first), the batch at C, what the target begins with; the time lookup of
+    R, the target's last record, and that the source's last, which equals it, is the first of its
+    time: what both logs end with shows that all below is safe."""
     record = [Record(n, NOW_MS + n, b"k", b"%d" % n) for n in range(3)]
     image = [Record(n + 7, NOW_MS + n, b"k", b"%d" % n) for n in range(3)]
     conversation = translate(1, Evidence(SOURCE, TARGET, TranslationSettings()))
@@ -408,16 +415,18 @@ def test_the_conversation_of_a_lagging_group() -> None:
     assert conversation.send(LogRange(7, 10)) == Question(Side.SOURCE, RangeOf(SOURCE))
     assert conversation.send(LogRange(0, 3)) == Question(Side.SOURCE, ReadFrom(SOURCE, 1))
     asked = conversation.send(Stretch(0, 3, tuple(record)))
-    assert asked == Question(Side.TARGET, ReadFrom(TARGET, 9))
-    asked = conversation.send(Stretch(9, 10, tuple(image[2:])))
-    assert asked == Question(Side.SOURCE, FirstAtTime(SOURCE, NOW_MS + 2))
-    asked = conversation.send(TimedOffset(2, NOW_MS + 2))
     assert asked == Question(Side.TARGET, ReadFrom(TARGET, 7))
     asked = conversation.send(Stretch(7, 9, tuple(image[:2])))
     assert asked == Question(Side.TARGET, FirstAtTime(TARGET, NOW_MS + 1))
+    asked = conversation.send(TimedOffset(8, NOW_MS + 1))
+    assert asked == Question(Side.TARGET, ReadFrom(TARGET, 9))
+    asked = conversation.send(Stretch(9, 10, tuple(image[2:])))
+    assert asked == Question(Side.SOURCE, FirstAtTime(SOURCE, NOW_MS + 2))
     with pytest.raises(StopIteration) as done:
-        conversation.send(TimedOffset(8, NOW_MS + 1))
-    assert resumes(done.value.value.outcome) == (8, Precision.EXACT, 0)
+        conversation.send(TimedOffset(2, NOW_MS + 2))
+    outcome = done.value.value.outcome
+    assert resumes(outcome) == (8, Precision.EXACT, 0)
+    assert outcome.safety == Safety(Proof.FRONTIER, (2, 9))
 
 
 def test_the_youngest_record_is_asked_for_once_a_side() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.random_logs import CHOICES, TIMESTAMPS, Kind, brief, only
@@ -36,8 +36,9 @@ from tsoffset.records import Stretch
 pytestmark = pytest.mark.no_cover
 
 # How many positions are judged: by `make test`, `make test-all` and `make test-long`.
-POSITIONS = 5_000
-POSITIONS_MORE = 60_000
+POSITIONS = 2_000
+POSITIONS_LARGE = 250
+POSITIONS_MORE = 25_000
 POSITIONS_LONG = 1_000_000
 POSITIONS_PER_EXAMPLE = 25
 
@@ -49,22 +50,18 @@ MOST_LOOKUPS = 150
 # Answers that content cannot tell to be wrong, and in how many of a hundred worlds they are seen:
 # unsafe ones (`World.excuse`), and bounds that are too low (`World.excuse_bound`).
 EXCUSED_IN_A_HUNDRED_WORLDS = {
-    "stand_in": 1.0,
-    "equal": 1.0,
+    "equal": 1.5,
     "lost_equal": 0.5,
-    "foreign_equal": 1.0,
+    "foreign_equal": 0.5,
     "stamps_switched": 0.5,
-    "out_of_order": 1.0,
-    "twin_taken": 1.0,
     "premise": 1.0,
-    "untimed": 0.5,
-    "hidden_frontier": 0.5,
+    "very_late": 0.2,
     "bound: twin_taken": 2.0,
     "bound: premise": 3.0,
     "bound: set_back": 5.0,
     # Safe answers that state less than comes again, for none of these reasons: mistakes that are
-    # left (about one world in five hundred).
-    "bound: unexplained": 0.7,
+    # left. None was seen in the last thousand worlds, one in a hundred large ones before.
+    "bound: unexplained": 0.1,
 }
 
 all_at_once = st.builds(
@@ -93,6 +90,48 @@ ways = st.builds(
     name=st.sampled_from(("replica", "replica", "same")),
 )
 seeds = st.integers(0, 2**32)
+# Logs of which no scan sees the whole, with what makes time lookups answer too early.
+large = st.builds(
+    Kind,
+    records=st.sampled_from((600, 600, 600, 1_200, 2_500, 6_000)),
+    timestamps=st.sampled_from(
+        (
+            *("late", "two_clocks", "backfill") * 2,
+            *("clock_back", "jitter", "rising", "one", "wild"),
+        )
+    ),
+    keys=st.sampled_from((12, 1_000)),
+    padding=st.sampled_from((300, 300, 1_000)),
+    batch=st.sampled_from((1, 10, 100)),
+    segments=st.sampled_from((0, 0, 200)),
+    dropped=st.sampled_from((0.0, 0.0, 0.02, 0.3)),
+    gap=st.sampled_from((False, False, True)),
+    repeats=st.sampled_from((0, 0, 1)),
+    rewind=st.sampled_from((0.0, 0.3, 1.0)),
+    set_back=st.sampled_from((0, 0, 1)),
+    begins_late=st.sampled_from((False,) * 4 + (True,)),
+    unfinished_repeats=st.sampled_from((0, 1, 1)),
+    lag=st.sampled_from((0.0, 0.1, 0.3)),
+    foreign=st.sampled_from((0.0,) * 4 + (0.05,)),
+    source_trimmed=st.sampled_from((0.0, 0.0, 0.5)),
+    target_trimmed=st.sampled_from((0.0, 0.0, 0.5)),
+    source_compacted=st.sampled_from((False,) * 9 + (True,)),
+    target_compacted=st.sampled_from((False,) * 9 + (True,)),
+    failback=st.sampled_from((False,) * 4 + (True,)),
+)
+large_ways = st.builds(
+    Way,
+    slices=st.sampled_from(("all", "all", "alone")),
+    settings=st.sampled_from(
+        (
+            TranslationSettings(),
+            TranslationSettings(),
+            TranslationSettings(budget=2),
+            TranslationSettings(scan_bytes=100_000),
+        )
+    ),
+    name=st.sampled_from(("replica", "replica", "same")),
+)
 retried = st.builds(
     lambda kind, couples: replace(kind, couples=couples),
     kinds,
@@ -109,9 +148,12 @@ def _quiet() -> Iterator[None]:
     structlog.configure(**before)
 
 
-def each_example(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def each_example(
+    examples: int, *, shrink: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return settings(
         max_examples=examples,
+        phases=[phase for phase in settings().phases if shrink or phase is not Phase.shrink],
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         print_blob=True,
@@ -139,14 +181,19 @@ def reproduction(kind: Kind, seed: int, way: Way) -> str:
 
 
 def judged_positions(
-    positions: int, of: st.SearchStrategy[Kind] = kinds, *, changing: bool = False
+    positions: int,
+    of: st.SearchStrategy[Kind] = kinds,
+    in_ways: st.SearchStrategy[Way] = ways,
+    *,
+    changing: bool = False,
 ) -> int:
     """Judge random translations of random worlds; how many positions were asked for."""
     judged = Counter[str]()
     excused = Counter[str]()
 
-    @each_example(positions // POSITIONS_PER_EXAMPLE)
-    @given(of, seeds, ways)
+    # To find the smallest of large logs takes minutes.
+    @each_example(positions // POSITIONS_PER_EXAMPLE, shrink=of is not large)
+    @given(of, seeds, in_ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
         way = replace(way, changing=seed) if changing else way
         line = reproduction(kind, seed, way)
@@ -190,12 +237,33 @@ def test_many_more_translations_are_safe_and_keep_their_bounds() -> None:
     assert judged_positions(POSITIONS_LONG) >= POSITIONS_LONG
 
 
+def test_large_logs_are_answered_safely() -> None:
+    """Logs that are too long to be seen whole, with late records, clocks that are apart or were set
+    back, backfills, and budgets that end: a lookup or a scan that does not find a record does not
+    tell that it is not there."""
+    assert judged_positions(POSITIONS_LARGE, large, large_ways) >= POSITIONS_LARGE
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_many_large_logs_are_answered_safely() -> None:
+    """The same for many more."""
+    assert judged_positions(20 * POSITIONS_LARGE, large, large_ways) >= 20 * POSITIONS_LARGE
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7_200)
+def test_many_more_large_logs_are_answered_safely() -> None:
+    """The same for ten times as many again."""
+    assert judged_positions(200 * POSITIONS_LARGE, large, large_ways) >= 200 * POSITIONS_LARGE
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
 def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
     """A producer that retries writes several records anew, in order and with their old times:
     the hardest logs once the target has lost the first of two such stretches."""
-    assert judged_positions(10_000, retried) >= 10_000
+    assert judged_positions(5_000, retried) >= 5_000
 
 
 @pytest.mark.thorough
@@ -203,7 +271,7 @@ def test_the_same_holds_where_producers_wrote_stretches_again() -> None:
 def test_the_same_holds_while_both_logs_change() -> None:
     """Between the questions of a conversation the replicator copies on, applications write,
     cleaners and retention come: answers hold for the logs as they are at the end."""
-    assert judged_positions(10_000, changing=True) >= 10_000
+    assert judged_positions(5_000, changing=True) >= 5_000
 
 
 @pytest.mark.thorough
@@ -240,10 +308,24 @@ def test_carry_over_changes_no_answer() -> None:
     is as safe as one that does not, and says the same where both are exact. (Not where a filter was
     changed at a restart: a record without a copy may since have got one behind what follows it; nor
     where somebody else writes what equals a record of the source.)"""
+    assert judged_with_memory(150, kinds, ways) > 1_000
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_carry_over_changes_no_answer_in_large_logs() -> None:
+    """The same where no scan sees the whole log."""
+    assert judged_with_memory(40, large, large_ways) > 100
+
+
+def judged_with_memory(
+    worlds: int, of: st.SearchStrategy[Kind], in_ways: st.SearchStrategy[Way]
+) -> int:
+    """Judge cycles that remember, against ones that do not; how many positions were recalled."""
     recalled = Counter[str]()
 
-    @each_example(150)
-    @given(kinds, seeds, ways)
+    @each_example(worlds, shrink=of is not large)
+    @given(of, seeds, in_ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
         kept = [CarryOver()]
 
@@ -266,7 +348,7 @@ def test_carry_over_changes_no_answer() -> None:
                 assert_same(world, committed, found, other)
 
     holds()
-    assert recalled["positions"] > 1_000
+    return recalled["positions"]
 
 
 def _cut_source(world: World) -> None:
@@ -285,7 +367,7 @@ def test_questions_of_a_position_are_bounded() -> None:
     them had over. Time lookups, which bring nothing, are few, or go along with reads."""
     asked_for = Counter[str]()
 
-    @each_example(150)
+    @each_example(100)
     @given(kinds, seeds, ways)
     def holds(kind: Kind, seed: int, way: Way) -> None:
         world = build(kind, seed)
@@ -306,7 +388,7 @@ def test_questions_of_a_position_are_bounded() -> None:
                 assert sum(paid) <= way.settings.scan_bytes, (committed, side, brought)
 
     holds()
-    assert asked_for["questions"] > 10_000
+    assert asked_for["questions"] > 5_000
 
 
 ordinary = st.builds(
@@ -354,14 +436,14 @@ def test_ordinary_logs_are_answered_exactly() -> None:
     """Where every record has its copy and no equal one, all positions are exact, whatever the
     timestamps and batches; most of them with transactions (markers in batches of their own
     cost fetches, and their times mislead), restarts and records of others, too, alone."""
-    judge_ordinary(100)
+    judge_ordinary(70)
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
 def test_many_ordinary_logs_are_answered_exactly() -> None:
     """The same for ten times as many worlds."""
-    judge_ordinary(1_000)
+    judge_ordinary(500)
 
 
 @pytest.mark.parametrize("rewritten", ["values", "keys"])

@@ -148,14 +148,14 @@ def translations(
 def questions_since_last_time(world: World) -> int:
     """Fetches and time lookups that the world's clusters were asked since this was called last.
 
-    Log ranges are left out: they are asked for once a partition, whatever the rule.
+    Log ranges, topics and their configurations are left out: they are asked for whatever the rule.
     """
     clusters = (world.source_cluster, world.target_cluster)
     asked = sum(
         len(request.items)
         for cluster in clusters
         for request in cluster.requests
-        if request.verb not in (Verb.LOG_RANGES, Verb.TOPICS)
+        if request.verb not in (Verb.LOG_RANGES, Verb.TOPICS, Verb.TOPIC_CONFIGS)
     )
     for cluster in clusters:
         cluster.requests.clear()
@@ -257,6 +257,9 @@ class _Recut:
         self, partitions: Collection[TopicPartition], isolation: Isolation
     ) -> Mapping[TopicPartition, LogRange | Failed]:
         return self._cluster.log_ranges(partitions, isolation)
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
+        return self._cluster.topic_configs(topics)
 
     def together(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         return self._cluster.together(calls)

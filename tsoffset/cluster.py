@@ -142,8 +142,9 @@ class Cluster(Protocol):
         """
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str] | Failed]:
-        """The configuration of each topic, defaults of its brokers included; at least what
-        `check` compares. Needs DESCRIBE_CONFIGS. Raises ClusterUnreachable."""
+        """The configuration of each topic, defaults of its brokers included; at least
+        `cleanup.policy` and what `check` compares. Needs DESCRIBE_CONFIGS. Raises
+        ClusterUnreachable."""
 
     def clock_ahead_ms(self) -> int | None:
         """By how many milliseconds the cluster's clock is surely ahead of ours (behind it: below

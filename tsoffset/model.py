@@ -67,6 +67,38 @@ class Basis(StrEnum):
     SAME_OFFSET = "same_offset"
 
 
+class Proof(StrEnum):
+    """What shows that a target offset skips nothing (docs/design.md section 1).
+
+    TIME: no copy of a record from the commit on lies before it, by timestamps. FIRST_COPY: it is
+    the lowest copy left on a log that begins at or before its original and is not compacted.
+    FRONTIER: nothing that follows a higher record lies before that one's copy.
+    """
+
+    TIME = "time"
+    FIRST_COPY = "first_copy"
+    FRONTIER = "frontier"
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """Why nothing that has yet to be read lies before an answer.
+
+    `pair` is the record pair (source offset, target offset) that it rests on: for FIRST_COPY where
+    the target's log begins, for FRONTIER the higher record and its copy. For TIME the records from
+    `from_offset` to the source's end were read, `records` of them, the oldest of `oldest_ms`, and
+    what lies before `limit` on the target is older or was read; `oldest_ms` is None where one of
+    them bears no timestamp, so that the target was read from its start.
+    """
+
+    proof: Proof
+    pair: tuple[int, int] | None = None
+    from_offset: int | None = None
+    records: int | None = None
+    oldest_ms: int | None = None
+    limit: int | None = None
+
+
 class OutcomeKind(StrEnum):
     """What became of one row."""
 
@@ -344,9 +376,9 @@ class Translated:
     `reread_bound` is the most source records that can be read twice; 0 for exact, None for
     unproven. All offsets from `equivalent_from` to `equivalent_to` resume at the same record: no
     data lies between, only the record at `equivalent_to`. `basis` is what the answer rests on, as
-    `pairs` show: (source offset, target offset) of records that are copies. `frontier` is such a
-    pair, too: the highest source record that was found on the target beyond doubt, and its last
-    copy; None where the answer needed none, or none was found.
+    `pairs` show: (source offset, target offset) of records that are copies. `safety` is the proof
+    that it skips nothing; None where the basis itself says so: a log's start, or its end for a
+    group that has read all.
     """
 
     target_offset: int
@@ -356,7 +388,7 @@ class Translated:
     equivalent_to: int
     basis: Basis | None = field(default=None, compare=False)
     pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
-    frontier: tuple[int, int] | None = field(default=None, compare=False)
+    safety: Safety | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
@@ -138,7 +138,8 @@ class Stretch:
 
     Every data record with start <= offset < end is in `records`, in order. Control records,
     records below the log's start and, read with READ_COMMITTED, aborted ones do not exist.
-    At the readable end a stretch is empty: start == end. What a real cluster's records hold is
+    At the readable end a stretch is empty: start == end. `log_start` is the log's start as the
+    answer told it. What a real cluster's records hold is
     digested where they are looked at (LazyRecords), so look at no more than is needed, and
     settle what is kept.
     """
@@ -148,6 +149,7 @@ class Stretch:
     records: Sequence[Record] = ()
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     bytes_read: int = 0
+    log_start: int = field(default=0, compare=False)
 
     @property
     def offsets(self) -> Sequence[int]:

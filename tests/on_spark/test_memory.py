@@ -77,13 +77,14 @@ def test_second_cycle_is_answered_from_carry_over(shape: str, world: World) -> N
 
 
 def test_carry_over_is_one_batch_of_questions(shape: str, world: World) -> None:
-    """With carry-over each task asks each side once for its topics and once for its log ranges."""
+    """With carry-over each task asks each side once for its topics and once for its log ranges, and
+    the target once for the configurations of its topics."""
     carry_over = FlowCarryOver()
     world.cycle(carry_over=carry_over)
     before = {
         (alias, verb): len(shared.asked(world.folder, alias, verb))
         for alias in "AB"
-        for verb in ("log_ranges", "topics")
+        for verb in ("log_ranges", "topics", "topic_configs")
     }
     world.cycle(carry_over=carry_over)
     tasks = 1 if shape == "one task" else 2

@@ -4,8 +4,7 @@ The topics of both sides are described first, in one request each: the leader ep
 remembered with an answer are then never newer than the logs that it was read from.
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -14,17 +13,20 @@ from tsoffset.cluster import Cluster
 from tsoffset.cycle.schema import PAIRS, PARTITIONS
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.model import Isolation, Side, TopicPartition
+from tsoffset.model import Isolation, Proof, Safety, Side, TopicPartition
 from tsoffset.rule.carry_over import (
+    NOTHING,
     Holds,
     LogEnds,
     LogIdentity,
     PartitionCarryOver,
+    holds_for_good_from,
     how_long,
+    is_first_copy,
     log_identity,
     spread,
 )
-from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
@@ -36,13 +38,6 @@ class Identities:
 
     source: Mapping[TopicPartition, LogIdentity]
     target: Mapping[TopicPartition, LogIdentity]
-
-    @classmethod
-    def of(cls, source: Cluster, target: Cluster, work: Sequence[PartitionWork]) -> "Identities":
-        """Describe the topics of the work on both sides."""
-        with ThreadPoolExecutor(1) as beside:
-            there = beside.submit(identities, target, {part.target for part in work})
-            return cls(identities(source, {part.source for part in work}), there.result())
 
     def blank(self, part: PartitionWork) -> PartitionCarryOver | None:
         """A carry-over of the partition's logs that holds nothing yet; None where a log could not
@@ -76,10 +71,9 @@ def ask_for_ranges(
     carry_over: PartitionCarryOver, evidence: Evidence
 ) -> Generator[Question, Answer, None]:
     """Ask for both logs' ranges, in the order in which a translation does, and leave them in the
-    evidence. The remembered frontier stays there only where no log has become shorter and the
-    target still has its copy."""
+    evidence. The safe pair that was remembered is added only where no log has become shorter and
+    the target still has its copy: what was written since lies behind it."""
     inquiry = Inquiry(evidence)
-    frontier, evidence.remembered_frontier = evidence.remembered_frontier, None
     try:
         target = yield from inquiry.log_range(Side.TARGET)
         source = yield from inquiry.log_range(Side.SOURCE)
@@ -89,19 +83,25 @@ def ask_for_ranges(
     except Unanswered:
         return  # the translations will say why
     shorter = LogEnds(source.end, log_end, target.end).behind(carry_over.ends)
-    if frontier is not None and not shorter and frontier[1] >= target.start:
-        evidence.remembered_frontier = frontier
+    if shorter:
+        return
+    evidence.first_from = carry_over.first_from
+    if carry_over.frontier is not None and carry_over.frontier[1] >= target.start:
+        source_offset, target_offset = carry_over.frontier
+        proof = Proof.FRONTIER if evidence.is_remote_topic else Proof.FIRST_COPY
+        safety = Safety(proof, carry_over.frontier)
+        evidence.add_safe(Pair(source_offset, target_offset, source_offset, safety))
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What the next cycle should know of a partition, None where that is nothing; for how long its
-    translations hold, by source offset, as far as they are to be remembered; and whether what was
-    answered at once is, too: it holds for good."""
+    translations hold, by source offset, as far as they are to be remembered; and for how long what
+    was answered at once does."""
 
     carry_over: PartitionCarryOver | None
     holds: Mapping[int, Holds] = field(default_factory=dict)
-    answers_hold: bool = False
+    answers_hold: Holds | None = None
 
 
 def learned(
@@ -128,21 +128,29 @@ def learned(
     pairs |= evidence.proven
     there = {o: q for o, q in pairs.items() if o >= source.start and q >= target.start}
     holds = how_long(translations, evidence, ends, there)
-    frontier = _highest_frontier(usable, evidence)
+    frontier = _safe_for_good(usable, evidence)
     if not holds and not there and frontier is None:
         return Learned(None)
-    carry_over = replace(blank, ends=ends, pairs=spread(there.items()), frontier=frontier)
-    return Learned(carry_over, holds, answers_hold=True)
+    first_from = evidence.first_from
+    carry_over = replace(
+        blank, ends=ends, pairs=spread(there.items()), frontier=frontier, first_from=first_from
+    )
+    good_from = holds_for_good_from(evidence)
+    lowest = min(translations, default=NOTHING)
+    answers_hold = Holds(None if good_from is not None and lowest > good_from else ends)
+    return Learned(carry_over, holds, answers_hold)
 
 
-def _highest_frontier(
-    usable: PartitionCarryOver | None, evidence: Evidence
-) -> tuple[int, int] | None:
-    """The remembered frontier or this cycle's, whichever lies higher on the target; None where
-    there is none, or the target's log start has passed it."""
+def _safe_for_good(usable: PartitionCarryOver | None, evidence: Evidence) -> tuple[int, int] | None:
+    """The highest safe pair that stays safe whatever comes, as (source offset, target offset), this
+    cycle's or the remembered one; None where the target's log start has passed it. Where the source
+    may be the replica, only the proof by first copy is one for good."""
     known = [] if usable is None or usable.frontier is None else [usable.frontier]
-    if evidence.reached is not None:
-        known.append(evidence.reached)
+    known += (
+        (pair.source_offset, pair.target_offset)
+        for pair in evidence.safe
+        if pair.clear and (evidence.is_remote_topic or is_first_copy(pair))
+    )
     there = [pair for pair in known if pair[1] >= evidence.target.start]
     return max(there, key=lambda pair: pair[1], default=None)
 

@@ -36,6 +36,8 @@ from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.ordinary import Answers
+from tsoffset.rule.proof import passed_between
+from tsoffset.rule.search import prove_ends
 from tsoffset.rule.set_back import first_copied_behind
 from tsoffset.rule.translate import Translation
 
@@ -83,6 +85,7 @@ class Partition:
     The highest and the lowest go first: the pairs that they find predict the others, which then
     need no time lookup. Their source batches are read meanwhile. They follow from the top down, as
     many at once as may have their records held (`share`, which may change on the way).
+    `not_compacted` is true where the target topic's cleanup.policy is known to lack compact.
     """
 
     def __init__(
@@ -91,6 +94,8 @@ class Partition:
         work: PartitionWork,
         usable: PartitionCarryOver | None,
         observe: Observe | None,
+        *,
+        not_compacted: bool = False,
     ) -> None:
         self.work = work
         self.share = 0
@@ -117,7 +122,7 @@ class Partition:
             is_remote_topic=work.is_remote_topic,
             failback=work.failback,
             predictions=() if usable is None else usable.pairs,
-            remembered_frontier=None if usable is None else usable.frontier,
+            not_compacted=not_compacted,
         )
         self._answered = AnsweredAtOnce(work, self._evidence)
         # As long as the outermost have their conversations; who listens is told of each question.
@@ -264,9 +269,21 @@ class Partition:
 
     def _converse_about_the_outermost(self, offsets: Sequence[int]) -> None:
         if self._observe is None:
-            self._converse_about(sorted({*offsets[:1], *offsets[-1:]}))
+            outermost = sorted({*offsets[:1], *offsets[-1:]})
+            if len(outermost) > 1 and self._foresight is not None and self._foresight.seeks_ends:
+                self._ask(self._ends_looked_at(), lambda _: None)
+            self._converse_about(outermost)
         else:
             self._converse_about(offsets)
+
+    def _ends_looked_at(self) -> Generator[Question, Answer, None]:
+        """Look at the ends of both logs: a pair there shows all positions below to be safe, and
+        says by how much offsets differ."""
+        inquiry = Inquiry(self._evidence)
+        with suppress(Unanswered):  # the translations will say why
+            yield from inquiry.log_range(Side.TARGET)
+            yield from inquiry.log_range(Side.SOURCE)
+            yield from prove_ends(inquiry)
 
     def _next(self) -> Sequence[int]:
         """The highest of those that wait, as many as may have their batches held on both sides."""
@@ -323,10 +340,14 @@ class Partition:
         return batch <= _SIDE_BY_SIDE or span <= len(offsets) * _RECORDS_A_POSITION
 
     def _walks(self) -> list[tuple[Pair, Pair]]:
-        """The lowest and the highest pairs of walks between which positions wait."""
+        """The lowest and the highest pairs of walks between which positions wait, and every copy
+        is safe."""
         walks = self._evidence.pairs.walks() if self._is_plain else []
         return [
-            (lowest, highest) for lowest, highest in walks if _within(self._held, lowest, highest)
+            (lowest, highest)
+            for lowest, highest in walks
+            if _within(self._held, lowest, highest)
+            and passed_between(self._evidence, lowest, highest)
         ]
 
     def _distances(

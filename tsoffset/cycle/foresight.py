@@ -29,12 +29,13 @@ class Foresight:
         self._evidence = evidence
         self._offsets = offsets
         self._reads = {side: SideReads(reads[side].sizes) for side in Side}
-        # The time lookup, once it is known which, and what came of it.
-        self._lookup: Question | None = None
+        # The time lookups, once it is known which, and what came of them.
+        self._lookups: dict[Side, Question] = {}
         self._found: dict[Question, Answer] = {}
         settings = evidence.settings
-        # Where the frontier is to be found, in the usual direction; what is remembered may do.
-        self._seeks_frontier = not (
+        # Whether the ends of both logs are looked at, in the usual direction; what is remembered
+        # may do.
+        self.seeks_ends = not (
             evidence.predictions
             or evidence.failback
             or evidence.keeps_offsets
@@ -53,17 +54,18 @@ class Foresight:
             }
             partition = self._evidence.view(side).partition
             yield from reads.choose(side, partition, wanted, sparse=1)
-        if self._lookup is None:
-            self._lookup = self._lookup_of_lowest()
-        if self._lookup is not None and self._lookup not in self._found:
-            yield self._lookup
+        for side, lookup in ((TARGET, self._lookup_of_lowest), (SOURCE, self._lookup_of_last)):
+            if side not in self._lookups and (question := lookup()) is not None:
+                self._lookups[side] = question
+        yield from (one for one in self._lookups.values() if one not in self._found)
 
     def take(self, answers: Mapping[Question, Answer]) -> None:
         """Keep what was answered."""
         for reads in self._reads.values():
             reads.take(answers)
-        if self._lookup is not None and self._lookup in answers:
-            self._found[self._lookup] = answers[self._lookup]
+        for question in self._lookups.values():
+            if question in answers:
+                self._found[question] = answers[question]
 
     def holding(self, side: Side, offset: int) -> Stretch | None:
         """What was read and holds an offset."""
@@ -95,41 +97,46 @@ class Foresight:
         target = self._evidence.target
         if self._evidence.keeps_offsets and target.range is not None:
             yield from self._of_source()
-        if target.range is None or not self._seeks_frontier:
+        if target.range is None or not self.seeks_ends:
             return
         yield target.end - 1
-        for found in self._found.values():
-            if isinstance(found, TimedOffset):
-                yield found.offset
-        if self._begins() is not None:
+        found = self._found.get(self._lookups[TARGET]) if TARGET in self._lookups else None
+        if isinstance(found, TimedOffset):
+            yield found.offset
+        if len(self._offsets) > 1:
             yield target.start
 
     def _begins(self) -> int | None:
-        """The source offset of the target's first record; None where that is not known, or the
-        mirror has all that the source has."""
+        """The source offset of the target's first record; None where that is not known."""
         source, target = self._evidence.source, self._evidence.target
-        if source.range is None or target.range is None or not self._seeks_frontier:
+        if source.range is None or target.range is None or not self.seeks_ends:
             return None
         distance = self._evidence.distance_near(target.start)
-        if distance is None:
-            return None
-        first = target.start - distance
-        return None if target.start == 0 and first <= source.start else first
+        return None if distance is None else max(source.start, target.start - distance)
 
     def _lookup_of_lowest(self) -> Question | None:
         """That by which the copy of the lowest one's next record will be sought."""
         target = self._evidence.target
-        held = self._reads[SOURCE].holding(self._offsets[0])
-        if (
-            held is None
-            or target.range is None
-            or self._evidence.predictions
-            or self._evidence.keeps_offsets
-        ):
+        if target.range is None or self._evidence.predictions or self._evidence.keeps_offsets:
+            return None
+        return self._lookup_at(TARGET, self._offsets[0])
+
+    def _lookup_of_last(self) -> Question | None:
+        """That by which the source's last record will be told from earlier ones that equal it."""
+        source = self._evidence.source
+        if source.range is None or not self.seeks_ends or len(self._offsets) == 1:
+            return None
+        return self._lookup_at(SOURCE, source.end - 1)
+
+    def _lookup_at(self, side: Side, offset: int) -> Question | None:
+        """A lookup on a side of the time of the source record at an offset, if that is known."""
+        held = self._reads[SOURCE].holding(offset)
+        if held is None:
             return None
         try:
-            at = bisect_left(held.offsets, self._offsets[0])
+            at = bisect_left(held.offsets, offset)
             stamp = held.timestamps[at] if at < len(held.offsets) else None
         except UnreadableRecords:
             return None  # who asks for it is told
-        return None if stamp is None else Question(TARGET, FirstAtTime(target.partition, stamp))
+        partition = self._evidence.view(side).partition
+        return None if stamp is None else Question(side, FirstAtTime(partition, stamp))

@@ -1,9 +1,10 @@
 """How far the replicator has come, of what a cycle remembers of partitions.
 
-The highest record that is proven to be on the target, and its copy, divide both logs. What lies
-behind the record on the source is at most what the target lacks. What lies behind the copy on the
-target has arrived since, so the difference is what it lacks now: in offsets, of which control
-records and compaction leave some without a record, and if nobody else writes to the target topic.
+The highest record pair that a cycle has proven divides both logs. What lies behind its record on
+the source is at most what the target lacks. What lies behind its copy on the target has arrived
+since, so the difference is what it lacks now: in offsets, of which control records and compaction
+leave some without a record, and if nobody else writes to the target topic. The pair need not be
+near the logs' ends: then more of these offsets count.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ the `Cluster`: the sequential network waits of a cycle are the rounds, however m
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -16,7 +16,8 @@ import structlog
 
 from tsoffset.cluster import Cluster, all_failed
 from tsoffset.columns import columns_of
-from tsoffset.cycle.carry_over import Identities, Learned
+from tsoffset.cycle.carry_over import Identities, Learned, identities
+from tsoffset.cycle.cleanup_policy import topics_not_compacted
 from tsoffset.cycle.conversations import Partition
 from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import AnsweredPartition, Cost, PartitionWork, TranslatedWork
@@ -33,7 +34,7 @@ from tsoffset.model import (
     Youngest,
 )
 from tsoffset.records import Stretch, walk_side_by_side
-from tsoffset.rule.carry_over import PartitionCarryOver
+from tsoffset.rule.carry_over import LogIdentity, PartitionCarryOver
 from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.ordinary import NO_ANSWERS, Answers, ordinary
@@ -63,7 +64,12 @@ def translate_partitions(
     """
     run = _Run(flow, source, target, work)
     positions: dict[TopicPartition, list[TranslatedPosition]] = {}
-    for part in run.converse(Partition(flow, one, None, observe) for one in work):
+    not_compacted = topics_not_compacted(flow.translation, target, work)
+    parts = (
+        Partition(flow, one, None, observe, not_compacted=one.target.topic in not_compacted)
+        for one in work
+    )
+    for part in run.converse(parts):
         positions[part.work.source] = list(part.positions())
     for one in work:
         yield from positions[one.source]
@@ -75,11 +81,20 @@ def translate_with_carry_over(
     """The translations of all positions, what is to be carried over to the next cycle, and what it
     took. What the last cycle left (`PartitionWork.carry_over`) saves questions where it holds.
     """
-    identities = Identities.of(source, target, work)
+    logs, not_compacted = _described(flow, source, target, work)
     run = _Run(flow, source, target, work)
-    blanks = {one.source: identities.blank(one) for one in work}
+    blanks = {one.source: logs.blank(one) for one in work}
     through: dict[TopicPartition, tuple[list[TranslatedPosition], AnsweredPartition, Learned]] = {}
-    parts = (Partition(flow, one, _usable(one, blanks[one.source]), None) for one in work)
+    parts = (
+        Partition(
+            flow,
+            one,
+            _usable(one, blanks[one.source]),
+            None,
+            not_compacted=one.target.topic in not_compacted,
+        )
+        for one in work
+    )
     for part in run.converse(parts):
         left = part.left_to_the_next(blanks[part.work.source])
         through[part.work.source] = [*part.conversed()], part.answered(left), left
@@ -91,6 +106,23 @@ def translate_with_carry_over(
         tuple(left.carry_over for _, _, left in done if left.carry_over is not None),
         run.cost,
     )
+
+
+def _described(
+    flow: FlowSettings, source: Cluster, target: Cluster, work: Sequence[PartitionWork]
+) -> tuple[Identities, Collection[str]]:
+    """The identities of both sides' logs, and the target topics that are known not to be compacted.
+    All requests are under way at once."""
+    of_target: dict[TopicPartition, LogIdentity] = {}
+    not_compacted: set[str] = set()
+    calls: list[Callable[[], None]] = [
+        lambda: of_target.update(identities(target, {part.target for part in work})),
+        lambda: not_compacted.update(topics_not_compacted(flow.translation, target, work)),
+    ]
+    with ThreadPoolExecutor(1) as beside:
+        of_source = beside.submit(identities, source, {part.source for part in work})
+        target.together(calls)
+        return Identities(of_source.result(), of_target), not_compacted
 
 
 def _usable(part: PartitionWork, blank: PartitionCarryOver | None) -> PartitionCarryOver | None:

@@ -87,8 +87,10 @@ PARTITIONS = pa.schema(
         # Of each pair of records.
         ("pair_sources", _OFFSETS),
         ("pair_targets", _OFFSETS),
+        # The highest record pair that stays safe while both logs are the same.
         ("frontier_source", _INT64),
         ("frontier_target", _INT64),
+        ("first_from", _INT64),
     ]
 )
 """`PartitionCarryOver`."""

@@ -84,6 +84,7 @@ def _carry_over_tuple(carry_over: PartitionCarryOver) -> tuple[Any, ...]:
         [source for source, _ in carry_over.pairs],
         [target for _, target in carry_over.pairs],
         *(carry_over.frontier or (None, None)),
+        carry_over.first_from,
     )
 
 
@@ -104,6 +105,7 @@ def carry_overs_of(rows: pa.Table) -> dict[TopicPartition, PartitionCarryOver]:
             None
             if row["frontier_target"] is None
             else (row["frontier_source"], row["frontier_target"]),
+            row["first_from"],
         )
     return found
 
@@ -174,6 +176,7 @@ def answers_table(answered: Sequence[AnsweredPartition]) -> pa.Table:
         return pa.array(values).take(pa.array(np.repeat(np.arange(len(sizes)), sizes)))
 
     spans = [one.target_range for one in answered]
+    while_ends = [None if one.holds is None else one.holds.while_ends for one in answered]
     columns = {
         "target_offset": copy,
         "precision": words([Precision.EXACT], np.zeros(len(copy), np.int64)),
@@ -184,7 +187,15 @@ def answers_table(answered: Sequence[AnsweredPartition]) -> pa.Table:
         "target_start": of_each(None if span is None else span.start for span in spans),
         "target_end": of_each(None if span is None else span.end for span in spans),
         "rewrites_timestamps": of_each(one.target_rewrites_timestamps for one in answered),
-        "holds": of_each(one.hold for one in answered),
+        "holds": of_each(one.holds is not None for one in answered),
+        **{
+            name: of_each(None if ends is None else getattr(ends, field) for ends in while_ends)
+            for name, field in (
+                ("while_source_end", "source"),
+                ("while_source_log_end", "source_log"),
+                ("while_target_end", "target"),
+            )
+        },
     }
     return columns_table(TRANSLATIONS, len(copy), columns)
 

@@ -65,12 +65,13 @@ _values = attrgetter(*(each.name for each in fields(Cost)))
 @dataclass(frozen=True, slots=True)
 class AnsweredPartition:
     """What was answered at once of a partition; the readable part of its target log, and whether
-    that was seen to rewrite timestamps; and whether the answers are to be remembered."""
+    that was seen to rewrite timestamps; and for how long the answers hold (None: they are not to be
+    remembered)."""
 
     answers: Answers
     target_range: LogRange | None
     target_rewrites_timestamps: bool
-    hold: bool
+    holds: Holds | None
 
 
 @dataclass(frozen=True, slots=True)

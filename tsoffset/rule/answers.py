@@ -1,6 +1,6 @@
 """An answer: a target offset with what it rests on, and which offsets resume at the same record."""
 
-from tsoffset.model import Basis, Precision, Translated
+from tsoffset.model import Basis, Precision, Safety, Translated
 from tsoffset.rule.evidence import Evidence, Pair
 
 
@@ -11,9 +11,10 @@ def translated(
     basis: Basis | None,
     *pairs: Pair | tuple[int, int] | None,
     precision: Precision | None = None,
+    safety: Safety | None = None,
 ) -> Translated:
     """The answer, as what is known of the target shows it; exact where nothing is read again,
-    unless `precision` says otherwise."""
+    unless `precision` says otherwise. `safety` is its proof, where none of the pairs has one."""
     if precision is None:
         precision = Precision.EXACT if reread_bound == 0 else Precision.BOUNDED
     target = evidence.target
@@ -31,5 +32,5 @@ def translated(
             for pair in pairs
             if pair is not None
         ),
-        evidence.reached,
+        next((it.safety for it in pairs if isinstance(it, Pair) and it.safety is not None), safety),
     )

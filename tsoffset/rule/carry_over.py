@@ -14,9 +14,16 @@ from hashlib import blake2b
 
 from tsoffset.columns import Flags
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Basis, Precision, TopicDescription, TopicPartition, Translated
+from tsoffset.model import (
+    Basis,
+    Precision,
+    Proof,
+    TopicDescription,
+    TopicPartition,
+    Translated,
+)
 from tsoffset.records import Numbers
-from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
 
@@ -137,8 +144,10 @@ class PartitionCarryOver:
 
     `source_log` and `target_log` say whose log it is; `is_remote_topic` and `failback` are what the
     replication policy said of them. `pairs` are proven ones as (source offset, target offset),
-    ascending, which predict and prove nothing any more. `frontier` is `Frontier.reached` in the
-    same form, the highest by target offset that was found of these logs.
+    ascending, which predict and prove nothing any more. `frontier` is a safe pair in the same form,
+    the highest by target offset that was proven of these logs without another one: it stays safe.
+    `first_from` is the source offset from which on the mirror has copied everything for the first
+    time in order.
     """
 
     source: TopicPartition
@@ -149,6 +158,7 @@ class PartitionCarryOver:
     ends: LogEnds
     pairs: tuple[tuple[int, int], ...] = ()
     frontier: tuple[int, int] | None = None
+    first_from: int | None = None
 
     def same_logs(self, other: "PartitionCarryOver") -> bool:
         """True where `other` is of the same logs under the same policy."""
@@ -182,8 +192,9 @@ def how_long(
 ) -> dict[int, Holds]:
     """For how long each translation, by source offset, holds: without those that are not exact, or
     resume at a record that cannot be read. A pair (o, q) shows one to hold for good whose position
-    is o or before, and whose copy q or before."""
+    is o or before, and whose copy q or before; none at or below `holds_for_good_from`."""
     found = {}
+    good_from = holds_for_good_from(evidence)
     behind = -1
     remaining = sorted(pairs.items())
     for offset in sorted(translations, reverse=True):
@@ -198,8 +209,40 @@ def how_long(
             )
         except Unanswered:
             continue
-        found[offset] = Holds(None if passed or behind >= answer.target_offset else ends)
+        for_good = good_from is not None and offset > good_from
+        passed = for_good and (passed or behind >= answer.target_offset)
+        found[offset] = Holds(None if passed else ends)
     return found
+
+
+def holds_for_good_from(evidence: Evidence) -> int | None:
+    """The source offset above which exact answers hold whatever a replicator does next; None where
+    they hold nowhere.
+
+    Forwards, the mirror must have passed all that the source has left, from its first record on:
+    else a replicator that is set back copies records for the first time behind those that are
+    there. Where the source may be the replica, it must have passed all that the original has left:
+    else it copies then what the group has yet to read (`Proof.FIRST_COPY`).
+    """
+    if evidence.keeps_offsets:
+        return NOTHING
+    good_from = NOTHING
+    if not evidence.is_remote_topic:
+        rooted = [pair.source_offset for pair in evidence.safe if is_first_copy(pair)]
+        if not rooted:
+            return None
+        good_from = min(rooted) - 1
+    if evidence.failback:
+        return good_from
+    first = evidence.first_from
+    if first is None or evidence.most_data_between(evidence.source.start, first):
+        return None
+    return good_from
+
+
+def is_first_copy(pair: Pair) -> bool:
+    """Whether a safe pair was proven by first copy: then it stays safe in either direction."""
+    return pair.safety is not None and pair.safety.proof is Proof.FIRST_COPY
 
 
 def _resumes_at_its_copy(offset: int, found: Translated, evidence: Evidence) -> bool:

@@ -4,18 +4,22 @@ A batch that one position asked for answers the others too, and so does a pair t
 for one of them, and what was found of the mirror's frontier.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from tsoffset.flow.settings import SAME_OFFSETS, TranslationSettings
-from tsoffset.model import Isolation, Side, TopicPartition
+from tsoffset.model import Isolation, Safety, Side, TopicPartition
 from tsoffset.records import Record, Stretch
+from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.log_view import LogView
 
 # So many predictions may fail in a partition, beyond those that hold.
 _PREDICTIONS = 3
+
+# So many source records of one timestamp are compared with a target record that equals none.
+_COMPARED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The target record at `target_offset` is a copy of the source record at `source_offset`, and
-    all that follows the one on the source lies behind the other on the target.
+    """A safe record pair: the target record at `target_offset` is a copy of the source record at
+    `source_offset`, and all that follows the one on the source lies behind the other on the target,
+    as `safety` shows.
 
     `earliest_equal` is the lowest source offset whose copy it may be instead: lower than
     `source_offset` where an equal record stands before it. That costs re-reads, never safety.
@@ -40,6 +45,7 @@ class Pair:
     source_offset: int
     target_offset: int
     earliest_equal: int
+    safety: Safety | None = field(default=None, compare=False)
 
     @property
     def distance(self) -> int:
@@ -94,20 +100,29 @@ class KnownPairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Frontier:
-    """How far the mirror has come (`tsoffset.rule.frontier`).
+class Beginning:
+    """Where the target's log begins: its record at `target_offset` was written when the replicator
+    stood at `source_offset` or before.
 
-    `reached` is the pair of the highest source record that is known beyond doubt to lie on the
-    target, with its last copy; None where nothing is known to lie there. `top` is the highest
-    source offset whose content lies there at all; -1 where none does, None where that is not
-    known. `last` is the last record on the target that the source has: (source offset, target
-    offset). `complete` is true where that is the source's last one, and nothing lies behind it.
+    `oldest_ms` is None but where what lies before that record is of nothing that the source is seen
+    to have: then this holds for commits from which on no record is older than that.
     """
 
-    reached: Pair | None
-    top: int | None
-    last: tuple[int, int] | None = None
-    complete: bool = False
+    source_offset: int
+    target_offset: int
+    oldest_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The last record on the target that the source has: the lowest and the highest source record
+    that it may be a copy of, and its target offset. `is_last` is true where no data record lies
+    behind it on the target."""
+
+    lowest: int
+    highest: int
+    target_offset: int
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +139,15 @@ class Evidence:
     `isolation` is what the replicator reads the source with. `is_remote_topic` is true where
     the target's name can only come from the replication policy; `failback` where the target
     holds the original and the source the replica. `predictions` are pairs that an earlier
-    cycle proved, as (source offset, target offset): they say where to look, no more.
-    `remembered_frontier` is `Frontier.reached` of an earlier cycle over these same logs, as such
-    a pair: what was written since lies behind it, so it limits as safely as today's. `pairs` are
-    those that this cycle has proven; `known` is how many records are known on both
-    sides, `scanned` the offsets from which the partition has paid for reads. `headers_hold`
-    is true as long as no header has named a source record of other content. `last_shared` and
-    `first_difference` are found where the mirror is expected to keep offsets.
+    cycle proved, as (source offset, target offset): they say where to look, no more. `pairs` are
+    those that this cycle has proven. `safe` are those of them, and one that an earlier cycle left,
+    that were proven without another safe pair. `first_from` is the source offset from which on the
+    mirror has copied everything for the first time in order, as this or an earlier cycle saw it.
+    `not_compacted` is true where the target topic's cleanup.policy is known to lack compact.
+    `known` is how many records are known on both sides, `scanned` the offsets from which the
+    partition has paid for reads. `headers_hold` is true as long as no header has named a source
+    record of other content. `last_shared` and `first_difference` are found where the mirror is
+    expected to keep offsets.
     """
 
     def __init__(
@@ -143,20 +160,23 @@ class Evidence:
         is_remote_topic: bool = True,
         failback: bool = False,
         predictions: Sequence[tuple[int, int]] = (),
-        remembered_frontier: tuple[int, int] | None = None,
+        not_compacted: bool = False,
     ) -> None:
         self.settings = settings
         self.isolation = isolation
         self.is_remote_topic = is_remote_topic
         self.failback = failback
         self.predictions = predictions
+        self.not_compacted = not_compacted
         self.pairs = KnownPairs()
-        self.remembered_frontier = remembered_frontier
-        self.frontier: Frontier | None = None
+        self.safe: list[Pair] = []
+        self.first_from: int | None = None
+        self.beginnings: dict[bool, Beginning | Unknown] = {}
+        self.last: Last | Absent | Unknown | None = None
+        self.ends_sought = self.frontier_sought = False
+        self.ends: Pair | None = None
         self.last_shared: SharedOffset | None = None
         self.first_difference: int | None = None
-        self.replica_seen = False
-        self.replica_set_back_by: int | None = None
         self.headers_hold = settings.offset_header is not None
         self.known = 0
         self.learned = 0
@@ -168,6 +188,7 @@ class Evidence:
             Side.TARGET: LogView(target, settings.match),
         }
         self._predictions_left = _PREDICTIONS
+        self._read = dict.fromkeys(Side, (0, 0))
 
     @property
     def source(self) -> LogView:
@@ -209,7 +230,7 @@ class Evidence:
         named = copy.source_offset if self.headers_hold else None
         if named is None or named not in range(self.source.start, self.source.end):
             return equals
-        if self.source.covered_to(named) == named:
+        if self.names_unread(copy):
             return ()  # to be read first
         if named in equals:
             return (named,)
@@ -230,6 +251,26 @@ class Evidence:
         """True where the header of a target record names the source record that equals it."""
         return self.headers_hold and copy.source_offset == original.offset
 
+    def may_be_of(self, copy: Record, offset: int) -> bool:
+        """Whether a target record may be a copy of a source record from an offset on, all of which
+        are known. One that equals none may still have its value or its key rewritten on the way,
+        though `translation.match` names both."""
+        equals = self.source.equals(self.target.identity(copy))
+        if equals:
+            return equals[-1] >= offset
+        of_that_time = [at for at in self.source.at_time(copy.timestamp_ms) if at >= offset]
+        if len(of_that_time) > _COMPARED:
+            return True
+        records = (self.source.at(at) for at in of_that_time)
+        return any(it and (it.key == copy.key or it.value == copy.value) for it in records)
+
+    def names_unread(self, copy: Record) -> bool:
+        """True where the header of a target record names a source record that was not read."""
+        named = copy.source_offset if self.headers_hold else None
+        if named is None or named not in range(self.source.start, self.source.end):
+            return False
+        return self.source.covered_to(named) == named
+
     def most_data_between(self, start: int, end: int) -> int:
         """At most so many data records lie in [start, end) on the source."""
         start = max(start, self.source.start)
@@ -238,34 +279,59 @@ class Evidence:
         known = self.source.covered_to(start) >= end
         return self.source.count_known(start, end) if known else end - start
 
-    def chain(self, original: Record, copy: Record, length: int) -> bool:
-        """True where so many records in a row are known to be equal on both sides, back from
-        these."""
-        one: Record | None = original
-        other: Record | None = copy
-        for _ in range(length):
-            if one is None or other is None or not self.equal(one, other):
-                return False
-            one = self.source.previous_known(one.offset)
-            other = self.target.previous_known(other.offset)
-        return True
-
     def add(self, side: Side, stretch: Stretch) -> None:
         """Take in what was read on one side."""
         fresh = self._views[side].add(stretch)
+        offsets, size = self._read[side]
+        self._read[side] = offsets + stretch.end - stretch.start, size + stretch.bytes_read
         self.known += fresh
         self.learned += fresh > 0
 
+    def fits(self, side: Side, offsets: int, most_bytes: int | None = None) -> bool:
+        """Whether the partition's budget allows so many more offsets to be read, of so many bytes
+        at most, as far as the batches tell that were read."""
+        seen, size = self._read[side]
+        left = self.scan_bytes_left[side]
+        if most_bytes is not None:
+            left = min(left, most_bytes)
+        return left > 0 and (seen == 0 or offsets * size <= seen * left)
+
     def prove(self, pair: Pair) -> None:
-        """Take in a proven pair."""
+        """Take in a safe pair."""
         self.pairs.add(pair)
         self.learned += 1
 
+    def add_safe(self, pair: Pair) -> None:
+        """Take in a safe pair that was proven without another one."""
+        insort(self.safe, pair, key=lambda it: it.target_offset)
+        self.learned += 1
+
+    def safe_above(self, source_offset: int, target_offset: int) -> Pair | None:
+        """A safe pair whose record is at a source offset or above it, and whose copy is at a target
+        offset or behind it; None where none is known."""
+        for pair in reversed(self.safe):
+            if pair.target_offset < target_offset:
+                break
+            if pair.earliest_equal >= source_offset:
+                return pair
+        return None
+
+    def safe_below(self, source_offset: int) -> Pair | None:
+        """The highest safe pair of a record before a source offset that the target still has."""
+        below = (
+            pair
+            for pair in self.safe
+            if pair.source_offset < source_offset and pair.target_offset >= self.target.start_seen
+        )
+        return max(below, key=lambda it: it.target_offset, default=None)
+
     @property
     def reached(self) -> tuple[int, int] | None:
-        """The pair of the frontier, as (source offset, target offset); None where none is found."""
-        found = None if self.frontier is None else self.frontier.reached
-        return None if found is None else (found.source_offset, found.target_offset)
+        """The highest safe pair that was proven without another one, as (source offset, target
+        offset); None where none is known."""
+        if not self.safe:
+            return None
+        return self.safe[-1].source_offset, self.safe[-1].target_offset
 
     @property
     def proven(self) -> Mapping[int, int]:

@@ -5,7 +5,7 @@ Nothing here does I/O: a question is yielded, the runner (`tsoffset.cycle`) send
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from itertools import chain, repeat
 
 from tsoffset.model import (
@@ -20,10 +20,14 @@ from tsoffset.model import (
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.log_view import Identity, Unanswered
 
 # A search for the next data record grows its reads; so does a scan.
 GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)
+
+# What is worth a read beside what is asked for.
+LITTLE_BYTES = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +49,7 @@ class Question:
 Answer = LogRange | Stretch | TimedOffset | Failed | None
 
 
-class Edge(Enum):
-    """Where a search for a data record ended without one."""
-
-    LOG_START = auto()
-    LOG_END = auto()
-    UNKNOWN = auto()
-
-
-Search = Generator[Question, Answer, Record | Edge]
+Search = Generator[Question, Answer, Found]
 Equals = Callable[[Record], Sequence[int]]
 
 
@@ -86,7 +82,19 @@ class Inquiry:
         if view.range is None:
             answer = yield from self._ask_range(side, RangeOf(view.partition))
             view.range = view.range or answer
+            view.start_seen = max(view.start_seen, answer.start)
         return view.range
+
+    def log_start_now(self) -> Generator[Question, Answer, int]:
+        """The target's log start after all lookups there that were answered: what retention has
+        taken since is found by none, and fetches alone tell that it is gone."""
+        view = self.evidence.target
+        if view.lookups > view.lookups_confirmed:
+            lookups = view.lookups  # what is looked up meanwhile is not covered by the answer
+            answer = yield from self._ask_range(Side.TARGET, RangeOf(view.partition))
+            view.start_seen = max(view.start_seen, answer.start)
+            view.lookups_confirmed = max(view.lookups_confirmed, lookups)
+        return view.start_seen
 
     def log_end(self, side: Side) -> Generator[Question, Answer, int]:
         """The end of the log itself: past the readable end while transactions are open."""
@@ -114,6 +122,7 @@ class Inquiry:
                 raise Unanswered(answer)
             assert answer is None or isinstance(answer, TimedOffset)
             view.times[timestamp_ms] = answer
+            view.lookups += 1
         return view.times[timestamp_ms]
 
     def youngest(self, side: Side) -> Generator[Question, Answer, TimedOffset | None]:
@@ -185,23 +194,23 @@ class Inquiry:
     def next_data(
         self, side: Side, offset: int, *, scan: bool = False, shared: bool = False
     ) -> Search:
-        """The first data record at or after `offset`, or LOG_END, or UNKNOWN. A `scan` begins
+        """The first data record at or after `offset`; LOG_END where there is none. A `scan` begins
         with a larger read."""
         view = self.evidence.view(side)
         for max_bytes in GROWING_READ_BYTES[1 if scan else 0 :]:
             record = view.next_known(offset)
             if record is not None:
-                return record if record.offset < view.end else Edge.LOG_END
+                return record if record.offset < view.end else Absent.LOG_END
             known_to = view.covered_to(offset)
             if known_to >= view.end:
-                return Edge.LOG_END
+                return Absent.LOG_END
             if not (yield from self.read(side, known_to, max_bytes, shared=scan or shared)):
-                return Edge.UNKNOWN
+                return Unknown.NOT_READ
         record = view.next_known(offset)
-        return Edge.UNKNOWN if record is None else record
+        return Unknown.NOT_READ if record is None else record
 
     def previous_data(self, side: Side, offset: int, *, shared: bool = False) -> Search:
-        """The last data record before `offset`, or LOG_START, or UNKNOWN.
+        """The last data record before `offset`; LOG_START where there is none.
 
         Stepping back doubles and then goes forward inside the gap: a fetch inside a hole
         answers the batch after it.
@@ -212,19 +221,34 @@ class Inquiry:
         while (record := view.previous_known(offset)) is None:
             known_from = view.covered_from(offset)
             if known_from <= view.start:
-                return Edge.LOG_START
+                return Absent.LOG_START
             at = max(view.start, known_from - step)
             while at < known_from:
                 if not (yield from self.read(side, at, shared=shared)):
-                    return Edge.UNKNOWN
+                    return Unknown.NOT_READ
                 at = view.covered_to(at)
             step *= 2
-        return record if record.offset >= view.start else Edge.LOG_START
+        return record if record.offset >= view.start else Absent.LOG_START
+
+    def read_whole(self, side: Side, start: int, end: int) -> Generator[Question, Answer, bool]:
+        """Have [start, end) known without a gap, paid by the partition; False where that is more
+        than its budget."""
+        view = self.evidence.view(side)
+        growing = iter(GROWING_READ_BYTES[1:])
+        max_bytes = next(growing)
+        while (known_to := view.covered_to(start)) < end:
+            if not self.evidence.fits(side, end - known_to):
+                self._give_up(f"the scan of the {side} stopped at translation.scan.bytes")
+                return False
+            if not (yield from self.read(side, known_to, max_bytes, shared=True)):
+                return False
+            max_bytes = next(growing, max_bytes)
+        return True
 
     def lowest_equal(self, side: Side, identity: Identity, first: int, *, scan: bool) -> Search:
         """The lowest record of `side` from `first` on with this identity, read without a gap;
         without `scan` no further than one batch (or what is known). LOG_END where there is
-        none, UNKNOWN where it was not read so far."""
+        none."""
         view = self.evidence.view(side)
         growing = iter(GROWING_READ_BYTES)
         max_bytes = next(growing)
@@ -232,22 +256,26 @@ class Inquiry:
             known_to = view.covered_to(first)
             for offset in view.equals(identity):
                 if first <= offset < known_to:
-                    return view.at(offset) or Edge.UNKNOWN
+                    return view.at(offset) or Unknown.NOT_READ
             scanning = view.next_known(first) is not None
             if known_to >= view.end:
-                return Edge.LOG_END
+                return Absent.LOG_END
             if scanning and not scan:
-                return Edge.UNKNOWN
+                return Unknown.NOT_FOUND
             if not (yield from self.read(side, known_to, max_bytes, shared=scanning)):
-                return Edge.UNKNOWN
+                return Unknown.NOT_READ
             max_bytes = next(growing, max_bytes)
 
     def locate(
         self, side: Side, record: Record, equals: Equals, timestamp_ms: int | None
     ) -> Search:
         """The lowest of what equals a record, at a timestamp's place on `side`, on behalf of all
-        positions; `equals` tells what is known to. LOG_END where the log is seen to have gone
-        past that time without it; UNKNOWN where it was not read so far."""
+        positions; `equals` tells what is known to.
+
+        A lookup answers the first record that is not older, so in a log with late records it
+        answers far too early, and what is sought may lie behind all that is read here: LOG_END only
+        where everything from its answer on was read.
+        """
         view = self.evidence.view(side)
         first = None
         if timestamp_ms is not None:
@@ -258,19 +286,22 @@ class Inquiry:
             known_to = view.covered_to(start)
             for offset in equals(record):
                 if start <= offset < known_to:
-                    return view.at(offset) or Edge.UNKNOWN
-            if known_to >= view.end or (
-                first is not None and timestamp_ms is not None and view.is_past(timestamp_ms, start)
+                    return view.at(offset) or Unknown.NOT_READ
+            if known_to >= view.end:
+                return Absent.LOG_END
+            if (
+                first is not None
+                and timestamp_ms is not None
+                and view.seems_past(timestamp_ms, start)
             ):
-                return Edge.LOG_END
+                return Unknown.NOT_FOUND
             if not (yield from self.read(side, known_to, max_bytes, shared=True)):
                 break
-        return Edge.UNKNOWN
+        return Unknown.NOT_READ
 
     def original_of(self, copy: Record) -> Search:
         """A known source record that equals a target record: found by its header, by the distance
-        to a known pair, or at its timestamp's place. LOG_END where the source is seen to have
-        none, UNKNOWN where none was found within the budget."""
+        to a known pair, or at its timestamp's place."""
         evidence = self.evidence
         for guess in self._guesses(copy):
             if evidence.originals(copy):
@@ -279,9 +310,9 @@ class Inquiry:
                 yield from self.read(Side.SOURCE, guess, shared=True)
         known = evidence.originals(copy)
         if known:
-            return evidence.source.at(known[0]) or Edge.UNKNOWN
+            return evidence.source.at(known[0]) or Unknown.NOT_READ
         if copy.timestamp_ms is None:
-            return Edge.UNKNOWN
+            return Unknown.NOT_FOUND
         return (yield from self.locate(Side.SOURCE, copy, evidence.originals, copy.timestamp_ms))
 
     def _guesses(self, copy: Record) -> Iterator[int]:

@@ -6,6 +6,8 @@ is looked at where a record is asked for, or another of the same timestamp is co
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 
 from tsoffset.model import (
@@ -59,6 +61,10 @@ class LogView:
         self.youngest_known = False
         self.youngest: TimedOffset | None = None
         self.rewrites_timestamps = False
+        # The highest log start that an answer has shown: retention moves it while a cycle reads.
+        self.start_seen = 0
+        # How many times were looked up, and how many of these before that was asked for.
+        self.lookups = self.lookups_confirmed = 0
         self._match = match
         self._forget()
 
@@ -72,6 +78,7 @@ class LogView:
         self._looked_at: dict[int, Record] = {}
         # Most timestamps are those of one record: then its offset.
         self._by_time: dict[int | None, int | Sharing] = {}
+        self._oldest = _OldestFrom()
 
     @property
     def start(self) -> int:
@@ -105,6 +112,7 @@ class LogView:
         """
         if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
             self.rewrites_timestamps = True
+        self.start_seen = max(self.start_seen, stretch.log_start)
         if stretch.start >= stretch.end or self.covered_to(stretch.start) >= stretch.end:
             return 0
         offsets, timestamps = stretch.offsets, stretch.timestamps
@@ -223,9 +231,24 @@ class LogView:
         at = slice(bisect_left(self._offsets, start), bisect_left(self._offsets, end))
         return [self._record(offset) for offset in self._offsets[at]]
 
-    def is_past(self, timestamp_ms: int, start: int) -> bool:
-        """True where the known part from `start` on, the answer of a time lookup, is seen to have
-        gone past that time: a row of records at it or after, long beside the disorder before."""
+    def oldest_from(self, offset: int) -> "Oldest | None":
+        """The records from `offset` to the log's end, as far as their timestamps go; None where
+        they are not all known."""
+        if offset < self.end and self.covered_to(offset) < self.end:
+            return None
+        first = bisect_left(self._offsets, offset)
+        return self._oldest.of(first, bisect_left(self._offsets, self.end), self._timestamps)
+
+    def oldest_known_from(self, offset: int) -> int | None:
+        """The oldest timestamp of the records from `offset` on that are known; None where none
+        is."""
+        first = bisect_left(self._offsets, offset)
+        return min((it for it in self._timestamps[first:] if it is not None), default=None)
+
+    def seems_past(self, timestamp_ms: int, start: int) -> bool:
+        """True where a search for a record of that time may end: from `start` on, the answer of a
+        time lookup, comes a row of records at it or after, long beside the disorder before. A late
+        record may still follow."""
         first = bisect_left(self._offsets, start)
         last = bisect_left(self._offsets, self.covered_to(start))
         older = first
@@ -249,6 +272,49 @@ class LogView:
             insort(known.equals.setdefault(self.identity(self._record(offset)), []), offset)
             known.unsorted.pop()
         return known.equals.get(identity, ())
+
+    def at_time(self, timestamp_ms: int | None) -> Sequence[int]:
+        """The offsets of the known records of a timestamp, in no order."""
+        known = self._by_time.get(timestamp_ms)
+        if known is None:
+            return ()
+        if isinstance(known, int):
+            return (known,)
+        return [*chain(known.unsorted, *known.equals.values())]
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """Of the records from an offset to the log's end: how many there are, the oldest timestamp
+    (None where there is no record), and whether one bears no timestamp."""
+
+    records: int
+    timestamp_ms: int | None
+    untimed: bool
+
+
+class _OldestFrom:
+    """Suffix minima of a log's timestamps, found from the end backwards as far as is asked."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[int | None, bool]] = []
+        self._end = -1
+
+    def of(self, first: int, end: int, timestamps: Sequence[int | None]) -> Oldest:
+        """Of the records numbered [first, end). The known ones lie one after the other up to the
+        end, so a read that came meanwhile has only moved their numbers."""
+        if end - len(timestamps) != self._end:
+            self._known, self._end = [], end - len(timestamps)
+        known = self._known
+        while len(known) < end - first:
+            stamp = timestamps[end - 1 - len(known)]
+            oldest, untimed = known[-1] if known else (None, False)
+            if stamp is None:
+                untimed = True
+            elif oldest is None or stamp < oldest:
+                oldest = stamp
+            known.append((oldest, untimed))
+        return Oldest(end - first, *(known[end - first - 1] if end > first else (None, False)))
 
 
 class Sharing:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tsoffset.columns import Flags, RecordColumns
-from tsoffset.model import Basis, Precision, Reason, Skipped, Translated
+from tsoffset.model import Basis, Precision, Proof, Reason, Safety, Skipped, Translated
 from tsoffset.records import ALL, NO_TIMESTAMP, Numbers
 from tsoffset.rule.translate import Translation
 
@@ -79,11 +79,13 @@ def ordinary(
 
 
 def next_record(
-    offset: int, copy: int, timestamp_ms: int, frontier: tuple[int, int] | None
+    offset: int, copy: int, timestamp_ms: int, above: tuple[int, int] | None
 ) -> Translation:
-    """The translation of such a position: it resumes at the copy of its next record."""
+    """The translation of such a position: it resumes at the copy of its next record. `above` is the
+    safe pair that shows it."""
     pairs = ((offset, copy),)
-    outcome = Translated(copy, Precision.EXACT, 0, copy, copy, Basis.NEXT_RECORD, pairs, frontier)
+    safety = Safety(Proof.FRONTIER, above)
+    outcome = Translated(copy, Precision.EXACT, 0, copy, copy, Basis.NEXT_RECORD, pairs, safety)
     return Translation(outcome, timestamp_ms)
 
 

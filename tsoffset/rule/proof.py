@@ -1,321 +1,247 @@
-"""The proof: that a target record is the copy of a source record, and that it answers.
+"""The proofs: what shows that a target offset skips nothing (docs/design.md section 1).
 
-Search may be wrong and costs only fetches: every pair goes through `prove`. It asks three things:
+A record pair (o, q) is *safe* if everything that follows o on the source, now or later, lies behind
+q on the target. No proof rests on something not being found:
 
-1. Timestamp, key and value are equal (`translation.match`).
-2. The copy lies at or before f, the last copy of the highest record that is on the target
-   (`tsoffset.rule.frontier`): then all that follows the record lies behind the copy.
-3. It is no copy of a *later* equal record, whose followers alone lie behind it:
+* **By time** (`by_time`): the source is known from o to its end, and what lies before q on the
+  target is older than all of that, or was read and equals none of it. Holds for any replicator.
+* **By first copy** (`by_first_copy`): q is the lowest copy left of o, the target's log begins at or
+  before o, and nothing on it was compacted. Whoever wrote something above o had to step over o
+  first, and wrote a copy of it then.
+* **By the frontier** (`passed`): a higher record has a safe pair (o', q'), and q lies before q'. To
+  get from o to o' the replicator passed all that lies between, after it wrote q.
 
-       source   a b c d [a b]  e          an application wrote a and b again, with their old times
-       target   c d [a b] e               compaction took the first ones
-                     ^ C=1: this b answers for the later b alone; c and d lie before it
-
-   An *earlier* equal record costs re-reads, never safety: what follows it lies behind it.
+Any of them allows an answer. That q is a copy of o and not of a later equal record is another
+question: `tsoffset.rule.twins`.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
-from tsoffset.model import Side
+from tsoffset.model import Proof, Safety, Side
 from tsoffset.records import Record
-from tsoffset.rule.evidence import Pair, Run
-from tsoffset.rule.frontier import find_frontier, first_copy, passed_in_failback
-from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.beginning import find_beginning
+from tsoffset.rule.evidence import Beginning, Evidence, Pair
+from tsoffset.rule.found import Unknown
+from tsoffset.rule.frontier import find_frontier, last_of_both
+from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
+from tsoffset.rule.older import older_before, read_to_the_end
+from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# How far back records that are equal on both sides are compared, and how many of these are read
-# for that: an application that writes a stretch again seldom writes a longer one.
-STRETCH = 16
-READ_BACK = 3
-# Target records before a stretch that are looked at until the source is seen to have one.
-NEIGHBOURS = 3
+# So many target records are compared for a proof by time.
+MOST_COMPARED = 4_096
 
-Proof = Generator[Question, Answer, bool]
+Proving = Generator[Question, Answer, Safety | None]
 
 
 def prove(
     inquiry: Inquiry, record: Record, copy: Record
 ) -> Generator[Question, Answer, Pair | None]:
-    """The pair of a source record and a target record that equals it; None where it does not
-    answer, or that is not proven."""
+    """The safe pair of a source record and a target record that equals it; None where it is not
+    proven to be one."""
     evidence = inquiry.evidence
     if not evidence.equal(record, copy):
         return None
-    if not (yield from before_frontier(inquiry, copy, record.offset)):
+    by_another = passed(evidence, record.offset, copy.offset)
+    if by_another is None and evidence.is_remote_topic and not evidence.safe:
+        # Mostly both logs end alike: that shows all below to be safe, for the price of two reads.
+        yield from last_of_both(inquiry)
+        by_another = passed(evidence, record.offset, copy.offset)
+    timed = None
+    if by_another is None:
+        timed = yield from told_by_time(inquiry, record, copy)
+    told_apart = timed is not None or (
+        (yield from no_later_twin(inquiry, record, copy))
+        and (yield from in_place(inquiry, record, copy))
+    )
+    if not told_apart and by_another is not None:
+        told_apart = (yield from told_by_time(inquiry, record, copy)) is not None
+    if not told_apart:
         return None
-    if not (yield from no_later_twin(inquiry, record, copy)):
-        return None
-    if not (yield from in_place(inquiry, record, copy)):
+    safety = by_another or timed
+    if safety is None:
+        safety = yield from safety_of(inquiry, record, copy)
+    if safety is None:
         return None
     earliest = yield from earliest_equal(inquiry, record, copy)
-    pair = Pair(record.offset, copy.offset, earliest)
+    pair = Pair(record.offset, copy.offset, earliest, safety)
     evidence.prove(pair)
+    if safety.proof is not Proof.FRONTIER:
+        surely = yield from earliest_equal(inquiry, record, copy, surely=True)
+        # By time nothing is known of what lies between an earlier equal record and this one.
+        if safety.proof is Proof.FIRST_COPY or surely == record.offset:
+            evidence.add_safe(Pair(record.offset, copy.offset, surely, safety))
     return pair
 
 
-def before_frontier(inquiry: Inquiry, copy: Record, source_offset: int | None = None) -> Proof:
-    """True where all that follows on the source what this is a copy of lies behind it; in failback
-    what follows `source_offset`, or the first record that it equals."""
-    if inquiry.evidence.failback:
-        return (yield from passed_in_failback(inquiry, copy, source_offset))
-    remembered = inquiry.evidence.remembered_frontier
-    if remembered is not None and copy.offset <= remembered[1]:
-        return True  # what followed then lies between the two, what was written since behind both
-    frontier = yield from find_frontier(inquiry)
-    return frontier.reached is not None and copy.offset <= frontier.reached.target_offset
+def safety_of(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
+    """What shows that all that follows a record lies behind its copy, by the proofs that cost
+    questions, the cheapest first; None where none does."""
+    evidence = inquiry.evidence
+    safety = yield from by_first_copy(inquiry, record, copy)
+    if safety is None and not evidence.failback:
+        yield from find_frontier(inquiry)
+        safety = passed(evidence, record.offset, copy.offset)
+    if safety is None and (yield from read_to_the_end(inquiry, record.offset + 1)):
+        safety = yield from _timed(inquiry, record, copy, read=True)
+    return safety
 
 
-def no_later_twin(
-    inquiry: Inquiry, record: Record, copy: Record, *, among: Sequence[int] | None = None
-) -> Proof:
-    """True where the copy is of no later source record than `record`, or of the last of `among`,
-    known source records that equal it.
+def told_by_time(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
+    """As `_timed`, which also shows that the copy is no later record's. Not where the source may be
+    the replica: what that does not have bears no timestamps there."""
+    if not inquiry.evidence.is_remote_topic:
+        return None
+    return (yield from _timed(inquiry, record, copy))
 
-    The run of the timestamp is read to its end on the right, for equal records mostly stand
-    there. A record out of order, or with neither key nor value, may have an equal one far away:
-    it needs a direct neighbour that is equal on both sides, too.
+
+def _timed(inquiry: Inquiry, record: Record, copy: Record, *, read: bool = False) -> Proving:
+    """By time, that what follows a record lies behind its copy."""
+    return (yield from by_time(inquiry, record.offset + 1, copy.offset + 1, read=read))
+
+
+def passed(evidence: Evidence, source_offset: int, target_offset: int) -> Safety | None:
+    """The proof by the frontier, with the safe pairs that are known.
+
+    Forwards a higher pair shows it: between q and q' the replicator went from o to o', so it passed
+    all of (o, o'] behind q, and what follows o' lies behind q'. A copy between the two that
+    compaction took was taken for a later record of its key.
+
+    In failback the target is the original, and a lower pair shows it: between (o', q') and (o, q)
+    the replicator passed all of the original's records between q' and q, so the group has read
+    them. Where names do not tell which side is the mirror, both are needed.
+    """
+    above = evidence.safe_above(source_offset, target_offset)
+    below = evidence.safe_below(source_offset)
+    if below is not None and below.target_offset >= target_offset:
+        below = None
+    if evidence.is_remote_topic:
+        pair = above
+    elif evidence.failback:
+        pair = below
+    else:
+        pair = above if below is not None else None
+    if pair is None:
+        return None
+    return Safety(Proof.FRONTIER, (pair.source_offset, pair.target_offset))
+
+
+def passed_between(evidence: Evidence, lowest: Pair, highest: Pair) -> bool:
+    """Whether `passed` shows every copy between those of two pairs to be safe."""
+    above = evidence.safe_above(highest.source_offset, highest.target_offset)
+    below = evidence.safe_below(lowest.source_offset + 1)
+    from_below = below is not None and below.target_offset <= lowest.target_offset
+    if evidence.failback:
+        return from_below
+    return above is not None and (evidence.is_remote_topic or from_below)
+
+
+def by_time(inquiry: Inquiry, offset: int, limit: int, *, read: bool = False) -> Proving:
+    """The proof that no copy of a source record from `offset` on lies before `limit` on the target.
+
+    A copy bears its record's timestamp. So none lies before the target's answer to a lookup of the
+    oldest timestamp from `offset` on; and of what lies between there and `limit` each record was
+    read, and is a copy of none of these. The answer holds up to the target's end, which was read
+    before the source's: what was written meanwhile lies behind it. With `read` the target is read
+    for it; without, only what is known counts.
     """
     evidence = inquiry.evidence
-    equals = evidence.originals(copy)
-    highest = record.offset if among is None else among[-1]
-    if evidence.names(copy, record):
-        return True
-    if evidence.failback and len(evidence.copies(record)) == 1:
-        return True  # of the one original all that equal it on the replica are copies
-    if not equals or equals[-1] > highest or record.timestamp_ms is None:
-        return False
-    if not (yield from _run_is_known(inquiry, record)):
-        return (yield from _between_both_ends(inquiry, record, copy))
-    if evidence.originals(copy)[-1] > highest:
-        return False
-    before = yield from inquiry.previous_data(SOURCE, record.offset)
-    after = evidence.source.next_known(record.offset + 1)
-    copy_before: Record | Edge | None = evidence.target.previous_known(copy.offset)
-    copy_after = yield from inquiry.next_data(TARGET, copy.offset + 1)
-    if (
-        _in_order(before, record, after)
-        and _in_order(copy_before, copy, copy_after)
-        and not (_begins(inquiry, TARGET, copy) and not _begins(inquiry, SOURCE, record))
-        and not (record.key is None and record.value is None)
-    ):
-        return True
-    if _equal(inquiry, after, copy_after):
-        return True
-    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
-    return _equal(inquiry, before, copy_before)
+    source, target = evidence.source, evidence.target
+    oldest = source.oldest_from(offset)
+    if oldest is None or limit > target.end:
+        return None
+    start = yield from older_before(inquiry, oldest)
+    if limit - start > MOST_COMPARED:
+        return None
+    if start < limit and target.covered_to(start) < limit:
+        known = read and (yield from inquiry.read_whole(TARGET, start, limit))
+        if not known:
+            return None
+    if any(evidence.may_be_of(copy, offset) for copy in target.known(start, limit)):
+        return None
+    stamp = None if oldest.untimed else oldest.timestamp_ms
+    return Safety(Proof.TIME, None, offset, oldest.records, stamp, limit)
 
 
-def _run_is_known(inquiry: Inquiry, record: Record) -> Proof:
-    """Have the source read to the end of the run of this record's timestamp."""
-    assert record.timestamp_ms is not None
-    runs = inquiry.evidence.runs
-    known = runs.get(record.timestamp_ms)
-    if known is None or not known.start <= record.offset < known.read_to:
-        run = Run(record.offset, record.offset + 1)
-    else:
-        run = known
-    while not run.ended:
-        if known is not None and run.start < known.start <= run.read_to <= known.read_to:
-            run = Run(run.start, known.read_to, known.ended)
-            known = None
-            continue
-        own = run.read_to == record.offset + 1
-        following = yield from inquiry.next_data(SOURCE, run.read_to, scan=not own)
-        if following is Edge.UNKNOWN:
-            break
-        if not isinstance(following, Record):
-            run = Run(run.start, inquiry.evidence.source.end, ended=True)
-        elif following.timestamp_ms != record.timestamp_ms:
-            run = Run(run.start, following.offset, ended=True)
-        else:
-            run = Run(run.start, following.offset + 1)
-    runs[record.timestamp_ms] = run
-    return run.ended
+def by_first_copy(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
+    """The proof that everything above a record lies behind its lowest copy left.
 
+    The log begins with a copy of a record at or below this one, so the replicator stood there when
+    it wrote that. It went on one by one or jumped back: before it wrote anything above the record
+    it passed the record itself, and wrote a copy of it, which is still there (retention takes only
+    what lies before the first record left). Any safe pair of a lower record serves as well: what
+    follows that lies behind its copy, and the log from there on begins with it.
 
-def _between_both_ends(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
-    """Where the run is longer than may be read: true where the first record on the target, this
-    one and the highest are equally far apart on both sides."""
-    evidence = inquiry.evidence
-    frontier = yield from find_frontier(inquiry)
-    first = yield from first_copy(inquiry)
-    if frontier.reached is None or not isinstance(first, Record):
-        return False
-    distances = {
-        copy.offset - record.offset,
-        frontier.reached.target_offset - frontier.reached.source_offset,
-        first.offset - evidence.originals(first)[0],
-    }
-    return len(distances) == 1
-
-
-def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
-    """True where the distance to a pair is the same on both sides: the copy of another equal record
-    would lie nearer to the pair, or further from it."""
-    evidence = inquiry.evidence
-    distance = record.offset - copy.offset
-    pairs = evidence.pairs
-    near = (pairs.at(record.offset), pairs.below(record.offset), pairs.above(record.offset))
-    return any(
-        pair is not None and pair.source_offset - pair.target_offset == distance for pair in near
-    )
-
-
-def _begins(inquiry: Inquiry, side: Side, record: Record) -> bool:
-    """True where the record is seen to be the first of its log."""
-    view = inquiry.evidence.view(side)
-    return view.covered_from(record.offset) <= view.start and not view.previous_known(record.offset)
-
-
-def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
-    """True where what lies before the copy, but for a stretch that is equal on both sides, is of
-    earlier source records: an equal one that was written later, with others before it, is out of
-    place there."""
-    evidence = inquiry.evidence
-    if evidence.names(copy, record):
-        return True
-    if _as_far_as_a_pair(inquiry, record, copy) and (
-        yield from _beside_an_equal(inquiry, record, copy)
-    ):
-        return True
-    if not (yield from _follows_earlier_records(inquiry, record, copy)):
-        return False
-    return not evidence.failback or (yield from _among_what_was_copied(inquiry, record, copy))
-
-
-def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
-    """True where the next records are known to be equal on both sides, or the previous ones are."""
-    evidence = inquiry.evidence
-    after = evidence.source.next_known(record.offset + 1)
-    if _equal(inquiry, after, evidence.target.next_known(copy.offset + 1)):
-        return True
-    before = yield from inquiry.previous_data(SOURCE, record.offset)
-    return _equal(inquiry, before, (yield from inquiry.previous_data(TARGET, copy.offset)))
-
-
-def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
-    """False where a later source record is seen before the copy: back over what is equal on both
-    sides (the application may have written that again, too) to the first that differs."""
-    evidence = inquiry.evidence
-    before = yield from inquiry.previous_data(SOURCE, record.offset)
-    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
-    reads_left = READ_BACK
-    for _ in range(STRETCH):
-        if not _equal(inquiry, before, copy_before):
-            break
-        assert isinstance(before, Record)
-        assert isinstance(copy_before, Record)
-        pair = evidence.pairs.at(before.offset)
-        if pair is not None and pair.target_offset == copy_before.offset:
-            return True
-        known = evidence.target.previous_known(copy_before.offset)
-        known_original = evidence.source.previous_known(before.offset)
-        reads = (known is None) + (known_original is None)
-        if reads and not reads_left:
-            return True
-        reads_left -= bool(reads)
-        copy_before = known or (yield from inquiry.previous_data(TARGET, copy_before.offset))
-        before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
-    else:
-        return True
-    for _ in range(NEIGHBOURS):
-        if not isinstance(copy_before, Record):
-            return copy_before is Edge.LOG_START
-        is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
-        if is_of_earlier is not None:
-            return is_of_earlier
-        # Of others, or of one that the source has lost.
-        copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
-    return True
-
-
-def _among_what_was_copied(inquiry: Inquiry, record: Record, copy: Record) -> Proof:
-    """In failback, false where nothing beside the copy is on the replica: it may be an equal record
-    that was written later, behind what nobody has read, where the first one is lost.
-
-        source   x a b c           the replica has come to c
-        target   [x] a b c d e x   retention took the first x: C=1 must not resume behind d and e
+    In failback the target's own first record is what counts: where the replica has it before this
+    record, the replicator passed all of the original from there to here in between, so the group
+    has read it.
     """
-    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
-    copy_after = yield from inquiry.next_data(TARGET, copy.offset + 1)
-    younger = isinstance(copy_before, Record) and copy_before.timestamp_ms != copy.timestamp_ms
-    if younger and _in_order(copy_before, copy, copy_after):
-        return True
-    if _equal(inquiry, (yield from inquiry.next_data(SOURCE, record.offset + 1)), copy_after):
-        return True
-    for looks_left in reversed(range(NEIGHBOURS)):
-        if not isinstance(copy_before, Record):
-            return copy_before is Edge.LOG_START
-        if (yield from _is_of_earlier(inquiry, copy_before, record)) is not None:
-            before = yield from inquiry.previous_data(SOURCE, record.offset)
-            return looks_left == NEIGHBOURS - 1 or _equal(inquiry, before, copy_before)
-        copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
-    return False
-
-
-def _is_of_earlier(
-    inquiry: Inquiry, copy: Record, record: Record
-) -> Generator[Question, Answer, bool | None]:
-    """Whether a target record is seen to be a copy of the source record or one before it; None
-    where the source does not have it."""
-    if not inquiry.evidence.originals(copy):
-        original = yield from inquiry.original_of(copy)
-        if original is Edge.UNKNOWN:
-            return False
-    equals = inquiry.evidence.originals(copy)
-    return equals[0] <= record.offset if equals else None
-
-
-def earliest_equal(
-    inquiry: Inquiry, record: Record, copy: Record
-) -> Generator[Question, Answer, int]:
-    """The lowest source offset whose copy this may be instead of the record's: what lies between
-    may come again."""
     evidence = inquiry.evidence
-    if evidence.names(copy, record):
-        return record.offset
-    source = evidence.source
-    identity = source.identity(record)
-    if source.equals(identity)[0] == record.offset:
-        before: Record | Edge | None = source.previous_known(record.offset)
-        after = source.next_known(record.offset + 1)
-        copy_after = evidence.target.next_known(copy.offset + 1)
-        if len(evidence.copies(record)) > 1 and not _equal(inquiry, after, copy_after):
-            before = yield from inquiry.previous_data(SOURCE, record.offset)
-            copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
-            if not _equal(inquiry, before, copy_before):
-                # The copy may be of an equal record that the source no longer has.
-                return source.start
-        if before is None and source.covered_from(record.offset) <= source.start:
-            return record.offset
-        if _as_far_as_a_pair(inquiry, record, copy):
-            return record.offset
-    # An earlier equal record has the same timestamp: none lies below the time lookup. But that
-    # none is answered proves nothing.
-    first = yield from inquiry.first_at_time(SOURCE, record.timestamp_ms or 0)
-    start = source.start if first is None else first.offset
-    earliest = yield from inquiry.lowest_equal(SOURCE, identity, start, scan=True)
-    return min(record.offset, earliest.offset if isinstance(earliest, Record) else start)
+    if not (evidence.not_compacted or evidence.failback):
+        return None
+    earliest = record.offset
+    if not evidence.failback:
+        earliest = yield from earliest_equal(inquiry, record, copy, surely=True)
+    beginning: Beginning | Unknown | None = _begun_by_a_pair(evidence, earliest)
+    if beginning is None:
+        beginning = yield from find_beginning(inquiry)
+    if isinstance(beginning, Beginning) and (
+        copy.offset - beginning.target_offset > record.offset - beginning.source_offset
+    ):
+        # More offsets than on the source: something was repeated, or the log begins elsewhere.
+        beginning = yield from find_beginning(inquiry, surely=True)
+    if not isinstance(beginning, Beginning):
+        return None
+    if beginning.source_offset > earliest or beginning.target_offset > copy.offset:
+        return None
+    if beginning.oldest_ms is not None and not (
+        yield from _none_is_older(inquiry, record.offset, beginning.oldest_ms)
+    ):
+        return None
+    if evidence.failback:
+        if evidence.copies(record)[0] != copy.offset:
+            return None
+    elif not (yield from _is_lowest(inquiry, copy, beginning.target_offset)):
+        return None
+    return Safety(Proof.FIRST_COPY, (beginning.source_offset, beginning.target_offset))
 
 
-def _equal(inquiry: Inquiry, one: Record | Edge | None, other: Record | Edge | None) -> bool:
-    return (
-        isinstance(one, Record) and isinstance(other, Record) and inquiry.evidence.equal(one, other)
-    )
+def _begun_by_a_pair(evidence: Evidence, source_offset: int) -> Beginning | None:
+    """The log from the highest safe pair below a source offset on. Where the source may be the
+    replica a pair that was proven by time is none for good, nor what rests on it."""
+    below = evidence.safe_below(source_offset)
+    if below is None or not (
+        evidence.is_remote_topic
+        or (below.safety is not None and below.safety.proof is Proof.FIRST_COPY)
+    ):
+        return None
+    return Beginning(below.source_offset, below.target_offset)
 
 
-def _in_order(before: Record | Edge | None, record: Record, after: Record | Edge | None) -> bool:
-    """True where the timestamp lies between those of its neighbours, as far as there are any;
-    a neighbour that is not known, or carries no timestamp, is none to rely on."""
-    stamp = record.timestamp_ms
-    if stamp is None:
-        return False
-    for neighbour, sign in ((before, 1), (after, -1)):
-        if neighbour is Edge.UNKNOWN:
+def _none_is_older(
+    inquiry: Inquiry, offset: int, timestamp_ms: int
+) -> Generator[Question, Answer, bool]:
+    """Whether no source record from an offset on is older than a time, as far as is known or a
+    read or two tell; where the source goes on for longer it is assumed."""
+    yield from read_to_the_end(inquiry, offset, most_bytes=LITTLE_BYTES)
+    oldest_ms = inquiry.evidence.source.oldest_known_from(offset)
+    return oldest_ms is None or oldest_ms >= timestamp_ms
+
+
+def _is_lowest(inquiry: Inquiry, copy: Record, beginning: int) -> Generator[Question, Answer, bool]:
+    """Whether nothing between where the log begins and a copy equals it: what lies before the
+    lookup of its timestamp is older, and the rest was read. False, too, where retention has moved
+    the log's start past that beginning meanwhile: it may have taken a lower copy."""
+    target = inquiry.evidence.target
+    start = beginning
+    if copy.timestamp_ms is not None:
+        first = yield from inquiry.first_at_time(TARGET, copy.timestamp_ms)
+        if first is None:
             return False
-        if isinstance(neighbour, Record):
-            other = neighbour.timestamp_ms
-            if other is None or sign * (stamp - other) < 0:
-                return False
-    return True
+        start = max(start, first.offset)
+    if not (yield from inquiry.read_whole(TARGET, start, copy.offset)):
+        return False
+    if any(start <= offset < copy.offset for offset in target.equals(target.identity(copy))):
+        return False
+    return (yield from inquiry.log_start_now()) <= beginning

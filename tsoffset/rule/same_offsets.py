@@ -30,14 +30,15 @@ from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Pair, SharedOffset
-from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.found import Absent, Unknown
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 # So many offsets that only one of the logs has are passed.
 _LOOKS = 500
 
-_Shared = Generator[Question, Answer, SharedOffset | Edge]
+_Shared = Generator[Question, Answer, SharedOffset | Absent | Unknown]
 
 
 def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, Outcome]:
@@ -47,7 +48,7 @@ def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, An
     evidence = inquiry.evidence
     source, target = evidence.source.partition, evidence.target
     at = min(max(offset, target.start), target.end)
-    found: list[SharedOffset | Edge] = []
+    found: list[SharedOffset | Absent | Unknown] = []
     for look in (_last_shared(inquiry), _shared_before(inquiry, at), _shared_from(inquiry, at)):
         one = yield from look
         if isinstance(one, SharedOffset) and not one.equal:
@@ -60,7 +61,9 @@ def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, An
         Pair(one.offset, one.offset, one.offset) if isinstance(one, SharedOffset) else None
         for one in found
     ]
-    if Edge.UNKNOWN in found or not (any(compared) or (yield from _one_has_no_records(inquiry))):
+    if Unknown.NOT_READ in found or not (
+        any(compared) or (yield from _one_has_no_records(inquiry))
+    ):
         return reasons.nothing_compared(source, offset, inquiry.obstacle)
     beside = [pair for pair in compared[1:] if pair is not None]
     for pair in beside:
@@ -97,7 +100,7 @@ def _first_difference(inquiry: Inquiry, differing: int) -> Generator[Question, A
         while low < end:
             middle = (low + end) // 2
             found = yield from _shared_from(inquiry, middle, shared=True)
-            if found is Edge.UNKNOWN:
+            if isinstance(found, Unknown):
                 break
             if isinstance(found, SharedOffset) and found.offset < end and found.equal:
                 low = found.offset + 1
@@ -115,11 +118,11 @@ def _shared_before(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _S
         one = yield from inquiry.previous_data(SOURCE, offset, shared=shared)
         other = yield from inquiry.previous_data(TARGET, offset, shared=shared)
         if not (isinstance(one, Record) and isinstance(other, Record)):
-            return Edge.LOG_START if Edge.LOG_START in (one, other) else Edge.UNKNOWN
+            return Absent.LOG_START if Absent.LOG_START in (one, other) else Unknown.NOT_READ
         if one.offset == other.offset:
             return SharedOffset(one.offset, inquiry.evidence.equal(one, other))
         offset = min(one.offset, other.offset) + 1
-    return Edge.UNKNOWN
+    return Unknown.NOT_READ
 
 
 def _shared_from(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Shared:
@@ -129,11 +132,11 @@ def _shared_from(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Sha
         one = yield from inquiry.next_data(SOURCE, offset, shared=shared)
         other = yield from inquiry.next_data(TARGET, offset, shared=shared)
         if not (isinstance(one, Record) and isinstance(other, Record)):
-            return Edge.LOG_END if Edge.LOG_END in (one, other) else Edge.UNKNOWN
+            return Absent.LOG_END if Absent.LOG_END in (one, other) else Unknown.NOT_READ
         if one.offset == other.offset:
             return SharedOffset(one.offset, inquiry.evidence.equal(one, other))
         offset = max(one.offset, other.offset)
-    return Edge.UNKNOWN
+    return Unknown.NOT_READ
 
 
 def _one_has_no_records(inquiry: Inquiry) -> Generator[Question, Answer, bool]:
@@ -141,6 +144,6 @@ def _one_has_no_records(inquiry: Inquiry) -> Generator[Question, Answer, bool]:
     of the source is on the target, or nothing that follows a commit is on the source."""
     for side in Side:
         end = inquiry.evidence.view(side).end
-        if (yield from inquiry.previous_data(side, end, shared=True)) is Edge.LOG_START:
+        if (yield from inquiry.previous_data(side, end, shared=True)) is Absent.LOG_START:
             return True
     return False

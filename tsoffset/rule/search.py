@@ -8,9 +8,12 @@ from collections.abc import Generator, Iterator
 
 from tsoffset.model import Side, TimedOffset
 from tsoffset.records import Record
-from tsoffset.rule.evidence import Evidence, Pair
-from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.found import Absent, Found, Unknown
+from tsoffset.rule.frontier import last_copy, last_of_both
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.proof import prove
+from tsoffset.rule.twins import earliest_equal
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -37,10 +40,7 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
             return pair
     if record.timestamp_ms is None:
         return None
-    first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
-    if first is not None:
-        identity = evidence.source.identity(record)
-        yield from inquiry.lowest_equal(TARGET, identity, first.offset, scan=False)
+    first = yield from _look_up(inquiry, record)
     if not evidence.copies(record):
         yield from _look_at_distances(inquiry, record, first)
     if scan and not evidence.copies(record):
@@ -48,12 +48,58 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
     return (yield from _proven(inquiry, record))
 
 
+def prove_ends(inquiry: Inquiry) -> Generator[Question, Answer, None]:
+    """Have a safe pair at the mirror's end, which shows the positions below to be safe: of the last
+    record of both logs, or of the last one that the target has."""
+    if (yield from last_of_both(inquiry)) is not None:
+        return
+    last = yield from last_copy(inquiry)
+    record = inquiry.evidence.source.at(last.lowest) if isinstance(last, Last) else None
+    if record is not None:
+        yield from pair_of(inquiry, record)
+
+
+def seen_copy(inquiry: Inquiry, record: Record) -> Finding:
+    """A copy of a source record that shows that the record is on the target, wherever it lies: the
+    record and the copy, whatever follows it. None where none is seen."""
+    evidence = inquiry.evidence
+    yield from last_copy(inquiry)
+    copies = evidence.copies(record)
+    if not copies and record.timestamp_ms is not None:
+        first = yield from _look_up(inquiry, record)
+        if not evidence.copies(record):
+            yield from _look_at_distances(inquiry, record, first)
+        copies = evidence.copies(record)
+    if not copies:
+        return None
+    # Behind the end, as it was read, the first copy counts: the mirror may be set back since then.
+    before_end = [offset for offset in copies if offset < evidence.target.end]
+    copy = evidence.target.at(before_end[-1] if before_end else copies[0])
+    assert copy is not None
+    return Pair(record.offset, copy.offset, (yield from earliest_equal(inquiry, record, copy)))
+
+
 def _proven(inquiry: Inquiry, record: Record) -> Finding:
-    """The pair of a record with its lowest copy that was seen. (Any would do, but for what a
-    filter left out that was changed at a restart, or two replicators that write at once.)"""
-    copies = inquiry.evidence.copies(record)
-    copy = inquiry.evidence.target.at(copies[0]) if copies else None
-    return None if copy is None else (yield from prove(inquiry, record, copy))
+    """The pair of a record with its lowest copy that was seen, also on the way to a proof."""
+    evidence = inquiry.evidence
+    tried = None
+    while (copies := evidence.copies(record)) and copies[0] != tried:
+        tried = copies[0]
+        copy = evidence.target.at(tried)
+        pair = None if copy is None else (yield from prove(inquiry, record, copy))
+        if pair is not None:
+            return pair
+    return None
+
+
+def _look_up(inquiry: Inquiry, record: Record) -> Generator[Question, Answer, TimedOffset | None]:
+    """The target's lookup of a record's time, which it has, and what lies there."""
+    assert record.timestamp_ms is not None
+    first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
+    if first is not None:
+        identity = inquiry.evidence.source.identity(record)
+        yield from inquiry.lowest_equal(TARGET, identity, first.offset, scan=False)
+    return first
 
 
 def _look_at(inquiry: Inquiry, record: Record, guess: int) -> Generator[Question, Answer, None]:
@@ -138,7 +184,7 @@ class Nearest:
             at = yield from self._place()
             self._tried += 1
             copy = yield from self._inquiry.previous_data(TARGET, at)
-            if copy is Edge.LOG_START or (isinstance(copy, Record) and copy.offset < self._start):
+            if copy is Absent.LOG_START or (isinstance(copy, Record) and copy.offset < self._start):
                 self._start = at
                 continue
             pair = yield from self._nearest_pair(copy)
@@ -164,7 +210,7 @@ class Nearest:
                     return guess
         return (self._start + self._end + 1) // 2
 
-    def _nearest_pair(self, copy: Record | Edge) -> Finding:
+    def _nearest_pair(self, copy: Found) -> Finding:
         """The pair of a target record, or of the nearest before it that has one."""
         for _ in range(self._evidence.settings.budget):
             if not isinstance(copy, Record) or copy.offset < self._start:
@@ -174,7 +220,7 @@ class Nearest:
                 pair = yield from _proven(self._inquiry, original)
                 if pair is not None:
                     return pair
-            copy = self._evidence.target.previous_known(copy.offset) or Edge.UNKNOWN
+            copy = self._evidence.target.previous_known(copy.offset) or Unknown.NOT_READ
         return None
 
     def further_back(self, previous: Record) -> Finding:
@@ -186,7 +232,7 @@ class Nearest:
             at = max(source.start, self._offset - step)
             step *= 2
             record = yield from self._inquiry.next_data(SOURCE, at)
-            if record is Edge.UNKNOWN:
+            if isinstance(record, Unknown):
                 return None
             candidate = record if isinstance(record, Record) and record.offset < tried else None
             tried = min(tried, at)

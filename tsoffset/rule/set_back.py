@@ -12,41 +12,44 @@ from collections.abc import Generator
 
 from tsoffset.model import Side
 from tsoffset.records import Record
-from tsoffset.rule.evidence import Evidence, Pair
-from tsoffset.rule.frontier import find_frontier, first_copy
-from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.found import Absent, Unknown
+from tsoffset.rule.frontier import last_copy
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+# So many records from the target's first one on are looked at for one that the source has.
+FIRST = 8
 
 # How often distances are followed to a record.
 _LOOKS = 6
 
-# As many offsets before the first record on both sides are no coincidence from here on.
-_MANY = 5
-
 Counting = Generator[Question, Answer, int]
+Looking = Generator[Question, Answer, int | Unknown | None]
 
 
 def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
     """How many records before a committed offset were copied for the first time behind a pair, or
-    will be. None where as many offsets lie before the pair on the target as on the source, or
-    where the mirror keeps offsets."""
+    will be, at most. None where the mirror has copied all that the source has left in order."""
     evidence = inquiry.evidence
-    source, target = evidence.source, evidence.target
-    if (
-        evidence.failback
-        or evidence.keeps_offsets
-        or (target.start == 0 and pair.target_offset >= pair.source_offset - source.start)
+    source = evidence.source
+    if evidence.failback or evidence.keeps_offsets:
+        return 0
+    if evidence.first_from is not None and not evidence.most_data_between(
+        source.start, evidence.first_from
     ):
         return 0
     copy = yield from first_copy(inquiry)
-    if copy is Edge.UNKNOWN:
+    if copy is Unknown.NOT_READ:
         return evidence.most_data_between(source.start, offset)
     if not isinstance(copy, Record) or evidence.originals(copy)[0] > pair.source_offset:
         return 0
     if not (rereads := _data_before(evidence, offset, copy)):
         return 0
     distance = yield from _set_back_by(inquiry, copy)
+    if isinstance(distance, Unknown):
+        return rereads
     if distance is None or pair.target_offset - pair.source_offset >= distance:
         return 0
     return rereads
@@ -61,15 +64,45 @@ def first_copied_after(inquiry: Inquiry, offset: int, copy: Record) -> Counting:
 
 def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
     """How many of these a mirror that was set back has yet to copy."""
-    frontier = yield from find_frontier(inquiry)
-    last, reached = frontier.last, frontier.reached
-    if last is None or reached is None or last[0] >= reached.source_offset:
+    evidence = inquiry.evidence
+    if evidence.failback:
+        return 0
+    last = yield from last_copy(inquiry)
+    if not isinstance(last, Last) or not evidence.most_data_between(last.lowest + 1, offset):
         return 0
     copy = yield from first_copy(inquiry)
     if not isinstance(copy, Record) or (yield from _set_back_by(inquiry, copy)) is None:
         return 0
-    first = inquiry.evidence.originals(copy)[0]
-    return inquiry.evidence.most_data_between(last[0] + 1, min(first, offset))
+    first = evidence.originals(copy)[0]
+    return evidence.most_data_between(last.lowest + 1, min(first, offset))
+
+
+def first_copy(
+    inquiry: Inquiry,
+) -> Generator[Question, Answer, Record | Absent | Unknown]:
+    """The first data record on the target that the source is seen to have, too, of the first
+    few."""
+    evidence = inquiry.evidence
+    at = evidence.target.start
+    for _ in range(FIRST):
+        copy = yield from inquiry.next_data(TARGET, at, shared=True)
+        if not isinstance(copy, Record):
+            return copy
+        original = yield from inquiry.original_of(copy)
+        if evidence.originals(copy):
+            _note_beginning(evidence, copy)
+            return copy
+        if original is Unknown.NOT_READ:
+            return original
+        at = copy.offset + 1  # of a record that the source has lost, or of others
+    return Unknown.NOT_FOUND
+
+
+def _note_beginning(evidence: Evidence, copy: Record) -> None:
+    """What follows the first record left was copied in order after it: it holds for good."""
+    begun = evidence.originals(copy)[-1]
+    if evidence.first_from is None or begun < evidence.first_from:
+        evidence.first_from = begun
 
 
 def _data_before(evidence: Evidence, offset: int, copy: Record) -> int:
@@ -77,38 +110,39 @@ def _data_before(evidence: Evidence, offset: int, copy: Record) -> int:
     return evidence.most_data_between(evidence.source.start, min(first, offset))
 
 
-def _set_back_by(inquiry: Inquiry, copy: Record) -> Generator[Question, Answer, int | None]:
+def _set_back_by(inquiry: Inquiry, copy: Record) -> Looking:
     """By how much target offsets exceed source offsets where the mirror was set back to before
     what its first record is a copy of: as its last record tells, or the record before the
-    first. None where it is not seen to have been."""
+    first. None where it is not seen to have been; Unknown where that could not be looked at."""
     evidence = inquiry.evidence
-    last = (yield from find_frontier(inquiry)).last
-    if last is None:
+    last = yield from last_copy(inquiry)
+    if last is Unknown.NOT_READ:
+        return last
+    if not isinstance(last, Last):
         return None
     first = evidence.originals(copy)[0]
-    lost = first - evidence.source.start
-    if lost >= _MANY and copy.offset - evidence.target.start == lost:
-        return None  # compaction took what was copied there
-    if last[0] < first:
-        return last[1] - last[0]
+    if last.lowest < first:
+        return last.target_offset - last.lowest
     return (yield from _found_behind(inquiry, copy, first, last))
 
 
-def _found_behind(
-    inquiry: Inquiry, copy: Record, first: int, last: tuple[int, int]
-) -> Generator[Question, Answer, int | None]:
+def _found_behind(inquiry: Inquiry, copy: Record, first: int, last: Last) -> Looking:
     """The distance of a source record before `first` that is seen behind the target's first
     copy: where the last one's distance has it, else in the middle between the two."""
     evidence = inquiry.evidence
     before = yield from inquiry.previous_data(SOURCE, first, shared=True)
-    low, high = copy.offset, last[1]
-    at = first - 1 + last[1] - last[0]
+    low, high = copy.offset, last.target_offset
+    at = first - 1 + last.target_offset - last.lowest
+    if isinstance(before, Unknown):
+        return before
     for _ in range(_LOOKS):
         if not isinstance(before, Record) or not low < at < high:
             return None
         found = yield from inquiry.next_data(TARGET, at, shared=True)
         if copies := evidence.copies(before):
             return copies[0] - before.offset
+        if isinstance(found, Unknown):
+            return found
         if not isinstance(found, Record):
             return None
         yield from inquiry.original_of(found)

@@ -18,6 +18,7 @@ from tsoffset.model import (
     Outcome,
     Precision,
     Reason,
+    Safety,
     Side,
     Skipped,
     Translated,
@@ -25,14 +26,21 @@ from tsoffset.model import (
 from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
-from tsoffset.rule.evidence import Evidence, Frontier, Pair
-from tsoffset.rule.frontier import find_frontier, first_copy
-from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
+from tsoffset.rule.evidence import Evidence, Last, Pair
+from tsoffset.rule.found import Absent, Found, Unknown
+from tsoffset.rule.frontier import last_copy, last_of_both
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
-from tsoffset.rule.proof import earliest_equal
+from tsoffset.rule.proof import by_time
 from tsoffset.rule.same_offsets import translate_to_itself
-from tsoffset.rule.search import Nearest, pair_of
-from tsoffset.rule.set_back import first_copied_after, first_copied_behind, still_to_come
+from tsoffset.rule.search import Nearest, pair_of, seen_copy
+from tsoffset.rule.set_back import (
+    first_copied_after,
+    first_copied_behind,
+    first_copy,
+    still_to_come,
+)
+from tsoffset.rule.twins import earliest_equal
 from tsoffset.rule.walk import LONGEST_WALK, Reached, count, walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
@@ -83,8 +91,8 @@ class _Position:
         self.inquiry = Inquiry(evidence)
         self.timestamp_ms: int | None = None
         self.log_end: int  # The source's end, open transactions included; read by step 1.
-        self.following: Record | Edge = Edge.LOG_END
-        self.previous: Record | Edge = Edge.UNKNOWN
+        self.following: Found = Absent.LOG_END
+        self.previous: Found = Unknown.NOT_READ
         self._best: Translated | None = None
         self._translated = partial(translated, evidence)
 
@@ -98,12 +106,13 @@ class _Position:
             return (yield from self._to_itself())
         if self.evidence.settings.proof == "timestamps":
             return (yield from self._by_timestamp_alone())
-        if self.following is Edge.LOG_END and self.evidence.source.end == self.log_end:
+        if self.following is Absent.LOG_END and self.evidence.source.end == self.log_end:
             return (yield from self._at_log_end())
         attempts: tuple[Attempt, ...] = (
-            self._past_the_mirror(),
             self._from_trimmed_start(),
-            self._beside(),
+            self._at_next(),
+            self._past_the_mirror(),
+            self._behind_previous(),
             self._further_away(),
             self._by_scans(),
             self._from_both_starts(),
@@ -139,14 +148,14 @@ class _Position:
         if self.offset < self.evidence.source.end:
             self.following = yield from self.inquiry.next_data(SOURCE, self.offset)
         elif self.offset < self.log_end:
-            self.following = Edge.UNKNOWN  # transactions that are still open count as data
+            self.following = Unknown.NOT_READ  # transactions that are still open count as data
         if isinstance(self.following, Record):
             self.timestamp_ms = self.following.timestamp_ms
 
     def _to_itself(self) -> Generator[Question, Answer, Outcome]:
         outcome = yield from translate_to_itself(self.inquiry, self.offset)
         last = self.evidence.source.previous_known(self.offset)
-        if self.following is Edge.LOG_END and last is not None:
+        if self.following is Absent.LOG_END and last is not None:
             self.timestamp_ms = last.timestamp_ms
         return outcome
 
@@ -159,31 +168,35 @@ class _Position:
         self.previous = last
         if isinstance(last, Record):
             self.timestamp_ms = last.timestamp_ms
-        target = self.evidence.target
-        if self.evidence.failback:
-            return (yield from self._behind_last()) or (yield from self._no_answer())
-        frontier = yield from find_frontier(self.inquiry)
-        # A name that is the same on both sides does not tell which is the mirror: records may
-        # lie at the target's end that the source never had (failback under Identity).
-        if not (self.evidence.is_remote_topic or frontier.complete or target.start == target.end):
-            answer = yield from self._behind_frontier(frontier)
+        if not (yield from self._ends_as_a_mirror()):
+            answer = yield from self._past_the_mirror()
             answer = answer or (yield from self._behind_last())
             return answer or self._best or (yield from self._no_answer())
-        if last is Edge.LOG_START:
+        target = self.evidence.target
+        if last is Absent.LOG_START:
             return self._translated(target.end, 0, Basis.ALL_READ)
-        if isinstance(last, Record):
-            reached = frontier.reached
-            if reached is None or reached.source_offset < last.offset:
-                # Not the last for certain; it may be an equal one, or lie in mid-log.
-                reached = (yield from pair_of(self.inquiry, last)) or reached
-            if reached is not None and reached.source_offset == last.offset:
-                # The mirror may have gone on since the end was read: what follows the last
-                # record before C follows its copy.
-                at = max(target.end, reached.target_offset + 1)
-                bound = reached.source_offset - reached.earliest_equal
-                bound += yield from still_to_come(self.inquiry, self.offset)
-                return self._translated(at, bound, Basis.ALL_READ, reached)
-        return (yield from self._at_mirror_end(frontier, Basis.ALL_READ))
+        if isinstance(last, Record) and (pair := (yield from seen_copy(self.inquiry, last))):
+            # The mirror may have gone on since the end was read: what follows the last record
+            # before C follows its copy.
+            at = max(target.end, pair.target_offset + 1)
+            bound = pair.source_offset - pair.earliest_equal
+            bound += yield from still_to_come(self.inquiry, self.offset)
+            return self._translated(at, bound, Basis.ALL_READ, pair)
+        return (yield from self._at_mirror_end(Basis.ALL_READ))
+
+    def _ends_as_a_mirror(self) -> Generator[Question, Answer, bool]:
+        """Whether the target's end may answer. A name that is the same on both sides does not tell
+        which is the mirror: records may lie at the target's end that the source never had (failback
+        under Identity). Then both logs must end with the same record."""
+        if self.evidence.failback:
+            return False
+        target = self.evidence.target
+        if self.evidence.is_remote_topic or target.start == target.end:
+            return True
+        if (yield from last_of_both(self.inquiry)) is None:
+            return False
+        last = yield from last_copy(self.inquiry)
+        return isinstance(last, Last) and last.is_last
 
     def _behind_last(self) -> Attempt:
         if not isinstance(self.previous, Record):
@@ -196,40 +209,64 @@ class _Position:
         return None
 
     def _past_the_mirror(self) -> Attempt:
-        """C > F: nothing of what follows C is on the target, and what comes is written behind its
-        end as it was read."""
-        if self.evidence.failback:
+        """The highest record that is seen on the target, where it is of before C: the mirror may
+        not have come to C. What lies behind its copy is walked over."""
+        evidence, target = self.evidence, self.evidence.target
+        if evidence.failback:
             return None
-        remembered = self.evidence.remembered_frontier
-        if remembered is not None and remembered[0] >= self.offset:
-            return None
-        frontier = yield from find_frontier(self.inquiry)
-        if frontier.reached is not None and frontier.reached.source_offset >= self.offset:
-            return None
-        target = self.evidence.target
-        passed = frontier.top is not None and frontier.top < self.offset
-        if passed and frontier.top == -1 and target.end == 0:
-            return None  # nothing was ever mirrored
-        if passed and (self.evidence.is_remote_topic or target.start == target.end):
-            return (yield from self._at_mirror_end(frontier, Basis.MIRROR_END))
-        return (yield from self._behind_frontier(frontier))
+        last = yield from last_copy(self.inquiry)
+        if isinstance(last, Absent):
+            # Retention has emptied it, or nothing was ever mirrored.
+            known = evidence.is_remote_topic or target.start == target.end
+            emptied = target.end > 0 and known
+            return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
+        highest = yield from self._highest_seen()
+        if not isinstance(last, Last) or highest is None:
+            return None  # nothing shows that this is a mirror, with timestamps as they were
+        if highest >= self.offset:
+            # It has come past C. Where both logs end alike, that says where to look for R.
+            ends = yield from last_of_both(self.inquiry)
+            return None if ends is None else (yield from self._at_next())
+        for at in dict.fromkeys((highest, last.lowest)):
+            record = evidence.source.at(at)
+            pair = None if record is None else (yield from pair_of(self.inquiry, record))
+            if pair is not None and (best := (yield from self._resume_behind(pair))):
+                return best
+        if evidence.is_remote_topic:
+            safety = yield from by_time(self.inquiry, self.offset, target.end)
+            if safety is not None:
+                return (yield from self._at_mirror_end(Basis.MIRROR_END, safety))
+        return None
 
-    def _behind_frontier(self, frontier: Frontier) -> Attempt:
-        """From the highest record that is on the target beyond doubt, over what lies behind its
-        last copy and is older than C."""
-        if frontier.reached is None or frontier.reached.source_offset >= self.offset:
+    def _highest_seen(self) -> Generator[Question, Answer, int | None]:
+        """The highest source record that is seen on the target: of the last one there that the
+        source has, and of the youngest. A search: there may be higher ones."""
+        last = yield from last_copy(self.inquiry)
+        if not isinstance(last, Last):
             return None
-        return (yield from self._resume_behind(frontier.reached))
+        youngest = yield from self.inquiry.youngest(TARGET)
+        target = self.evidence.target
+        if youngest is None or not target.start <= youngest.offset < target.end:
+            return last.highest
+        copy = yield from self.inquiry.next_data(TARGET, youngest.offset, shared=True)
+        if not isinstance(copy, Record):
+            return last.highest
+        yield from self.inquiry.original_of(copy)
+        return max([last.highest, *self.evidence.originals(copy)])
 
     def _at_mirror_end(
-        self, frontier: Frontier, basis: Basis
+        self, basis: Basis, safety: Safety | None = None
     ) -> Generator[Question, Answer, Translated]:
-        reached = frontier.reached
-        lowest = self.evidence.source.start if reached is None else reached.source_offset + 1
-        reread_bound = self.evidence.most_data_between(lowest, self.offset)
+        """The target's end, which is safe; of what the group has read, what follows the highest
+        record that is on the target is still to be copied."""
+        highest = yield from self._highest_seen()
+        copied = self.evidence.source.start - 1 if highest is None else highest
+        reread_bound = self.evidence.most_data_between(copied + 1, self.offset)
         reread_bound += yield from still_to_come(self.inquiry, self.offset)
         at = self.evidence.target.end
-        return self._translated(at, reread_bound, basis, reached, precision=Precision.FRONTIER)
+        return self._translated(
+            at, reread_bound, basis, precision=Precision.FRONTIER, safety=safety
+        )
 
     def _from_trimmed_start(self) -> Attempt:
         """Before any pair where the target was trimmed: what is left may begin behind C."""
@@ -258,15 +295,24 @@ class _Position:
         return answer if target.next_known(target.start) == copy else None
 
     def _without_a_pair_below(self) -> Attempt:
-        """From the target's log start, where no pair of a record before C was found."""
+        """From the target's log start, which is always safe, where no pair of a record before C was
+        found."""
         if self._best is None:
             yield from self._from_log_start()
-        if self._best is None and self.previous is Edge.LOG_START:
-            # Nothing that lies before C is left on the source, and nothing before the log's start.
-            return self._translated(self.evidence.target.start, self.offset, Basis.LOG_START)
-        if self._best is None:
+        if self._best is None and self.previous is not Absent.LOG_START:
             yield from self._from_log_start_to_a_pair()
+        if self._best is None and (
+            self.previous is Absent.LOG_START or self.offset <= LONGEST_WALK
+        ):
+            self._from_log_start_anyway()
         return self._best
+
+    def _from_log_start_anyway(self) -> None:
+        """At most all that there ever was before C comes again: the target may still hold what the
+        source has lost."""
+        target = self.evidence.target
+        if self.previous is Absent.LOG_START or target.end > 0:
+            self._consider(self._translated(target.start, self.offset, Basis.LOG_START))
 
     def _from_log_start_to_a_pair(self) -> Attempt:
         """One pair of a record from C on, not far from the target's log start: what the group has
@@ -305,15 +351,19 @@ class _Position:
 
     # --- where pairs are looked for; each returns an answer that cannot become better --------
 
-    def _beside(self) -> Attempt:
-        """Steps 3 to 5: R and the record before it, where distances and lookups point."""
+    def _at_next(self) -> Attempt:
+        """Steps 3 to 5 for R, where distances and lookups point."""
         if isinstance(self.following, Record):
             pair = yield from pair_of(self.inquiry, self.following)
-            if pair is not None and (best := (yield from self._resume_at(pair))):
-                return best
+            if pair is not None:
+                return (yield from self._resume_at(pair))
+        return None
+
+    def _behind_previous(self) -> Attempt:
+        """The same for the record before R."""
         self.previous = yield from self.inquiry.previous_data(SOURCE, self.offset)
         if isinstance(self.previous, Record):
-            if self.timestamp_ms is None and self.following is not Edge.UNKNOWN:
+            if self.timestamp_ms is None and not isinstance(self.following, Unknown):
                 self.timestamp_ms = self.previous.timestamp_ms
             pair = yield from pair_of(self.inquiry, self.previous)
             if pair is not None:
@@ -340,7 +390,7 @@ class _Position:
                 return best
         if self._best is not None:
             return None
-        if self.previous is Edge.UNKNOWN:
+        if isinstance(self.previous, Unknown):
             # Many batches that compaction emptied: the partition pays for the way back.
             self.previous = yield from self.inquiry.previous_data(SOURCE, self.offset, shared=True)
         if isinstance(self.previous, Record):
@@ -364,39 +414,42 @@ class _Position:
     # --- answers ------------------------------------------------------------------------
 
     def _resume_at(self, pair: Pair) -> Attempt:
-        """(R, q): everything from R on lies at q or after."""
+        """(R, q): everything from R on lies at q or after. Where the source may be the replica, a
+        copy between C and R that compaction took is one that the group has yet to read."""
+        # Offsets without data before the copy resume at the same record (`equivalent_from`).
+        before = yield from self.inquiry.previous_data(TARGET, pair.target_offset)
+        beside = self.evidence.is_remote_topic or pair.source_offset == self.offset
+        if not beside and before is not Absent.LOG_START:
+            return None
         bound = pair.source_offset - pair.earliest_equal
         bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
-        # Offsets without data before the copy resume at the same record (`equivalent_from`).
-        yield from self.inquiry.previous_data(TARGET, pair.target_offset)
         return self._consider(self._translated(pair.target_offset, bound, Basis.NEXT_RECORD, pair))
 
     def _resume_behind(self, pair: Pair) -> Attempt:
         """(o, q) with o < C: everything after o lies behind q."""
-        answer = self._answer((yield from walk(self.inquiry, pair, self.offset)))
+        answer = self._answer((yield from walk(self.inquiry, pair, self.offset)), pair.safety)
         if answer.precision is Precision.FRONTIER:
             more = yield from still_to_come(self.inquiry, self.offset)
         else:
             more = yield from first_copied_behind(self.inquiry, self.offset, pair)
         return self._consider(_with_more(answer, more))
 
-    def _answer(self, reached: Reached) -> Translated:
+    def _answer(self, reached: Reached, safety: Safety | None = None) -> Translated:
         at, pairs = reached.target_offset, reached.pairs
+        answer = partial(self._translated, safety=safety)
         if reached.exact:
-            return self._translated(at, 0, Basis.BETWEEN, *pairs)
+            return answer(at, 0, Basis.BETWEEN, *pairs)
         reread_bound = self.evidence.most_data_between(reached.source_offset + 1, self.offset)
         end = self.evidence.target.end
         if reached.log_end and at <= end and not self.evidence.failback:
             # Nothing lies between there and the end, so the end is as safe.
             precision = Precision.FRONTIER
-            return self._translated(
-                end, reread_bound, Basis.MIRROR_END, *pairs, precision=precision
-            )
+            return answer(end, reread_bound, Basis.MIRROR_END, *pairs, precision=precision)
         decided = self.offset <= self.evidence.source.end  # what is not may come yet
         last = self.previous if decided else None
         if isinstance(last, Record) and reached.source_offset >= last.offset:
-            return self._translated(at, 0, Basis.BEHIND, *pairs)
-        return self._translated(at, reread_bound, Basis.BEHIND, *pairs)
+            return answer(at, 0, Basis.BEHIND, *pairs)
+        return answer(at, reread_bound, Basis.BEHIND, *pairs)
 
     def _consider(self, answer: Translated) -> Translated | None:
         """Keep the answer with the fewest re-reads; returned if there is no better one. None behind
@@ -440,11 +493,7 @@ class _Position:
         place = self.evidence.source.partition, self.offset
         if stamps and all(stamp is None for stamp in stamps):
             return reasons.no_timestamp(*place)
-        target = self.evidence.target
-        last = yield from self.inquiry.previous_data(TARGET, target.end, shared=True)
-        end_ms = last.timestamp_ms if isinstance(last, Record) else None
-        behind = end_ms is not None and any(it is not None and end_ms < it for it in stamps)
-        if last is Edge.LOG_START or behind:
+        if (yield from last_copy(self.inquiry)) is Absent.LOG_START:
             return reasons.not_mirrored(*place)
         return reasons.no_proof(*place, self.inquiry.obstacle)
 

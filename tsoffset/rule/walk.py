@@ -1,8 +1,9 @@
 """From a pair below C towards C: the target's records behind it, one after the other.
 
-Each record that is a copy of one before C moves the answer on, for all that follows that one on
-the source lies behind it, too. The first that is a copy of a record from C on ends the walk, and
-what lies between is exact. Where equal records stand on both sides of C, counting decides:
+What stands right behind an answer and is a copy of a record before C moves it on: nothing that is
+passed has yet to be read. Further on, behind records that match nothing, only a copy that is safe
+by itself does. The first that is a copy of a record from C on ends the walk, and what lies between
+is exact. Where equal records stand on both sides of C, counting decides:
 between two pairs with equally many records, equal one by one, all are pairs (docs/design.md
 section 1, "Alignment").
 """
@@ -14,8 +15,10 @@ from enum import Enum, auto
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Pair
-from tsoffset.rule.inquiry import Answer, Edge, Inquiry, Question
-from tsoffset.rule.proof import before_frontier, in_place, no_later_twin
+from tsoffset.rule.found import Absent
+from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.proof import passed, safety_of, told_by_time
+from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
 
 # More records than a batch usually holds would be matched for one position.
 LONGEST_WALK = 500
@@ -64,6 +67,8 @@ class _Walk:
         self.start = pair
         # Where the source must be known from, for equal records before C to be known.
         self.known_from = max(pair.earliest_equal, self.source.start)
+        # Whether it is, up to C: else a record that matches nothing may be one that was read.
+        self.all_known = self.names_unread = False
         self.reached = Reached(
             pair.target_offset + 1,
             pair.earliest_equal,
@@ -72,45 +77,71 @@ class _Walk:
 
     def walk(self) -> Generator[Question, Answer, Reached]:
         at = self.reached.target_offset
-        unclear = False
+        # Whether something unclear, or a copy of what the group has read, lies behind the answer.
+        unclear = left = False
         for _ in range(LONGEST_WALK):
             copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
-            if copy is Edge.LOG_END and at == self.reached.target_offset:
+            if copy is Absent.LOG_END and at == self.reached.target_offset:
                 return replace(self.reached, log_end=True)
             if not isinstance(copy, Record):
                 break
             beside, at = at == self.reached.target_offset, copy.offset + 1
-            before_f = yield from before_frontier(self.inquiry, copy)
-            if not before_f:
-                # In a repeat that is not ended: of records that nobody need have asked for.
-                yield from self.inquiry.original_of(copy)
             match, original = yield from self._match(copy, beside=beside)
-            if match is _Match.FROM_COMMIT and not unclear:
+            if match is _Match.FROM_COMMIT:
+                if unclear:
+                    break
+                exact = self.all_known and not (left or self.names_unread)
+                last = self.offset - 1 if exact else self.reached.source_offset
                 pairs = (self.reached.pairs[-1], (original, copy.offset))
-                return replace(self.reached, source_offset=self.offset - 1, pairs=pairs, exact=True)
-            if match is _Match.FROM_COMMIT or not (before_f or self._may_pass(match)):
-                break
-            if match is _Match.BELOW and not (before_f and self._repeats(copy)):
-                # All from C on lies behind this one, so whatever was passed on the way is none
-                # of it, or lies there again.
-                last = max(self.reached.source_offset, original)
-                self.reached = Reached(at, last, ((original, copy.offset),))
-                unclear = False
+                return replace(self.reached, source_offset=last, pairs=pairs, exact=exact)
+            if match is _Match.BELOW:
+                if (beside and not unclear and self._is_read(copy)) or (
+                    yield from self._is_safe(original, copy)
+                ):
+                    self._move_behind(copy, original)
+                    unclear = left = False
+                else:
+                    left = True
             unclear = unclear or match is _Match.UNCLEAR
         return (yield from self.aligned()) if unclear else self.reached
-
-    def _may_pass(self, match: _Match) -> bool:
-        """Behind f only what is known to be none from C on, where all before f is older than C."""
-        frontier = self.evidence.frontier
-        reached = None if frontier is None else frontier.reached
-        older = reached is not None and reached.source_offset < self.offset
-        return older and match is not _Match.UNCLEAR
 
     def _repeats(self, copy: Record) -> bool:
         """True for a copy that is not the lowest one seen, of what was reached before."""
         lowest = self.target.equals(self.target.identity(copy))[0] == copy.offset
-        highest = self.evidence.originals(copy)[-1]
-        return not lowest and highest <= self.reached.source_offset
+        return not lowest and self.evidence.originals(copy)[-1] <= self.reached.source_offset
+
+    def _is_read(self, copy: Record) -> bool:
+        """Whether all that a copy equals on the source lies before C, whatever its header says."""
+        return self.source.equals(self.target.identity(copy))[-1] < self.offset
+
+    def _move_behind(self, copy: Record, original: int) -> None:
+        last = max(self.reached.source_offset, original)
+        pairs = self.reached.pairs
+        if original >= self.reached.source_offset:
+            pairs = ((original, copy.offset),)
+        self.reached = Reached(copy.offset + 1, last, pairs)
+
+    def _is_safe(self, original: int, copy: Record) -> Generator[Question, Answer, bool]:
+        """Whether all that follows a source record lies behind this copy of it: by a safe pair
+        above, or as the lowest copy behind the pair that the walk began at, with which the log from
+        there on begins."""
+        if self._repeats(copy):
+            return False
+        if passed(self.evidence, original, copy.offset) is not None:
+            return True
+        record = self.source.at(original)
+        assert record is not None
+        if original > self.start.source_offset and not any(
+            self.start.target_offset < offset < copy.offset
+            for offset in self.target.equals(self.target.identity(copy))
+        ):
+            if self.evidence.failback:
+                return True
+            if self.evidence.not_compacted:
+                earliest = yield from earliest_equal(self.inquiry, record, copy, surely=True)
+                if earliest > self.start.source_offset:
+                    return True
+        return (yield from safety_of(self.inquiry, record, copy)) is not None
 
     def _match(
         self, copy: Record, *, beside: bool
@@ -120,14 +151,17 @@ class _Walk:
         yield from self._read_between()
         equals = tuple(self.evidence.originals(copy))
         if not equals:
-            # Of no record before C that the source is known to have.
+            # Of none that the source is known to have; what its header names may not be known.
+            self.names_unread = self.names_unread or self.evidence.names_unread(copy)
             return _Match.NONE, -1
         below = equals[0] < self.offset
         if below and equals[-1] >= self.offset:
             return _Match.UNCLEAR, -1
         original = self.source.at(equals[-1] if below else equals[0])
         assert original is not None
-        if not (yield from no_later_twin(self.inquiry, original, copy, among=equals)):
+        if not (yield from no_later_twin(self.inquiry, original, copy, among=equals)) and (
+            (yield from told_by_time(self.inquiry, original, copy)) is None
+        ):
             return _Match.UNCLEAR, -1
         if not beside and not (yield from in_place(self.inquiry, original, copy)):
             return _Match.UNCLEAR, -1
@@ -140,10 +174,12 @@ class _Walk:
         there."""
         end = min(self.offset, self.source.end)
         while (known_to := self.source.covered_to(self.known_from)) < end:
+            self.all_known = False
             if self.offset - self.known_from > LONGEST_WALK:
                 return
             if not (yield from self.inquiry.read(Side.SOURCE, known_to, 65_536, shared=True)):
                 return
+        self.all_known = True
 
     def aligned(self) -> Generator[Question, Answer, Reached]:
         """Count from the pair to the next unmistakable one behind C."""

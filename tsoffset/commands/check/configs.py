@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tsoffset.commands.check.findings import Finding, Scope, names
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
+from tsoffset.cycle.cleanup_policy import Configs
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FailureKind, Operation, Resource
 from tsoffset.terminal.output import counted
@@ -16,8 +17,6 @@ _DAY_MS = 86_400_000
 _UNITS = ((_DAY_MS, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 # Producers' clocks differ by a little.
 _FUTURE_MS = 60_000
-
-Configs = Mapping[str, str] | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,11 @@ def compared_configs(
 ) -> Iterator[Finding]:
     """What is narrower on the target; one line where nothing is. `now_ms` is our clock's."""
     at = Scope(flow.name, flow.target.alias)
-    yield from _unseen(flow.name, source, {pair.topic.source: pair.original for pair in pairs})
-    yield from _unseen(flow.name, target, {pair.topic.target: pair.copy for pair in pairs})
+    originals = {pair.topic.source: pair.original for pair in pairs}
+    copies = {pair.topic.target: pair.copy for pair in pairs}
+    yield from _unseen(flow.name, source, originals, only_check=True)
+    # Cycles use the target's, too (`tsoffset.commands.check.proofs`).
+    yield from _unseen(flow.name, target, copies, only_check=False)
     findings = [
         *_retention(flow, at, pairs),
         *_compaction(flow, at, pairs),
@@ -53,24 +55,6 @@ def compared_configs(
             "retention",
             f"no shorter than on {flow.source.alias} in {counted(len(pairs), 'topic')}, whose "
             "timestamps are within the copies' limits",
-        )
-
-
-def hidden_frontiers(flow: FlowSettings, pairs: Sequence[Compared]) -> Iterator[Finding]:
-    """For a target that does not tell its logs' youngest records: copies of which a replicator's
-    repeat may hide how far it has come (docs/compatibility.md)."""
-    compacted = [
-        pair.topic.target
-        for pair in pairs
-        if not isinstance(pair.copy, Failed) and "compact" in _policies(pair.copy)
-    ]
-    if compacted:
-        yield Scope(flow.name, flow.target.alias).warning(
-            "frontier",
-            f"{names(compacted)} compacted, on brokers before 3.0: while a replicator that was "
-            "restarted repeats a stretch there, a lagging group may be placed too far",
-            "upgrade the target's brokers to 3.0 or later, or sync these topics while the "
-            "replicator has been running for a while",
         )
 
 
@@ -102,15 +86,18 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms"
 
 
-def _unseen(flow: str, granting: Granting, found: Mapping[str, Configs]) -> Iterator[Finding]:
+def _unseen(
+    flow: str, granting: Granting, found: Mapping[str, Configs], *, only_check: bool
+) -> Iterator[Finding]:
     at = Scope(flow, granting.cluster.alias)
     failed = {topic: configs for topic, configs in found.items() if isinstance(configs, Failed)}
     refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
     if refused:
+        only = ", which only check uses" if only_check else ""
         yield at.ok(
             "retention",
             f"not looked at for {counted(len(refused), 'topic')} ({names(refused)}): "
-            "DESCRIBE_CONFIGS is missing, which only check uses",
+            f"DESCRIBE_CONFIGS is missing{only}",
             granting.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
     others = [why for topic, why in failed.items() if topic not in refused]

@@ -86,7 +86,7 @@ def _different(
         return
     else:
         remedy = _fitting(flow, sampled, parts, torn=torn)
-    # Where each sample shows it, no group of the topic will be translated.
+    # Where each sample shows it, no translation of the topic will be proven.
     say = at.error if number == len(sampled.copies) else at.warning
     yield say(subject, what, remedy)
 

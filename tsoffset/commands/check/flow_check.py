@@ -12,6 +12,7 @@ from tsoffset.commands.check import (
     configs,
     copies,
     groups,
+    proofs,
     skips,
     topics,
 )
@@ -216,16 +217,18 @@ class _FlowCheck:
             for topic in pairs
         ]
         now_ms = time.time_ns() // 1_000_000
+        granting = Granting(flow.target, there.rights.principal)
         yield from configs.compared_configs(
-            flow,
-            compared,
-            now_ms,
-            Granting(flow.source, survey.rights.told.principal),
-            Granting(flow.target, there.rights.principal),
+            flow, compared, now_ms, Granting(flow.source, survey.rights.told.principal), granting
         )
         described = self._reach.description(flow.target)
-        if isinstance(described, ClusterDescription) and clusters.untold_youngest(described):
-            yield from configs.hidden_frontiers(flow, compared)
+        yield from proofs.allowed_proofs(
+            flow,
+            compared,
+            granting,
+            untold_youngest=isinstance(described, ClusterDescription)
+            and clusters.untold_youngest(described),
+        )
         if self._reach.clock_ahead_ms(flow.source) is None:
             yield from configs.newest_in_the_future(flow, compared, now_ms)
 

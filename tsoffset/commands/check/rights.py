@@ -20,13 +20,15 @@ _SEPARATED = re.compile(r".*[._-]")
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A right that is needed on one side, and what for; `for_check` where only `check` uses it."""
+    """A right that is needed on one side, and what for. `for_check` is true where only `check`
+    uses it, `optional` where a cycle uses it and goes on without it."""
 
     side: Side
     resource: Resource
     operation: Operation
     purpose: str
     for_check: bool = False
+    optional: bool = False
 
 
 _SOURCE, _TARGET = Side.SOURCE, Side.TARGET
@@ -48,8 +50,8 @@ NEEDS = (
         _TARGET,
         _TOPIC,
         Operation.DESCRIBE_CONFIGS,
-        "retention and timestamp limits, to compare",
-        for_check=True,
+        "cleanup.policy, for the proof by first copy; retention and timestamp limits, to compare",
+        optional=True,
     ),
     Need(_TARGET, _CLUSTER, _DESCRIBE, "the clock", for_check=True),
 )
@@ -60,7 +62,7 @@ def needed(side: Side, resource: Resource) -> frozenset[Operation]:
     return frozenset(
         need.operation
         for need in NEEDS
-        if need.side is side and need.resource is resource and not need.for_check
+        if need.side is side and need.resource is resource and not (need.for_check or need.optional)
     )
 
 

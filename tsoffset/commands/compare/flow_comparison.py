@@ -21,7 +21,7 @@ from tsoffset.commands.compare.judgement import (
     with_repeats,
 )
 from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
-from tsoffset.commands.compare.repeats import Span, come_again, has_no_room_for_repeats
+from tsoffset.commands.compare.repeats import Span, come_again
 from tsoffset.commands.compare.theirs import (
     by_timestamps,
     checkpoints_of,
@@ -241,10 +241,19 @@ def _span(settlement: Settlement, pair: ComparedPair) -> Span | None:
     assert pair.theirs is not None
     assert position is not None
     committed, answer = commit.committed.offset, position.translation.outcome
-    alone = (
-        isinstance(answer, Translated)
-        and position.target_range is not None
-        and has_no_room_for_repeats(answer, committed, pair.theirs, position.target_range.end)
+    assert isinstance(answer, Translated)
+    start, log = pair.theirs - pair.records, position.target_range
+    unread = (
+        (source_offset, target_offset)
+        for source_offset, target_offset in answer.pairs
+        if source_offset >= committed and start <= target_offset < pair.theirs
     )
-    start = pair.theirs - pair.records
-    return Span(commit.partition, committed, commit.target, start, pair.theirs, alone)
+    return Span(
+        commit.partition,
+        committed,
+        commit.target,
+        start,
+        pair.theirs,
+        next(unread, None),
+        None if log is None else log.end,
+    )

@@ -9,11 +9,12 @@ import sys
 from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tsoffset.cluster import Cluster
-from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition, Translated
+from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Record
 
 _BYTES_PER_READ = 250_000
@@ -28,15 +29,28 @@ _Content = tuple[object, ...]
 @dataclass(frozen=True, slots=True)
 class Span:
     """What lies on the target between a translation of `committed` and a checkpoint: offsets
-    from `start` to before `end`. `alone` where it is known without looking that some of it does
-    not come again."""
+    from `start` to before `end`. `unread` is a record pair in it that the group has yet to read, as
+    (source offset, target offset), and `log_end` the target's log end; None where not known."""
 
     source: TopicPartition
     committed: int
     target: TopicPartition
     start: int
     end: int
-    alone: bool = False
+    unread: tuple[int, int] | None = None
+    log_end: int | None = None
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """The target's last offset, and the source offset that is as far from the unread record.
+
+        Where these two hold equal records, nothing from the unread one on was repeated, and there
+        is no later record on the target: what lies before `end` does not come again.
+        """
+        if self.unread is None or self.log_end is None:
+            return None
+        original, copy = self.unread
+        return original + self.log_end - 1 - copy, self.log_end - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +60,6 @@ class Found:
 
     comes_again: bool | None
     why: str | None = None
-
-
-def has_no_room_for_repeats(
-    answer: Translated, committed: int, theirs: int, target_end: int
-) -> bool:
-    """Whether a record that the group has yet to read lies before `theirs` and nowhere behind it,
-    told by distances alone.
-
-    From the record's copy to the last copy of the highest record on the target there are as many
-    offsets as on the source, so nothing was repeated between; and behind that one the log ends.
-    """
-    if answer.frontier is None:
-        return False
-    highest, last_copy = answer.frontier
-    return target_end <= last_copy + 1 and any(
-        source_offset >= committed
-        and answer.equivalent_to <= target_offset < theirs
-        and last_copy - target_offset == highest - source_offset
-        for source_offset, target_offset in answer.pairs
-    )
 
 
 def come_again(
@@ -86,12 +80,26 @@ def come_again(
     for (here, there), of_partition in by_partition.items():
         originals = _Log(source, here, isolation, match)
         copies = _Log(target, there, Isolation.READ_COMMITTED, match)
+        level: dict[tuple[int, int], bool] = {}
         for span in sorted(of_partition, key=lambda one: (one.start, one.end)):
             try:
-                found[span] = Found(not span.alone and _comes_again(span, originals, copies))
+                if (last := span.last) is not None and last not in level:
+                    level[last] = _are_equal(last, originals, copies)
+                repeated = last is None or not level[last]
+                found[span] = Found(repeated and _comes_again(span, originals, copies))
             except _NotKnown as error:
                 found[span] = Found(None, str(error))
     return found
+
+
+def _are_equal(last: tuple[int, int], originals: "_Log", copies: "_Log") -> bool:
+    """Whether a source offset and a target offset hold equal records; False where one of them
+    cannot be read."""
+    source_offset, target_offset = last
+    with suppress(_NotKnown):
+        copy = copies.content_at(target_offset)
+        return copy is not None and copy == originals.content_at(source_offset)
+    return False
 
 
 def _comes_again(span: Span, originals: "_Log", copies: "_Log") -> bool:
@@ -180,6 +188,14 @@ class _Log:
             yield piece.within(position, end)
             left -= max(1, piece.bytes_read)
             position = piece.end
+
+    def content_at(self, offset: int) -> _Content | None:
+        """The content of the record at an offset; None where there is none. Raises _NotKnown where
+        it cannot be read."""
+        piece = self._piece(offset)
+        at = bisect_left(piece.offsets, offset)
+        there = at < len(piece.offsets) and piece.offsets[at] == offset
+        return piece.contents[at] if there else None
 
     def _piece(self, position: int) -> _Piece:
         for start, piece in self._kept.items():

@@ -4,9 +4,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.statements import Conclusion, EqualRecords, Role
-from tsoffset.model import Basis, Failed, Precision, Row, Side, Skipped, Translated
+from tsoffset.commands.explain.timestamps import in_utc
+from tsoffset.model import (
+    Basis,
+    Failed,
+    Precision,
+    Proof,
+    Row,
+    Safety,
+    Side,
+    Skipped,
+    Translated,
+)
 from tsoffset.rule.decide import TranslatedPosition, answer_of
-from tsoffset.terminal.output import counted
 
 Pair = tuple[int, int]
 
@@ -30,9 +40,12 @@ def conclusion(
         assert isinstance(outcome, Skipped)
         return Conclusion(**seen.about, reason=outcome.reason, message=outcome.message), statements
     assert answer.basis is not None
-    why = _BY_SETTING.get(answer.basis) or _BY_PAIRS[answer.basis](
-        seen, answer, _of_records(seen, answer.pairs)
-    )
+    by_setting = _BY_SETTING.get(answer.basis)
+    why = by_setting or _BY_PAIRS[answer.basis](seen, answer, _of_records(seen, answer.pairs))
+    safety = answer.safety if answer.basis in _PROVEN else None
+    if safety is not None:
+        why = f"{why} {_safe(seen, answer, safety)}"
+    at, copy = (None, None) if safety is None else _rests_on(safety)
     return (
         Conclusion(
             **seen.about,
@@ -42,43 +55,26 @@ def conclusion(
             equivalent_from=answer.equivalent_from,
             equivalent_to=answer.equivalent_to,
             basis=answer.basis,
-            why=why + outcome.message if isinstance(outcome, Skipped) else why,
+            proof=None if safety is None else safety.proof,
+            proof_source_offset=at,
+            proof_target_offset=copy,
+            why=f"{why} {outcome.message}" if isinstance(outcome, Skipped) else why,
         ),
         statements,
     )
 
 
-# --- a sentence for each basis ------------------------------------------------------------
-
-
-def _passed(seen: Dialogue, answer: Translated, pair: Pair) -> str:
-    """Why all that follows a pair's source record lies behind its copy."""
-    at, copy = pair
-    if seen.failback:
-        return "; the target is the original, which has each record once, in order"
-    if answer.frontier is None:
-        return ""
-    highest, last = answer.frontier
-    if at == highest:
-        return ", the highest that is there beyond doubt: all that follows it lies behind its copy"
-    known = f"source {highest}, the highest that is there beyond doubt"
-    if copy <= last:
-        return (
-            f", and {known}, its last copy at {last}: on the way the replicator passed all that "
-            f"follows source {at}"
-        )
-    return f"; what lies before it, back to the last copy of {known}, is older than the commit"
+# --- sentences for each basis -------------------------------------------------------------
 
 
 def _next_record(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     at, copy = pairs[0]
-    why = f"the next record to read, source {at}, has its copy at {copy}"
-    why += _passed(seen, answer, pairs[0])
+    why = f"The next record to read, source {at:,}, has its {_copy(seen)} at {copy:,}."
     if answer.precision is Precision.EXACT:
         return why
     return (
-        f"{why}; {_at_most(answer)} that the group has read may lie there or behind: an equal one "
-        "was written before it, or the mirror was set back to before where it began"
+        f"{why} {_at_most(answer)} that the group has read may come again: an equal record was "
+        "written earlier, or the mirror restarted from below its first record."
     )
 
 
@@ -86,99 +82,116 @@ def _between(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     after, its_copy = pairs[-1]
     if after < seen.offset:
         return _behind(seen, answer, pairs[-1:])
-    yet_to_read = f"source {after}, which the group has yet to read, at {its_copy}"
+    yet_to_read = f"source {after:,}, which the group has yet to read,"
     if len(pairs) == 1:
         return (
-            "counted from where both logs begin, their records are equal one by one up to "
-            f"{yet_to_read}"
+            "Counted from where both logs begin, their records are equal one by one up to "
+            f"{yet_to_read} and its {_copy(seen)} at {its_copy:,}."
         )
     before, copy = pairs[0]
     return (
-        f"source {before}, before the commit, has its copy at {copy}, and {yet_to_read}; of what "
-        f"lies between, all that it has read lies before {answer.target_offset}"
+        f"Source {before:,}, before the commit, has its {_copy(seen)} at {copy:,}, and "
+        f"{yet_to_read} at {its_copy:,}. What the group has read of the records between them lies "
+        f"before {answer.target_offset:,}."
     )
 
 
 def _behind(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
-    later = "was" if answer.precision is Precision.EXACT else "may have been"
     at, copy = pairs[0]
-    return (
-        f"source {at}, before the commit, has its copy at {copy}"
-        f"{_passed(seen, answer, pairs[0])}; of what the group has read {_at_most(answer)} {later} "
-        "copied later"
-    )
+    why = f"Source {at:,}, before the commit, has its {_copy(seen)} at {copy:,}."
+    if answer.precision is Precision.EXACT:
+        return f"{why} No record that the group has read was copied later."
+    return f"{why} {_at_most(answer)} that the group has read may have been copied later."
 
 
-def _all_read(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
+def _all_read(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     why = (
-        "no record lies from the commit to the source's end, so all there is to copy lies before "
-        "the target's log end, which was read first; "
+        "No record lies from the commit to the source's end, so all there is to copy lies before "
+        "the target's log end, which was read first."
     )
     if answer.precision is Precision.FRONTIER:
-        why += "the last record before the commit is not on the target beyond doubt"
-        tail = "; the highest that is, is source {}, its last copy at {}"
-    else:
-        tail = "the last record before the commit, source {}, has its copy at {}"
-        if answer.precision is Precision.BOUNDED:
-            tail += f", and {_at_most(answer)} that the group has read may come behind it"
-        elif not pairs:
-            why += "none lies before the commit either"
-    return why + tail.format(*pairs[0]) if pairs else why
+        return f"{why} The mirror is behind.{_still_to_copy(answer)}"
+    if not pairs:
+        return f"{why} No record lies before the commit either."
+    at, copy = pairs[0]
+    why += f" The last record before the commit, source {at:,}, has its {_copy(seen)} at {copy:,}."
+    if answer.precision is Precision.BOUNDED:
+        why += f" {_at_most(answer)} that the group has read may come behind it."
+    return why
 
 
 def _mirror_end(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
-    rest = (
-        "nothing from the commit on is there yet, and what comes is written behind the log's end; "
-        f"still to be copied of what the group has read: {_at_most(answer)}"
-    )
+    rest = f"The mirror appends at the log's end.{_still_to_copy(answer)}"
     if not pairs:
-        return rest
+        return f"No record from the commit on is on the target yet. {rest}"
     at, copy = pairs[0]
-    if pairs[0] == answer.frontier:
-        lead = f"source {at}, before the commit, is the highest on the target, its last copy at"
-        return f"{lead} {copy}: {rest}"
-    return f"the target ends with a copy of source {at}, before the commit, at {copy}: {rest}"
+    return (
+        f"Source {at:,}, before the commit, has its copy at {copy:,}, and behind that the target "
+        f"holds no record that the group has yet to read. {rest}"
+    )
 
 
 def _log_start(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
-    there = "is" if answer.precision is Precision.EXACT else "may be"
-    rest = f"of what the group has read {_at_most(answer)} {there} there"
+    verb = "may be" if answer.reread_bound else "is"
+    rest = f"{_at_most(answer)} that the group has read {verb} on the target."
+    start = "Nothing lies before the target's log start, so nothing is skipped."
     if not pairs:
-        return f"nothing lies before the target's log start, so nothing is skipped; {rest}"
+        return f"{start} {rest}"
     first, copy = pairs[0]
+    if answer.safety is not None:
+        return (
+            f"{start} Source {first:,}, which the group has yet to read, has its copy at {copy:,}. "
+            f"{rest}"
+        )
     wanted = seen.next_record
     if wanted is not None and wanted.offset < first:
-        rest += f"; the target does not hold source {wanted.offset} to {first - 1}"
+        rest += f" The target does not hold source {wanted.offset:,} to {first - 1:,}."
     return (
-        f"what the target has left of the source's records begins at {copy} with an equal of "
-        f"source {first}, which the group has yet to read; {rest}"
+        f"The source's records that the target still holds begin at {copy:,}, with a copy of "
+        f"source {first:,}, which the group has yet to read. {rest}"
     )
 
 
-def _same_offset(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
-    why = "the mirror is expected to keep offsets"
+def _same_offset(_: Dialogue, __: Translated, pairs: Sequence[Pair]) -> str:
+    why = "The mirror is expected to keep offsets."
     if not pairs:
-        return f"{why}; one of the logs holds no record, so none differs"
-    beside = " and ".join(str(at) for at, _ in pairs)
+        return f"{why} One of the logs holds no record, so none differs."
+    beside = " and ".join(f"{at:,}" for at, _ in pairs)
     return (
-        f"{why}, and what both logs have nearest to the commit, at {beside}, is equal, as is the "
-        "last that both have"
+        f"{why} The records of both logs nearest to the commit, at {beside}, are equal, and so are "
+        "the last ones that both have."
     )
+
+
+def _copy(seen: Dialogue) -> str:
+    """What the target's record is to the source's."""
+    return "original" if seen.failback else "copy"
 
 
 def _at_most(answer: Translated) -> str:
     bound = answer.reread_bound
-    return f"at most {counted(bound, 'record')}" if bound else "nothing"
+    return f"At most {_counted(bound)}" if bound else "No record"
+
+
+def _still_to_copy(answer: Translated) -> str:
+    bound = answer.reread_bound
+    if not bound:
+        return ""
+    return f" It has yet to copy at most {_counted(bound)} that the group has read."
+
+
+def _counted(records: int) -> str:
+    return f"{records:,} {'record' if records == 1 else 'records'}"
 
 
 _BY_SETTING = {
     Basis.FLOOR: (
-        "translation.floor = log_start takes the target's log start, below which there is nothing "
-        "to skip, for a group without a commit there; of the position itself: "
+        "`translation.floor = log_start` gives a group without a commit on the target the target's "
+        "log start, before which there is nothing to skip. The offset itself was not translated:"
     ),
     Basis.TIMESTAMP: (
-        "translation.proof = timestamps takes the first target record at or after the time of the "
-        "next record to read; no content was compared, so it may skip records"
+        "`translation.proof = timestamps` takes the first target record at or after the time of "
+        "the next record to read. No content was compared, so it may skip records."
     ),
 }
 _BY_PAIRS: Mapping[Basis, Callable[[Dialogue, Translated, Sequence[Pair]], str]] = {
@@ -190,6 +203,93 @@ _BY_PAIRS: Mapping[Basis, Callable[[Dialogue, Translated, Sequence[Pair]], str]]
     Basis.LOG_START: _log_start,
     Basis.SAME_OFFSET: _same_offset,
 }
+
+
+# --- a sentence for each proof ------------------------------------------------------------
+
+# The answers that need a proof. The others skip nothing by what they are.
+_PROVEN = {Basis.NEXT_RECORD, Basis.BETWEEN, Basis.BEHIND, Basis.MIRROR_END}
+
+
+def _safe(seen: Dialogue, answer: Translated, safety: Safety) -> str:
+    """What shows that the answer skips nothing."""
+    match safety.proof:
+        case Proof.TIME:
+            return f"Safe by time: {_by_time(seen, safety)}."
+        case Proof.FIRST_COPY:
+            return f"Safe by first copy: {_by_first_copy(seen, answer, safety)}."
+        case Proof.FRONTIER:
+            return f"Safe by the frontier: {_by_frontier(seen, answer, safety)}."
+
+
+def _rests_on(safety: Safety) -> tuple[int | None, int | None]:
+    return (safety.from_offset, safety.limit) if safety.pair is None else safety.pair
+
+
+def _by_time(seen: Dialogue, safety: Safety) -> str:
+    start, limit, number = safety.from_offset, safety.limit, safety.records
+    if not number:
+        return f"the source has no record from offset {start:,} on"
+    if safety.oldest_ms is None:
+        return (
+            f"the {_counted(number)} from offset {start:,} on were read, not all of them have a "
+            f"timestamp, and the target was read to {limit:,} and holds none of them before it"
+        )
+    oldest = "the only record" if number == 1 else f"the oldest of the {_counted(number)}"
+    them = "it" if number == 1 else "them"
+    why = f"{oldest} from offset {start:,} on is from {in_utc(safety.oldest_ms)}, and everything"
+    older_before = _lookup(seen, safety.oldest_ms)
+    if older_before is None:
+        return f"{why} on the target before {limit:,} is older, or was read and is none of {them}"
+    if limit is None or older_before >= limit:
+        return f"{why} on the target before {limit:,} is older"
+    return (
+        f"{why} on the target before {older_before:,} is older; what lies from there to {limit:,} "
+        f"was read and is none of {them}"
+    )
+
+
+def _lookup(seen: Dialogue, timestamp_ms: int) -> int | None:
+    """What the target answered to a lookup of a timestamp; None where it was not asked here, or
+    has no record as young."""
+    for asked, told in seen.steps:
+        if asked.side is Side.TARGET and asked.timestamp_ms == timestamp_ms:
+            return told.record_offset
+    return None
+
+
+def _by_first_copy(seen: Dialogue, answer: Translated, safety: Safety) -> str:
+    assert safety.pair is not None
+    at, copy = safety.pair
+    if seen.failback:
+        return f"source {at:,} has its original at {copy:,}{_read_on_the_way(answer)}"
+    return (
+        f"the replicator was at source {at:,} or below when it wrote target {copy:,}, and the "
+        "target topic is not compacted, so from there on the lowest copy of a record comes before "
+        "any later record"
+    )
+
+
+def _by_frontier(seen: Dialogue, answer: Translated, safety: Safety) -> str:
+    assert safety.pair is not None
+    at, copy = safety.pair
+    if seen.failback:
+        return f"source {at:,} has its original at {copy:,}{_read_on_the_way(answer)}"
+    why = f"no record after source {at:,} lies before its copy at {copy:,}"
+    if answer.target_offset > copy or safety.pair in answer.pairs:
+        return why
+    return (
+        f"{why}, and on the way there from {answer.target_offset:,} the replicator passed every "
+        "earlier record from the commit on"
+    )
+
+
+def _read_on_the_way(answer: Translated) -> str:
+    """In failback: what the target holds was copied to the replica, where the group has read it."""
+    return (
+        f"; from there to {answer.target_offset:,} the replicator copied every record of the "
+        "original, and the group has read these copies"
+    )
 
 
 # --- pairs --------------------------------------------------------------------------------

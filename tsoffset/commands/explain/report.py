@@ -1,7 +1,6 @@
 """An explanation for a person: numbered steps, the pairs, the answer, the commit."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from rich.text import Text
@@ -17,6 +16,7 @@ from tsoffset.commands.explain.statements import (
     Role,
     Told,
 )
+from tsoffset.commands.explain.timestamps import in_utc
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.terminal.output import Tally, counted
 from tsoffset.terminal.report import Item, head, items, total
@@ -29,7 +29,6 @@ _ROLES = {
     Role.AFTER_COMMIT: "after the commit",
 }
 _LABEL = 10
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def explanation_lines(explanations: Sequence[Explanation], width: int | None) -> Iterator[Text]:
@@ -145,7 +144,7 @@ def _answered(asked: Asked, told: Told) -> str:
         case Form.RECORD:
             return f"{told.record_offset} {_at(told.record_timestamp_ms)}"
         case Form.NONE:
-            return "none (this proves nothing)"
+            return "none (a compacted log may hold one)"
         case Form.FAILED:
             return f"failed, {told.reason}: {told.message}"
         case Form.STRETCH:
@@ -276,14 +275,7 @@ def _enumerated(words: Sequence[str]) -> str:
 
 
 def _iso(timestamp_ms: int | None) -> str:
-    """The moment in UTC, to the millisecond; the number where no calendar has it."""
-    if timestamp_ms is None:
-        return "no time"
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms} ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return "no time" if timestamp_ms is None else in_utc(timestamp_ms)
 
 
 def _at(timestamp_ms: int | None) -> str:

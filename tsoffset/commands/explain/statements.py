@@ -14,6 +14,7 @@ from tsoffset.model import (
     FailureKind,
     OutcomeKind,
     Precision,
+    Proof,
     Reason,
     Row,
     Side,
@@ -145,7 +146,13 @@ class EqualRecords(Statement):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion(Statement):
     """What the rule answers: a target offset with its `basis` and `why`, or a `reason` with its
-    `message`. Any offset from `equivalent_from` to `equivalent_to` resumes at the same record."""
+    `message`. Any offset from `equivalent_from` to `equivalent_to` resumes at the same record.
+
+    `proof` is what shows that the target offset skips nothing; None where the basis itself does.
+    It rests on `proof_source_offset` and `proof_target_offset`: a record pair, or for TIME the
+    offset from which the source was read to its end and the target offset before which none of
+    these records lies.
+    """
 
     kind: str = "translation"
     target_offset: int | None = None
@@ -154,6 +161,9 @@ class Conclusion(Statement):
     equivalent_from: int | None = None
     equivalent_to: int | None = None
     basis: Basis | None = None
+    proof: Proof | None = None
+    proof_source_offset: int | None = None
+    proof_target_offset: int | None = None
     why: str | None = None
     reason: Reason | FailureKind | None = None
     message: str | None = None

@@ -118,6 +118,7 @@ def stretch(
             TimestampType.LOG_APPEND_TIME if append_time else TimestampType.CREATE_TIME
         ),
         bytes_read=len(view),
+        log_start=log_start,
     )
 
 

@@ -361,6 +361,8 @@ class MemoryCluster(Cluster):
         return [name for name in self._topics if self.allowed.on(Resource.TOPIC, name)]
 
     def _configs(self, name: str) -> Mapping[str, str] | Failed:
+        if fault := self._faults.on(Verb.TOPIC_CONFIGS, topic=name):
+            return fault.failed
         needed = Operation.DESCRIBE_CONFIGS
         if refusal := self._refusal(Verb.TOPIC_CONFIGS, Resource.TOPIC, name, needed):
             return refusal

@@ -178,7 +178,7 @@ class PartitionLog:
         where the log has more offsets and no batch for them, since compaction took them."""
         end = self.readable_end(isolation)
         if offset >= end:
-            return Stretch(offset, offset)
+            return Stretch(offset, offset, log_start=self._start)
         index = bisect_left(self._last_offsets, offset)
         if index == len(self._batches) or self._batches[index].base_offset >= end:
             return None
@@ -190,8 +190,8 @@ class PartitionLog:
         if first.base_offset < self._start or offset < first.base_offset:
             start = max(self._start, min(offset, first.base_offset))
             records = tuple(record for record in stretch.records if record.offset >= start)
-            return Stretch(start, stretch.end, records, stretch.timestamp_type, stretch.bytes_read)
-        return stretch
+            stretch = replace(stretch, start=start, records=records)
+        return replace(stretch, log_start=self._start)
 
     def raw(self, stretch: Stretch | Failed) -> RawStretch | Failed:
         """The stretch with what its records hold; a failure stays one."""

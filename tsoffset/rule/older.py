@@ -1,0 +1,55 @@
+"""What timestamps say of the target, where the source is known from an offset to its end."""
+
+from collections.abc import Generator
+
+from tsoffset.model import Side
+from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
+from tsoffset.rule.log_view import Oldest
+
+SOURCE, TARGET = Side.SOURCE, Side.TARGET
+
+# The first step back from the source's end, in offsets.
+FIRST_STEP = 1_000
+
+
+def read_to_the_end(
+    inquiry: Inquiry, offset: int, *, most_bytes: int | None = None
+) -> Generator[Question, Answer, bool]:
+    """Have the source known from an offset to its end: one read backwards, which all positions of
+    the partition share and the partition pays. False where that is more than its budget, or than
+    `most_bytes`."""
+    evidence = inquiry.evidence
+    source = evidence.source
+    step = FIRST_STEP
+    while (known_from := source.covered_from(source.end)) > offset:
+        at = max(offset, known_from - step)
+        while (known_to := source.covered_to(at)) < known_from:
+            if not evidence.fits(SOURCE, known_from - offset, most_bytes):
+                return False
+            if not (yield from inquiry.read(SOURCE, known_to, LITTLE_BYTES, shared=True)):
+                return False
+        step *= 2
+    return True
+
+
+def older_before(inquiry: Inquiry, oldest: Oldest) -> Generator[Question, Answer, int]:
+    """The target offset before which everything is older than these source records.
+
+    An offset that a lookup answers is right in every log: all segments before hold older records.
+    That none is answered proves nothing by itself: the broker looks into the first segment only
+    whose largest timestamp reaches the one that is looked up, and compaction, or a log start in
+    mid-segment, may have left nothing there. The target's youngest record must be older, too. A
+    record without a timestamp is found by no lookup.
+    """
+    evidence = inquiry.evidence
+    target = evidence.target
+    if oldest.records == 0:
+        return target.end
+    if oldest.untimed or oldest.timestamp_ms is None:
+        return target.start
+    first = yield from inquiry.first_at_time(TARGET, oldest.timestamp_ms)
+    if first is not None:
+        return min(first.offset, target.end)
+    youngest = yield from inquiry.youngest(TARGET)
+    is_older = youngest is not None and youngest.timestamp_ms < oldest.timestamp_ms
+    return target.end if is_older else target.start
