@@ -15,10 +15,11 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
+from tsoffset.printable import printable
 from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.report import Item, items
 from tsoffset.terminal.rows import cycle_lines
-from tsoffset.terminal.tables import Column, elided, printable, table, wrapped
+from tsoffset.terminal.tables import Column, elided, table, wrapped
 
 COMMITTED = Row(
     flow="A->B",

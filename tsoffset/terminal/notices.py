@@ -7,8 +7,8 @@ from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
 from tsoffset.logs import LogFormat, hide_secrets
+from tsoffset.printable import printable
 from tsoffset.terminal.console import SteadyConsole
-from tsoffset.terminal.tables import printable
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from tsoffset.printable import printable
 from tsoffset.terminal.output import counted
-from tsoffset.terminal.tables import elided, printable, wrapped
+from tsoffset.terminal.tables import elided, wrapped
 
 _MESSAGES_PER_NAME = 3
 _LONG_NAME = 48
