@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.configured import nowhere, properties_file
 from tests.invoking import start
 from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
-from tests.test_history import merge, spoiled
+from tests.test_history import damage, merge, spoiled
 from tsoffset.errors import UsageError
 from tsoffset.history.questions import Question, answer, own_answer
 from tsoffset.history.views import Asked, Opened, open_views
@@ -153,6 +153,16 @@ def test_files_that_cannot_be_read_are_named(session: SparkSession, past: Path) 
     (warning,) = opened(session, past).warnings
     assert str(strange) in warning
     assert 0 < len(ask(session, Question.CYCLES)) < 10
+
+
+def test_a_damaged_file_is_named(session: SparkSession, past: Path) -> None:
+    """Its metadata is right, so that only who reads it notices. The rest answers."""
+    strange = files(past / "cycles")[-1]
+    damage(strange)
+    found = opened(session, past)
+    assert 0 < len(ask(session, Question.CYCLES)) < 10
+    (warning,) = found.warnings
+    assert str(strange) in warning
 
 
 @pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM pairs", "SELECT 1 FROM rows"])
