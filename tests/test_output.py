@@ -124,6 +124,15 @@ def test_csv_has_one_header_for_all_flows_and_empty_fields_for_nulls() -> None:
     assert [rows[1][name] for name in ("group", "partition", "precision")] == ["", "", ""]
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "\r", "a\r\nb", 'a"b', "a,b"])
+def test_csv_quotes_whatever_ends_a_line_or_a_field(name: str) -> None:
+    """A reader that takes a lone carriage return for a line's end finds the same rows."""
+    text = printed(Format.CSV, [replace(COMMITTED, group=name)])
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert (row["group"], row["outcome"]) == (name, "committed")
+    assert '"' in text.splitlines()[1]
+
+
 def test_csv_without_rows_is_its_header() -> None:
     """A reader of CSV finds the columns even where nothing passed the filters."""
     assert printed(Format.CSV, []) == ",".join(SCHEMA) + "\n"

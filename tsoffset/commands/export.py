@@ -20,6 +20,9 @@ from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, 
 
 log = structlog.get_logger(__name__)
 
+_UNREADABLE = "line end in the group's name"
+_LINE_ENDS = ("\n", "\r")
+
 
 def run_export(
     selection: Selection, output: Output, notices: Notices, *, with_group: bool, state: str | None
@@ -63,8 +66,13 @@ def left_out(row: Row) -> str | None:
     if row.target_offset < (row.current_target_offset or 0):
         # Only markers lie between, so nothing is missed.
         return "in place already"
-    # The tool splits the file at line ends before it looks for quotes.
-    return "line end in the group's name" if "\n" in (row.group or "") else None
+    return _UNREADABLE if _unreadable(row.group or "") else None
+
+
+def _unreadable(group: str) -> bool:
+    """Whether the tool cannot tell the group from what is around it: it splits the file at line
+    ends before it looks for quotation marks."""
+    return any(sign in group for sign in _LINE_ENDS)
 
 
 def lines(rows: Iterable[Row], *, with_group: bool) -> Iterator[str]:
@@ -82,5 +90,12 @@ def _tell(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None
     sentence = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if why:
         sentence += f"; left out {counted(why.total(), 'row')}{by_name(why)}, see `tsoffset plan`"
+    unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
+    for group in unreadable:
+        notices.warning(
+            "group_not_exported",
+            f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"
+            " end; move this group by `tsoffset sync`",
+        )
     log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(why))
     notices.note(sentence)

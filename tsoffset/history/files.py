@@ -258,7 +258,7 @@ def _file(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile:
                 "is left out; use that version to read it"
             )
         covers = {one: (first, last) for one, (first, last) in json.loads(facts[_COVERS]).items()}
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _Unusable("this is no history of tsoffset, and it is left out; move it") from error
     return HistoryFile(kind, flow, place, name, covers, _FULL in facts, found.num_rows)
 

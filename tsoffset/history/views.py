@@ -7,8 +7,8 @@ pairs as they were at a time T.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tsoffset.flow.patterns import matches
 from tsoffset.history.files import Damaged, HistoryFile, Kind, day_of, days, flows, look
 from tsoffset.spark.cells import from_cell, to_cell
-from tsoffset.spark.places import Place
+from tsoffset.spark.places import Place, Store
 
 _FILES = "file binary"
 # Those that Spark's Java reads: text is text there, and the flow is a column.
@@ -107,9 +107,15 @@ class _Union(AccumulatorParam[set[str]]):
         return value1 | value2
 
 
-def open_views(session: SparkSession, root: Place, asked: Asked) -> Opened:
+def open_views(
+    session: SparkSession, root: Place, asked: Asked, again: Callable[[], Place] | None = None
+) -> Opened:
     """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException where
-    the history cannot be listed."""
+    the history cannot be listed.
+
+    With `again`, which Spark's tasks call for the root, a store's URI with its credentials is not
+    sent to them.
+    """
     opened = Opened(session.sparkContext.accumulator(set(), _Union()))
     session.conf.set("spark.sql.session.timeZone", "UTC")
     # Ours is off, since it would cost each cycle time. How much these come to nobody knows.
@@ -117,8 +123,10 @@ def open_views(session: SparkSession, root: Place, asked: Asked) -> Opened:
     for kind in Kind:
         files = list(_files(root, kind, asked, opened))
         opened.files += len(files)
+        if again is not None:
+            files = [without_root(file) for file in files]
         groups = asked.groups if kind is Kind.PAIRS else None
-        rows = _rows(session, kind, files, groups, opened.damaged)
+        rows = _rows(session, kind, files, partial(_read, groups, opened.damaged, again))
         rows.createOrReplaceTempView(f"tsoffset_{kind.value}")
     for name, text in ((Kind.CYCLES, _CYCLES), (Kind.PAIRS, _PAIRS)):
         view = session.sql(text, args={"start": asked.start})
@@ -140,20 +148,34 @@ def _rows(
     session: SparkSession,
     kind: Kind,
     files: Sequence[HistoryFile],
-    groups: re.Pattern[str] | None,
-    damaged: Accumulator[set[str]],
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     schema = from_arrow_schema(_PLAIN[kind])
     if not files:
         return session.createDataFrame([], schema)
     tasks = min(len(files), 4 * session.sparkContext.defaultParallelism)
     cells = session.createDataFrame([(to_cell(file),) for file in files], _FILES)
-    return cells.repartition(tasks).mapInArrow(partial(_read, groups, damaged), schema)
+    return cells.repartition(tasks).mapInArrow(read, schema)
+
+
+def without_root(file: HistoryFile) -> HistoryFile:
+    """The file as a task is told of it: a store's URI may hold credentials."""
+    if isinstance(file.place, Store):
+        return replace(file, place=replace(file.place, uri=""))
+    return file
+
+
+def below_root(file: HistoryFile, root: Place) -> HistoryFile:
+    """What was a file of `root` before `without_root`."""
+    if isinstance(file.place, Store) and isinstance(root, Store):
+        return replace(file, place=replace(file.place, uri=root.uri))
+    return file
 
 
 def _read(
     groups: re.Pattern[str] | None,
     damaged: Accumulator[set[str]],
+    again: Callable[[], Place] | None,
     cells: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """What a task does: the rows of the files that it is given, of a damaged one as far as they can
@@ -161,6 +183,8 @@ def _read(
     for batch in cells:
         for cell in batch["file"].to_pylist():
             file: HistoryFile = from_cell(cell)
+            if again is not None:
+                file = below_root(file, again())
             try:
                 for rows in file.batches():
                     if groups is not None:

@@ -11,6 +11,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tsoffset.flow.security import is_local
 from tsoffset.server.problems import Refused
 
 log = structlog.get_logger(__name__)
@@ -141,14 +142,6 @@ class Guard:
                 "ask http://127.0.0.1 or http://localhost at the same port; for others set"
                 " `listeners` to an address of their network, with tokens",
             )
-
-
-def is_local(host: str) -> bool:
-    """Whether the host of a listener is one that only this machine reaches."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.rstrip(".").lower() == "localhost"
 
 
 def _names_this_machine(host: str | None, own: str) -> bool:

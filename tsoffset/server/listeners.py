@@ -19,10 +19,11 @@ import uvicorn
 from tsoffset.daemon.points import PastCycles
 from tsoffset.daemon.status import Board, Controls
 from tsoffset.errors import ListenerError
+from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.connections import HANDSHAKE_SECONDS, IDLE_SECONDS, TimedProtocol
-from tsoffset.server.guard import HEADER_BYTES, Guard, Rates, is_local
+from tsoffset.server.guard import HEADER_BYTES, Guard, Rates
 
 log = structlog.get_logger(__name__)
 
