@@ -291,7 +291,7 @@ def coordinators(*names: str) -> Callable[[Any], None]:
 def add_groups(answer: Any) -> None:
     made = type(answer).ListedGroup
     kind = {"protocol_type": "consumer", "group_state": "Empty", "group_type": "classic"}
-    for name in ("", "g" * 255, "g\u00fcnter \u2603\n\x1b[31m", HIT):
+    for name in ("", "g" * 255, "token" * 2_000, "g\u00fcnter \u2603\n\x1b[31m", HIT):
         answer.groups.append(made(group_id=name, **kind))
 
 
@@ -613,7 +613,7 @@ CASES = (
         "long host",
         "names a host of 10,000 letters",
         METADATA,
-        brokers(at(9092, "h" * 10_000)),
+        brokers(at(9092, "token" * 2_000)),
         _NONE,
         None,
         BOTH,

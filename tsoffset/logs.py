@@ -145,6 +145,11 @@ def hide_secrets(text: str) -> str:
     return _SECRET_IN_TEXT.sub(rf"\g<name>{HIDDEN}", text)
 
 
+def fit_to_be_shown(text: str) -> str:
+    """A sentence without secrets, and without its middle where it is longer than any of ours."""
+    return shortened(hide_secrets(text), _LONGEST_VALUE)
+
+
 def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
@@ -185,8 +190,8 @@ def _redacted_value(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_redacted_value(name, inner) for inner in value]
     # Whatever else it is, an error for one, is about to be made text.
-    text = hide_secrets(str(value))
-    return text if name == "exception" else shortened(text, _LONGEST_VALUE)
+    text = str(value)
+    return hide_secrets(text) if name == "exception" else fit_to_be_shown(text)
 
 
 def _worth_telling(record: logging.LogRecord) -> bool:

@@ -21,7 +21,6 @@ from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, 
 log = structlog.get_logger(__name__)
 
 _UNREADABLE = "line end in the group's name"
-_LINE_ENDS = ("\n", "\r")
 
 
 def run_export(
@@ -66,13 +65,8 @@ def left_out(row: Row) -> str | None:
     if row.target_offset < (row.current_target_offset or 0):
         # Only markers lie between, so nothing is missed.
         return "in place already"
-    return _UNREADABLE if _unreadable(row.group or "") else None
-
-
-def _unreadable(group: str) -> bool:
-    """Whether the tool cannot tell the group from what is around it: it splits the file at line
-    ends before it looks for quotation marks."""
-    return any(sign in group for sign in _LINE_ENDS)
+    # The tool splits the file at line ends before it looks for quotes. All else it reads (4.3).
+    return _UNREADABLE if "\n" in (row.group or "") else None
 
 
 def lines(rows: Iterable[Row], *, with_group: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ import structlog
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
-from tsoffset.logs import LogFormat, hide_secrets
+from tsoffset.logs import LogFormat, fit_to_be_shown
 from tsoffset.printable import printable
 from tsoffset.terminal.console import SteadyConsole
 
@@ -62,7 +62,7 @@ def sentences(error: BaseException) -> list[str]:
 
 
 def _say(word: str, color: str, sentence: str) -> None:
-    _print(Text.assemble((f"{word}: ", color), printable(hide_secrets(sentence))))
+    _print(Text.assemble((f"{word}: ", color), printable(fit_to_be_shown(sentence))))
 
 
 def _print(text: Text) -> None:
