@@ -643,7 +643,7 @@ def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
     sent = without_root(file)
     assert "c4n4ry" not in repr([file, place_of(uri), OverridesFiles(uri), StateFile(uri, FLOW)])
     assert b"c4n4ry" not in to_cell(sent)
-    assert below_root(sent, place_of(uri)).table() == file.table()
+    assert below_root(sent, lambda: place_of(uri)).table() == file.table()
 
 
 # --- a process that is killed -------------------------------------------------------------

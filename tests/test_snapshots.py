@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -135,6 +136,23 @@ def test_of_two_snapshots_at_once_none_is_lost(estate: Estate, tmp_path: Path) -
     assert written.count(True) == 1
     assert Snapshot.read(path) == snapshots[written.index(True)]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_power_cut_loses_neither_a_snapshot_nor_its_name(
+    estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its content is on the disk before it has its name, and then the folder that names it."""
+    kept: list[tuple[bool, list[str]]] = []
+
+    def fsync(number: int) -> None:
+        there = [path.name for path in tmp_path.iterdir() if path.stat().st_size]
+        kept.append((stat.S_ISDIR(os.fstat(number).st_mode), there))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    take(flow(), estate["B"], None).write(tmp_path / "a.snapshot")
+    (of_file, half), (of_folder, whole) = kept
+    assert (of_file, of_folder, whole) == (False, True, ["a.snapshot"])
+    assert "a.snapshot" not in half
 
 
 def test_a_snapshot_that_cannot_be_written_leaves_nothing(

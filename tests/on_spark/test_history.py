@@ -177,15 +177,18 @@ def test_a_question_that_is_none_is_bad_usage(
 
 @pytest.mark.thorough
 def test_the_command_answers(tmp_path: Path) -> None:
-    """As a process of its own, from configuration to JSON lines; what was read is said beside."""
+    """As a process of its own, from configuration to JSON lines; what was read is said beside.
+    Tasks find the store by the configuration, as it was referred to there."""
     directory = tmp_path / "history"
     past = Past(directory, started=time.time() - 60 * MINUTE)
     for n in range(1, 6):
         past.keep(row("billing", offset=n), row("active", offset=n, **SKIPPED))
-    extra = f"history.dir = {directory}", "spark.master = local[2]"
+    extra = "history.dir = ${env:TSOFFSET_HISTORY}", "spark.master = local[2]"
     config = properties_file(tmp_path, nowhere(), nowhere(), *extra)
     words = ("--cycles", "4", "--format", "json", "stuck")
-    command = start("history", "-c", str(config), *words)
+    command = start(
+        "history", "-c", str(config), *words, env={"TSOFFSET_HISTORY": f"local://{directory}"}
+    )
     output, said = command.communicate()
     assert command.returncode == 0, said
     (found,) = map(json.loads, output.splitlines())

@@ -165,9 +165,9 @@ def without_root(file: HistoryFile) -> HistoryFile:
     return file
 
 
-def below_root(file: HistoryFile, root: Place) -> HistoryFile:
-    """What was a file of `root` before `without_root`."""
-    if isinstance(file.place, Store) and isinstance(root, Store):
+def below_root(file: HistoryFile, again: Callable[[], Place]) -> HistoryFile:
+    """What the file was before `without_root`, below the root that `again` makes."""
+    if isinstance(file.place, Store) and isinstance(root := again(), Store):
         return replace(file, place=replace(file.place, uri=root.uri))
     return file
 
@@ -184,7 +184,7 @@ def _read(
         for cell in batch["file"].to_pylist():
             file: HistoryFile = from_cell(cell)
             if again is not None:
-                file = below_root(file, again())
+                file = below_root(file, again)
             try:
                 for rows in file.batches():
                     if groups is not None:
