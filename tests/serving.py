@@ -18,7 +18,7 @@ from tsoffset.daemon.status import Board, Cycle, Instance
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
-from tsoffset.server.guard import Guard, Rates
+from tsoffset.server.guard import Guard, Hosts, Rates
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.row_columns import tally_of
 
@@ -122,7 +122,7 @@ class Daemon:
         self,
         *,
         rates: Rates | None = None,
-        local: str | None = None,
+        hosts: Hosts | None = None,
         history: PastCycles | None = None,
         metrics: Metrics | None = None,
         headers: Mapping[str, str] | None = None,
@@ -138,7 +138,7 @@ class Daemon:
             metrics=metrics,
             **more,
         )
-        guard = Guard(app, rates or Rates(1e9), local)
+        guard = Guard(app, rates or Rates(1e9), hosts or Hosts("localhost"))
         return TestClient(guard, base_url, headers=dict(headers or {}), follow_redirects=False)
 
 
