@@ -22,6 +22,7 @@ from tests.serving import (
 from tsoffset.daemon.status import Board, FlowState, Instance
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
+from tsoffset.server.api import MOST_POINTS
 
 TROUBLE = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": "took too long"}
 STRANGE = [
@@ -292,6 +293,7 @@ def test_history_has_a_point_a_cycle(daemon: Daemon, client: TestClient) -> None
     assert answered(client, path, **{"from": AT + 1})["points"] == [second]
     assert answered(client, path, to=AT + 1)["points"] == [first]
     assert answered(client, path, limit=1)["points"] == [second]
+    refused(client, f"{path}?limit={MOST_POINTS + 1}", 422)
 
 
 # --- pause, resume, sync ------------------------------------------------------------------

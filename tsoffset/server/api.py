@@ -5,7 +5,6 @@ Names in paths are percent-encoded; `/` in them as `%2F` or as it is (in a group
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
@@ -14,7 +13,7 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 
 from tsoffset import __version__
-from tsoffset.daemon.points import PastCycles
+from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowStatus
 from tsoffset.daemon.summary import Key, Summary
 from tsoffset.flow.settings import ServerSettings
@@ -34,7 +33,8 @@ from tsoffset.server.parameters import Choice, Paging, only_documented
 from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
 from tsoffset.server.remotes import Remotes
 
-MOST_POINTS = 5_000
+# As many as this process keeps of its own cycles: what takes no file takes a hundredth of a second.
+MOST_POINTS = POINTS_KEPT
 
 Metrics = Callable[[str], tuple[bytes, str]]
 """From the request's `Accept` ("" where it has none) to the metrics and their content type."""
@@ -260,7 +260,8 @@ class _Routes:
         end = float("inf") if until is None else until
         points = self._history.points(status.name, since, end, limit)
         return answers.History(
-            flow=status.name, points=[answers.Point(**asdict(point)) for point in points]
+            flow=status.name,
+            points=[answers.Point.model_validate(point, from_attributes=True) for point in points],
         )
 
     def translate(
