@@ -14,7 +14,7 @@ from tsoffset.cycle.schema import ROWS
 from tsoffset.cycle.schema import table as schema_table
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.points import PastCycles, RecentCycles
-from tsoffset.daemon.status import Board, Cycle, Instance
+from tsoffset.daemon.status import Board, Cycle, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
@@ -61,11 +61,17 @@ class Controls:
     def __init__(self, board: Board) -> None:
         self._board = board
         self.asked: list[tuple[str, str]] = []
+        self.lead_of: dict[str, Lead] = {}
 
     def _ask(self, what: str, flow: str) -> None:
         if self._board.status(flow) is None:
             raise KeyError(flow)
         self.asked.append((what, flow))
+
+    def lead(self, flow: str) -> Lead:
+        if self._board.status(flow) is None:
+            raise KeyError(flow)
+        return self.lead_of.get(flow, Lead())
 
     def pause(self, flow: str) -> None:
         self._ask("pause", flow)

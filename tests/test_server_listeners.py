@@ -22,7 +22,7 @@ from tsoffset.server import connections, guard, listeners
 from tsoffset.server.api import Metrics
 from tsoffset.server.connections import Connections, TimedProtocol
 from tsoffset.server.guard import Rates, client_of
-from tsoffset.server.listeners import Certificate, serve
+from tsoffset.server.listeners import Certificate, advertised, serve
 from tsoffset.testing.embedded.certificates import Authority
 
 ANY = "http://127.0.0.1:0"
@@ -124,6 +124,29 @@ def test_what_goes_wrong_inside_is_not_taken_for_a_listeners_error() -> None:
     """An OSError of a cycle stays one."""
     with pytest.raises(FileNotFoundError), served():
         raise FileNotFoundError("state")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "found"),
+    [
+        ((), None),
+        (("http://127.0.0.1:1",), "http://127.0.0.1:1"),
+        (("http://127.0.0.1:1", "https://192.0.2.1:2"), "https://192.0.2.1:2"),
+        (("http://127.0.0.1:1", "http://0.0.0.0:2"), "http://192.0.2.7:2"),
+        (("http://[::]:2",), "http://192.0.2.7:2"),
+        # Its certificate is for a name.
+        (("https://0.0.0.0:2",), "https://sync-1:2"),
+    ],
+)
+def test_other_machines_are_told_an_address_that_they_reach(
+    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...], found: str | None
+) -> None:
+    """None of loopback where there is another, and none that means all addresses."""
+    monkeypatch.setattr("socket.gethostname", lambda: "sync-1")
+    monkeypatch.setattr("socket.gethostbyname", lambda _: "192.0.2.7")
+    assert advertised(addresses) == found
+    monkeypatch.setattr("socket.gethostbyname", lambda _: "127.0.1.1")
+    assert advertised(["http://0.0.0.0:2"]) == "http://sync-1:2"
 
 
 # --- TLS ----------------------------------------------------------------------------------

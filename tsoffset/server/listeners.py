@@ -6,10 +6,11 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from tsoffset.server.connections import (
     ListeningSocket,
     TimedProtocol,
 )
-from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts, Rates
+from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts, Rates, is_local
 
 log = structlog.get_logger(__name__)
 
@@ -104,6 +105,30 @@ def serve(
             for server in servers:
                 server.should_exit = True
             thread.join(STOP_SECONDS)
+
+
+def advertised(addresses: Sequence[str]) -> str | None:
+    """Where other machines reach the API: the first of the addresses that is not for this machine
+    alone, or the first of all; None where there is none."""
+    local = [url for url in addresses if is_local(urlsplit(url).hostname or "")]
+    for url in (*(url for url in addresses if url not in local), *local):
+        parts = urlsplit(url)
+        if not ip_address(parts.hostname or "").is_unspecified:
+            return url
+        return f"{parts.scheme}://{_own_host(parts.scheme)}:{parts.port}"
+    return None
+
+
+def _own_host(scheme: str) -> str:
+    """This machine's address, or its name where that is what a certificate is for, or where the
+    name leads back here alone."""
+    name = socket.gethostname()
+    if scheme == "http":
+        with suppress(OSError):
+            address = socket.gethostbyname(name)
+            if not is_local(address):
+                return address
+    return name
 
 
 class Certificate:
