@@ -373,13 +373,18 @@ def test_a_flow_that_is_paused_is_resumed_on_any_instance() -> None:
 
 
 def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so() -> None:
-    """With why, if something is wrong."""
-    daemon = Daemon()
+    """With why, if something is wrong; who wants the flow to rest can have that all the same."""
+    daemon = Daemon(ServerSettings(token=TOKEN))
     problem = on_standby(daemon, None, problem="join group g, cluster B: away").get(
         f"{PATH}/groups"
     )
     assert (problem.status_code, "leader" in problem.json()) == (409, False)
-    assert "not known which instance runs flow A->B: join group g" in problem.json()["detail"]
+    assert (
+        "cycle of flow A->B, and it is not known which instance runs it: join"
+        in problem.json()["detail"]
+    )
+    paused = on_standby(daemon, None).post(f"{PATH}/pause").json()
+    assert "set A->B.enabled = false" in paused["next_step"]
     problem = on_standby(daemon, Instance("b", "sync-2", 7, AT)).get(f"{PATH}/groups")
     assert "sync-2, process 7" in problem.json()["detail"]
     assert "serves no API" in problem.json()["next_step"]

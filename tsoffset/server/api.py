@@ -261,7 +261,7 @@ class _Routes:
         end = float("inf") if until is None else until
         points = self._history.points(status.name, since, end, limit)
         if not points and status.known_at is None and not lead.here:
-            raise _led_elsewhere(status.name, lead, request, "keeps no past cycles of it")
+            raise _led_elsewhere(status.name, lead, request, "keeps no past cycles of")
         return answers.History(
             flow=status.name,
             points=[answers.Point.model_validate(point, from_attributes=True) for point in points],
@@ -310,7 +310,7 @@ class _Routes:
     ) -> answers.Done:
         lead = self._lead(name)
         if not (lead.here or anywhere):
-            raise _led_elsewhere(name, lead, request, "does not run it")
+            raise _led_elsewhere(name, lead, request, "does not run")
         try:
             ask(name)
         except KeyError:
@@ -331,7 +331,7 @@ class _Routes:
         status, lead = self._known(name), self._lead(name)
         _tag(request, response, _state(self._board, (status, lead)))
         if status.known_at is None and not lead.here:
-            raise _led_elsewhere(name, lead, request, "knows of no cycle of it")
+            raise _led_elsewhere(name, lead, request, "knows of no cycle of")
         return status, self._board.now()
 
     def _known(self, name: str) -> FlowStatus:
@@ -361,26 +361,28 @@ class _Routes:
         raise Refused(HTTPStatus.NOT_FOUND, answers.well_formed(told), step)
 
 
-def _led_elsewhere(flow: str, lead: Lead, request: Request, why: str) -> Refused:
-    """What the leader alone can answer."""
-    leader, told = lead.leader, f"this instance {why}"
+def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refused:
+    """`what` this instance does not do for the flow, while another one may."""
+    leader, path = lead.leader, request.scope["raw_path"].decode("ascii", "replace")
+    told = f"this instance {what} flow {flow}"
     if leader is None:
+        why = "" if lead.problem is None else f": {lead.problem}"
+        step = "ask again in ten seconds"
+        if path.endswith("/pause"):
+            step += f"; to keep the flow from running, set {flow}.enabled = false in the"
+            step += " configuration file"
         return Refused(
-            HTTPStatus.CONFLICT,
-            f"{told}, and it is not known which instance runs flow {flow}"
-            + ("" if lead.problem is None else f": {lead.problem}"),
-            "ask again in ten seconds; see `others` of /api/v1/flows for the other instances",
+            HTTPStatus.CONFLICT, f"{told}, and it is not known which instance runs it{why}", step
         )
     at = "" if leader.url is None else f" at {leader.url}"
     query = f"?{request.url.query}" if request.url.query else ""
-    path = f"{request.scope['raw_path'].decode('ascii', 'replace')}{query}"
     return Refused(
         HTTPStatus.CONFLICT,
-        f"{told}; the leader of flow {flow} is the instance on host"
-        f" {answers.well_formed(leader.host)}, process {leader.pid}{at}",
-        f"send {request.method} {leader.url}{path}"
+        f"{told}; the one on host {answers.well_formed(leader.host)}, process {leader.pid},"
+        f" runs it{at}",
+        f"send {request.method} {leader.url}{path}{query}"
         if leader.url is not None
-        else "ask that instance, which serves no API, by its `listeners`",
+        else "that instance serves no API; set `listeners` in its configuration",
         leader=leader.url,
     )
 
