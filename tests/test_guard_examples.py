@@ -290,11 +290,11 @@ def test_counting_needs_a_record_behind_the_commit_that_stands_alone() -> None:
 
 
 def test_counting_needs_a_source_that_is_known() -> None:
-    """Begun at g and set back: between c and what is known of the source is more than budget."""
+    """Begun at c and set back: between j and what is known of the source is more than budget."""
     settings = TranslationSettings(budget=2, scan_bytes=200)
-    logs = Logs("c g h i", "g h i [c g h i]")
+    logs = Logs("j c a d", "c a [j c a d]")
     for committed in range(5):
-        logs.assert_safe(committed, logs.outcome(committed, settings=settings))
+        logs.assert_safe(committed, logs.outcome(committed, settings=settings, identity=True))
 
 
 def test_a_copy_further_along_the_walk_has_to_be_in_its_place() -> None:

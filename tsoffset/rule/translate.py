@@ -106,9 +106,8 @@ class _Position:
             return (yield from self._to_itself())
         if self.evidence.settings.proof == "timestamps":
             return (yield from self._by_timestamp_alone())
-        if self.following is Absent.LOG_END and self.evidence.source.end == self.log_end:
-            return (yield from self._at_log_end())
         attempts: tuple[Attempt, ...] = (
+            self._at_log_end(),
             self._from_trimmed_start(),
             self._at_next(),
             self._past_the_mirror(),
@@ -161,17 +160,17 @@ class _Position:
 
     # --- where the whole log answers ----------------------------------------------------
 
-    def _at_log_end(self) -> Generator[Question, Answer, Outcome]:
+    def _at_log_end(self) -> Attempt:
         """No data record from C on: all there was to copy lies before C, so the target's end
         as it was before is safe; what comes later is copied behind it."""
+        if self.following is not Absent.LOG_END or self.evidence.source.end != self.log_end:
+            return None
         last = yield from self.inquiry.previous_data(SOURCE, self.offset)
         self.previous = last
         if isinstance(last, Record):
             self.timestamp_ms = last.timestamp_ms
         if not (yield from self._ends_as_a_mirror()):
-            answer = yield from self._past_the_mirror()
-            answer = answer or (yield from self._behind_last())
-            return answer or self._best or (yield from self._no_answer())
+            return None
         target = self.evidence.target
         if last is Absent.LOG_START:
             return self._translated(target.end, 0, Basis.ALL_READ)
@@ -197,16 +196,6 @@ class _Position:
             return False
         last = yield from last_copy(self.inquiry)
         return isinstance(last, Last) and last.is_last
-
-    def _behind_last(self) -> Attempt:
-        if not isinstance(self.previous, Record):
-            return None
-        for scan in (False, True):
-            pair = yield from pair_of(self.inquiry, self.previous, scan=scan)
-            if pair is not None:
-                yield from self._resume_behind(pair)
-                return self._best
-        return None
 
     def _past_the_mirror(self) -> Attempt:
         """The highest record that is seen on the target, where it is of before C: the mirror may
@@ -261,6 +250,9 @@ class _Position:
         record that is on the target is still to be copied."""
         highest = yield from self._highest_seen()
         copied = self.evidence.source.start - 1 if highest is None else highest
+        if self.offset - copied <= LONGEST_WALK:
+            # What is not known counts as data, markers of transactions too.
+            yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
         reread_bound = self.evidence.most_data_between(copied + 1, self.offset)
         reread_bound += yield from still_to_come(self.inquiry, self.offset)
         at = self.evidence.target.end
@@ -302,7 +294,8 @@ class _Position:
         if self._best is None and self.previous is not Absent.LOG_START:
             yield from self._from_log_start_to_a_pair()
         if self._best is None and (
-            self.previous is Absent.LOG_START or self.offset <= LONGEST_WALK
+            self.previous is Absent.LOG_START
+            or (self.evidence.is_remote_topic and self.offset <= LONGEST_WALK)
         ):
             self._from_log_start_anyway()
         return self._best
