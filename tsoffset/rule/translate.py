@@ -209,9 +209,10 @@ class _Position:
             known = evidence.is_remote_topic or target.start == target.end
             emptied = target.end > 0 and known
             return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
-        highest = yield from self._highest_seen()
-        if not isinstance(last, Last) or highest is None:
+        copy = yield from self._highest_seen()
+        if not isinstance(last, Last) or copy is None:
             return None  # nothing shows that this is a mirror, with timestamps as they were
+        highest = evidence.originals(copy)[-1]
         if highest >= self.offset:
             # It has come past C. Where both logs end alike, that says where to look for R.
             ends = yield from last_of_both(self.inquiry)
@@ -227,29 +228,33 @@ class _Position:
                 return (yield from self._at_mirror_end(Basis.MIRROR_END, safety))
         return None
 
-    def _highest_seen(self) -> Generator[Question, Answer, int | None]:
-        """The highest source record that is seen on the target: of the last one there that the
-        source has, and of the youngest. A search: there may be higher ones."""
+    def _highest_seen(self) -> Generator[Question, Answer, Record | None]:
+        """The target record that is seen to be of the highest source record: the last one that the
+        source has, or the youngest. A search: there may be higher ones."""
+        evidence, target = self.evidence, self.evidence.target
         last = yield from last_copy(self.inquiry)
         if not isinstance(last, Last):
             return None
+        seen = target.at(last.target_offset)
         youngest = yield from self.inquiry.youngest(TARGET)
-        target = self.evidence.target
         if youngest is None or not target.start <= youngest.offset < target.end:
-            return last.highest
+            return seen
         copy = yield from self.inquiry.next_data(TARGET, youngest.offset, shared=True)
         if not isinstance(copy, Record):
-            return last.highest
+            return seen
         yield from self.inquiry.original_of(copy)
-        return max([last.highest, *self.evidence.originals(copy)])
+        return copy if max(evidence.originals(copy), default=-1) > last.highest else seen
 
     def _at_mirror_end(
         self, basis: Basis, safety: Safety | None = None
     ) -> Generator[Question, Answer, Translated]:
         """The target's end, which is safe; of what the group has read, what follows the highest
         record that is on the target is still to be copied."""
-        highest = yield from self._highest_seen()
-        copied = self.evidence.source.start - 1 if highest is None else highest
+        copied = self.evidence.source.start - 1
+        if copy := (yield from self._highest_seen()):
+            original = self.evidence.source.at(self.evidence.originals(copy)[0])
+            assert original is not None
+            copied = yield from earliest_equal(self.inquiry, original, copy)
         if self.offset - copied <= LONGEST_WALK:
             # What is not known counts as data, markers of transactions too.
             yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
@@ -320,6 +325,7 @@ class _Position:
             if not (yield from self.inquiry.read(TARGET, known_to, 65_536, shared=True)):
                 return None
         bound = target.count_known(target.start, pair.target_offset)
+        bound += self.evidence.most_data_between(pair.earliest_equal, self.offset)
         bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
         return self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
 
