@@ -323,7 +323,21 @@ def test_an_earlier_equal_of_the_first_record_is_counted() -> None:
         logs.assert_safe(committed, logs.outcome(committed))
 
 
+def test_an_earlier_equal_of_a_pair_above_is_counted() -> None:
+    """Nothing but one pair is found, and its copy may be that of an earlier equal record."""
+    settings = TranslationSettings(budget=1, scan_bytes=200)
+    logs = Logs("a b a' b' c", "a b b' c")
+    logs.assert_safe(3, logs.outcome(3, settings=settings, identity=True))
+
+
 # --- ends -----------------------------------------------------------------------------------
+
+
+def test_at_the_mirrors_end_an_earlier_equal_counts() -> None:
+    """The log ends with c, which was written again: what lies between the two is to come."""
+    settings = TranslationSettings(budget=2, scan_bytes=300)
+    logs = Logs("a b c d e b' c' d'", "a b c", target_from=1)
+    logs.assert_safe(8, logs.outcomes(*range(9), settings=settings)[8])
 
 
 def test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed() -> None:

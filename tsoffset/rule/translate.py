@@ -28,25 +28,17 @@ from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.found import Absent, Found, Unknown
+from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.proof import by_time
 from tsoffset.rule.same_offsets import translate_to_itself
 from tsoffset.rule.search import Nearest, pair_of, seen_copy
-from tsoffset.rule.set_back import (
-    first_copied_after,
-    first_copied_behind,
-    first_copy,
-    still_to_come,
-)
-from tsoffset.rule.twins import earliest_equal
+from tsoffset.rule.set_back import first_copied_behind, still_to_come
 from tsoffset.rule.walk import LONGEST_WALK, Reached, count, walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
-
-# So many target records from where C should be are tried, for one that is proven.
-_LOOKS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +244,7 @@ class _Position:
         record that is on the target is still to be copied."""
         copied = self.evidence.source.start - 1
         if copy := (yield from self._highest_seen()):
-            original = self.evidence.source.at(self.evidence.originals(copy)[0])
-            assert original is not None
-            copied = yield from earliest_equal(self.inquiry, original, copy)
+            copied = self.evidence.originals(copy)[0]  # it may be of the earliest that is equal
         if self.offset - copied <= LONGEST_WALK:
             # What is not known counts as data, markers of transactions too.
             yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
@@ -267,86 +257,36 @@ class _Position:
 
     def _from_trimmed_start(self) -> Attempt:
         """Before any pair where the target was trimmed: what is left may begin behind C."""
-        return (yield from self._from_log_start()) if self.evidence.target.start > 0 else None
+        return (yield from self._before_first_copy()) if self.evidence.target.start > 0 else None
 
-    def _from_log_start(self) -> Attempt:
-        """No copy of a record before C is on the target: its first data record that the source
-        has is of one from C on. Retention and compaction leave such logs."""
+    def _before_first_copy(self) -> Attempt:
+        answer = yield from before_first_copy(self.inquiry, self.offset)
+        if answer is None:
+            return None
         target = self.evidence.target
-        if self.evidence.failback or target.start == target.end:
-            return None
-        copy = yield from first_copy(self.inquiry)
-        if not isinstance(copy, Record):
-            return None
-        first = self.evidence.originals(copy)[0]
-        if first < self.offset:
-            return None
-        bound = yield from first_copied_after(self.inquiry, self.offset, copy)
-        original = self.evidence.source.at(first)
-        assert original is not None
-        earliest = yield from earliest_equal(self.inquiry, original, copy)
-        bound += self.evidence.most_data_between(earliest, self.offset)
-        pair = Pair(first, copy.offset, first)
-        answer = self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
+        first = target.next_known(target.start)
         # Of what the source has lost copies may lie before it, which a pair may pass.
-        return answer if target.next_known(target.start) == copy else None
+        begins = first is not None and first.offset == answer.pairs[0][1]
+        best = self._consider(answer)
+        return best if begins else None
 
     def _without_a_pair_below(self) -> Attempt:
         """From the target's log start, which is always safe, where no pair of a record before C was
         found."""
         if self._best is None:
-            yield from self._from_log_start()
-        if self._best is None and self.previous is not Absent.LOG_START:
-            yield from self._from_log_start_to_a_pair()
-        if self._best is None and (
-            self.previous is Absent.LOG_START
-            or (self.evidence.is_remote_topic and self.offset <= LONGEST_WALK)
-        ):
-            self._from_log_start_anyway()
-        return self._best
-
-    def _from_log_start_anyway(self) -> None:
-        """At most all that there ever was before C comes again: the target may still hold what the
-        source has lost."""
-        target = self.evidence.target
-        if self.previous is Absent.LOG_START or target.end > 0:
+            yield from self._before_first_copy()
+        before_c = self.previous is not Absent.LOG_START
+        if self._best is None and before_c:
+            answer = yield from up_to_a_pair(self.inquiry, self.offset, self.timestamp_ms)
+            if answer is not None:
+                self._consider(answer)
+        target, is_mirror = self.evidence.target, self.evidence.is_remote_topic
+        near = is_mirror and self.offset <= LONGEST_WALK and target.end > 0
+        if self._best is None and (near or not before_c):
+            # At most all that there ever was before C comes again: the target may still hold what
+            # the source has lost.
             self._consider(self._translated(target.start, self.offset, Basis.LOG_START))
-
-    def _from_log_start_to_a_pair(self) -> Attempt:
-        """One pair of a record from C on, not far from the target's log start: what the group has
-        read was copied between the two."""
-        if self.evidence.failback:
-            return None
-        pair = yield from self._pair_above()
-        if pair is None:
-            return None
-        target = self.evidence.target
-        while (known_to := target.covered_to(target.start)) < pair.target_offset:
-            if not (yield from self.inquiry.read(TARGET, known_to, 65_536, shared=True)):
-                return None
-        bound = target.count_known(target.start, pair.target_offset)
-        bound += self.evidence.most_data_between(pair.earliest_equal, self.offset)
-        bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
-        return self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
-
-    def _pair_above(self) -> Generator[Question, Answer, Pair | None]:
-        """A pair of a record from C on, of the target records from where R's time is looked up;
-        None where the first few have none."""
-        first = None
-        if self.timestamp_ms is not None:
-            first = yield from self.inquiry.first_at_time(TARGET, self.timestamp_ms)
-        at = self.evidence.target.start if first is None else first.offset
-        for _ in range(_LOOKS):
-            copy = yield from self.inquiry.next_data(TARGET, at, shared=True)
-            if not isinstance(copy, Record):
-                return None
-            original = yield from self.inquiry.original_of(copy)
-            if isinstance(original, Record) and original.offset >= self.offset:
-                pair = yield from pair_of(self.inquiry, original)
-                if pair is not None:
-                    return pair
-            at = copy.offset + 1
-        return None
+        return self._best
 
     # --- where pairs are looked for; each returns an answer that cannot become better --------
 

@@ -55,7 +55,8 @@ def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answe
         return reached
     # What was walked over last may be the copy of an earlier equal record.
     record, copy = inquiry.evidence.source.at(source), inquiry.evidence.target.at(target)
-    assert record is not None and copy is not None
+    assert record is not None
+    assert copy is not None
     earliest = yield from earliest_equal(inquiry, record, copy)
     return replace(reached, source_offset=min(reached.source_offset, earliest))
 
