@@ -134,6 +134,7 @@ def test_health_check_asks_healthz(
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)  # It downloads and unpacks Spark three times, beside other tests.
 def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> None:
     """What the build stage copies and runs, in folders of this test in the place of the image's:
     the environment then has the command, and no package of development."""
