@@ -14,11 +14,11 @@ from tsoffset.cycle.schema import ROWS
 from tsoffset.cycle.schema import table as schema_table
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.points import PastCycles, RecentCycles
-from tsoffset.daemon.status import Board, Cycle, Instance
+from tsoffset.daemon.status import Board, Cycle, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
-from tsoffset.server.guard import Guard, Rates
+from tsoffset.server.guard import Guard, Hosts, Rates
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.row_columns import tally_of
 
@@ -61,11 +61,17 @@ class Controls:
     def __init__(self, board: Board) -> None:
         self._board = board
         self.asked: list[tuple[str, str]] = []
+        self.lead_of: dict[str, Lead] = {}
 
     def _ask(self, what: str, flow: str) -> None:
         if self._board.status(flow) is None:
             raise KeyError(flow)
         self.asked.append((what, flow))
+
+    def lead(self, flow: str) -> Lead:
+        if self._board.status(flow) is None:
+            raise KeyError(flow)
+        return self.lead_of.get(flow, Lead())
 
     def pause(self, flow: str) -> None:
         self._ask("pause", flow)
@@ -122,7 +128,7 @@ class Daemon:
         self,
         *,
         rates: Rates | None = None,
-        local: str | None = None,
+        hosts: Hosts | None = None,
         history: PastCycles | None = None,
         metrics: Metrics | None = None,
         headers: Mapping[str, str] | None = None,
@@ -138,7 +144,7 @@ class Daemon:
             metrics=metrics,
             **more,
         )
-        guard = Guard(app, rates or Rates(1e9), local)
+        guard = Guard(app, rates or Rates(1e9), hosts or Hosts("localhost"))
         return TestClient(guard, base_url, headers=dict(headers or {}), follow_redirects=False)
 
 

@@ -29,7 +29,7 @@ from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.settle import failed_row
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.daemon import Daemon
-from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, nothing_known
+from tsoffset.daemon.flow_loop import Alone, FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
@@ -476,13 +476,19 @@ class Running:
 
 @contextmanager
 def running(
-    folder: Path, *lines: str, shut: str = "", last_known: LastKnown = nothing_known
+    folder: Path,
+    *lines: str,
+    shut: str = "",
+    last_known: LastKnown = nothing_known,
+    peers: Callable[[FlowSettings], Peers | None] = lambda _: None,
 ) -> Iterator[Running]:
     file = folder / "mm2.properties"
     file.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
     selector = Selector(file)
     gate, board = Gate(shut), Board(Instance.here())
-    daemon = Daemon(selector, selector.select(), lambda _: gate, board, last_known=last_known)
+    daemon = Daemon(
+        selector, selector.select(), lambda _: gate, board, last_known=last_known, peers=peers
+    )
     thread = threading.Thread(target=daemon.run)
     with capture_logs() as logs:
         thread.start()
@@ -514,16 +520,48 @@ def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path: Pat
     estate = Estate()
     estate.cycle()
 
-    def known(flow: str) -> pa.Table:
+    def known(flow: str) -> tuple[pa.Table, float]:
         if flow == "B->A":
             raise ValueError("damaged")
-        return estate.status.pairs
+        return estate.status.pairs, 1.0
 
     with running(tmp_path, "B->A.enabled = true", shut="A->B", last_known=known) as now:
         now.gate.wait("B->A", 1)
         now.wait_for(lambda: len(now.board.statuses()[0].pairs))
         assert now.board.statuses()[0].state is FlowState.STARTING
         assert len(now.told("history_not_read")) == 1
+
+
+class Standby(Alone):
+    """Another instance leads for ever."""
+
+    def leads(self) -> bool:
+        return False
+
+    def leader(self) -> Instance:
+        return Instance("b", "sync-2", 7, 1.0)
+
+
+def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path: Path) -> None:
+    """Once an interval, as far as it is newer than what is known; and says who leads."""
+    empty = rows_table(()).slice(0, 0)
+    ended = iter((5.0, 3.0))
+
+    def known(_flow: str) -> tuple[pa.Table, float]:
+        return empty, next(ended, 9.0)
+
+    with running(tmp_path, last_known=known, peers=lambda _: Standby()) as now:
+        times = []
+
+        def told() -> bool:
+            times.append(now.board.statuses()[0].known_at)
+            return times[-1] == 9.0
+
+        now.wait_for(told)
+        assert {*times} <= {None, 5.0, 9.0}
+        lead = now.daemon.lead("A->B")
+        assert (lead.here, lead.leader and lead.leader.host) == (False, "sync-2")
+        assert not now.gate.ran
 
 
 def test_a_flow_that_hangs_does_not_delay_another(tmp_path: Path) -> None:
@@ -538,7 +576,7 @@ def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path: Pat
     """A system clock that is set forward ends no daemon; a cycle that goes on long past its limit
     does."""
     with running(tmp_path, shut="A->B") as now:
-        now.wait_for(lambda: now.board.statuses()[0].running_since)
+        now.wait_for(lambda: now.board.statuses()[0].running_since and now.daemon._loops)
         now.board.now = lambda: time.time() + 10**6
         assert now.daemon.alive()
         monotonic = time.monotonic

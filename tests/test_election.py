@@ -13,7 +13,7 @@ import pytest
 from tests.memory_flows import StillTime, flow
 from tsoffset.cluster import Assignment, Standing
 from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by, chosen
-from tsoffset.daemon.instances import MISSED_INTERVALS, Presence
+from tsoffset.daemon.instances import MISSED_INTERVALS, Presence, instance_of
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.model import Failed, FailureKind
@@ -106,6 +106,28 @@ def test_what_a_later_version_adds_is_passed_over() -> None:
     facts["version"], facts["mood"], facts["instance"]["shoe_size"] = 2, "good", 43
     told = json.loads(agreed_by({"later": json.dumps(facts).encode(), "us": metadata(NEW)}))
     assert told["leader"] == OLD.id
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://sync-2:8083", "https://sync-2:8083"),
+        ("http://[2001:db8::1]:8083", "http://[2001:db8::1]:8083"),
+        (None, None),
+        ("javascript:alert(1)", None),
+        ("https://user:password@evil.example", None),
+        ("https://sync-2:8083/\x1b[2J", None),
+        (7, None),
+    ],
+)
+def test_an_address_of_another_instance_is_one(url: object, kept: str | None) -> None:
+    """Whoever is in the group may have written it, and people follow it."""
+    facts = json.loads(metadata(OLD))["instance"]
+    found = instance_of({**facts, "url": url})
+    assert found is not None
+    assert found.url == kept
+    del facts["url"]
+    assert instance_of(facts) == OLD
 
 
 # --- how long one leads -------------------------------------------------------------------

@@ -3,12 +3,14 @@
 import os
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.configured import resolved
-from tests.invoking import invoke
+from tests.invoking import ROOT, invoke
 from tests.migration import CASES, INPUTS, OUTPUTS, SECRETS, SOMEWHERE, TO_BE_CHANGED
 from tsoffset.errors import ConfigurationError
 
@@ -266,6 +268,60 @@ def test_what_has_to_be_changed_is_marked_in_what_comes_out(tmp_path: Path) -> N
     marked = re.search(r"# HAS TO BE CHANGED: .*\n(?:# .*\n)*(.*)\n", result.stdout)
     assert marked is not None
     assert marked[1] == "A->B.groups = \\\\p{Lower}+"
+
+
+@pytest.mark.parametrize("key", ["replication.policy", "group.filter", "topic.filter"])
+@pytest.mark.parametrize("name", ["planted:Policy", "planted.deeper:Policy", "by-entry-point"])
+def test_no_class_is_loaded_that_the_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, name: str
+) -> None:
+    """The file may come from anybody, and so may what lies beside it. It says what would run."""
+    planted, ran = tmp_path / "planted", tmp_path / "ran"
+    planted.mkdir()
+    for module in ("__init__", "deeper"):
+        (planted / f"{module}.py").write_text(f"open({str(ran)!r}, 'w')\nclass Policy: pass\n")
+    (tmp_path / "planted-1.dist-info").mkdir()
+    (tmp_path / "planted-1.dist-info" / "METADATA").write_text("Name: planted\nVersion: 1\n")
+    (tmp_path / "planted-1.dist-info" / "entry_points.txt").write_text(
+        "".join(
+            f"[tsoffset.{group}]\nby-entry-point = planted.deeper:Policy\n"
+            for group in ("replication_policies", "group_filters", "topic_filters")
+        )
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "mm2.properties"
+    file.write_text(f"{ENABLED}A->B.{key}.class = {name}\n")
+    result = invoke("migrate", str(file))
+    assert not ran.exists()
+    assert result.exit_code == 0, result.stderr
+    assert f"A->B.{key}.class = {name}\n" in result.stdout
+    loaded = name if name.startswith("planted") else "planted.deeper:Policy"
+    assert f"The Python class {loaded} is not loaded by migrate" in result.stderr
+    assert f"# The Python class {loaded} is not loaded by migrate" in result.stdout
+
+
+def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
+    """Where a file lies that somebody has sent, modules may lie beside it."""
+    for library in ("click", "javaproperties", "yaml"):
+        (tmp_path / f"{library}.py").write_text("raise SystemExit('ran')\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "tsoffset", "migrate", str(INPUTS / "active-active.properties")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, "ran" in run.stderr.split()) == (0, False), run.stderr
+
+
+def test_a_class_that_python_cannot_have_has_to_be_changed(tmp_path: Path) -> None:
+    """Nothing has to be loaded for that to be seen."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(f"{ENABLED}A->B.replication.policy.class = de.acme.Policy\n")
+    result = invoke("migrate", str(file))
+    assert result.exit_code == 2
+    assert "HAS TO BE CHANGED: there is no Python module de; write" in result.stdout
 
 
 def test_several_files_are_connectors(tmp_path: Path) -> None:

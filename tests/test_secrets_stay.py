@@ -34,6 +34,8 @@ KAFKA = "org.apache.kafka.common.security"
 STORE, KEY = "c4n4ry-store-7f", "c4n4ry-key-a1"
 WRONG = "c4n4ry-wrong-99"
 TOKEN = "c4n4ry-of-the-listeners"
+# Of a store that Spark reaches by itself.
+SPARK = "c4n4ry-of-a-spark-key"
 RECORD_KEY, RECORD_VALUE = "c4n4ry-record-key", "c4n4ry-record-value"
 
 
@@ -95,6 +97,7 @@ class Run:
                     *("A->B.topics = doras-canaries", "admin.timeout.ms = 8000"),
                     *ours.values(),
                     "spark.master = local[2]",
+                    f"spark.hadoop.fs.s3a.secret.key = {SPARK}",
                     "spark.eventLog.enabled = true",
                     "spark.eventLog.compress = false",
                     f"spark.eventLog.dir = file:{spark / 'events'}",
@@ -190,7 +193,7 @@ def run(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def canaries(secured: Secured) -> list[str]:
     issued = [token.rpartition(".")[2] for token in secured.tokens.issued]
-    return [PASSWORDS["dora"], STORE, KEY, WRONG, RECORD_KEY, RECORD_VALUE, *issued]
+    return [PASSWORDS["dora"], STORE, KEY, WRONG, SPARK, RECORD_KEY, RECORD_VALUE, *issued]
 
 
 def test_a_search_finds_what_is_there(run: Run) -> None:

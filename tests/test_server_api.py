@@ -19,9 +19,10 @@ from tests.serving import (
     row,
     skipped,
 )
-from tsoffset.daemon.status import Board, FlowState, Instance
+from tsoffset.daemon.status import Board, FlowState, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
+from tsoffset.server.api import MOST_POINTS
 
 TROUBLE = {"outcome": OutcomeKind.FAILED, "reason": FailureKind.TIMEOUT, "message": "took too long"}
 STRANGE = [
@@ -292,6 +293,7 @@ def test_history_has_a_point_a_cycle(daemon: Daemon, client: TestClient) -> None
     assert answered(client, path, **{"from": AT + 1})["points"] == [second]
     assert answered(client, path, to=AT + 1)["points"] == [first]
     assert answered(client, path, limit=1)["points"] == [second]
+    refused(client, f"{path}?limit={MOST_POINTS + 1}", 422)
 
 
 # --- pause, resume, sync ------------------------------------------------------------------
@@ -312,6 +314,80 @@ def test_a_flow_that_is_not_there_is_not_paused() -> None:
     daemon = Daemon(ServerSettings(token=TOKEN))
     response = daemon.client().post("/api/v1/flows/X/pause", headers=bearing(TOKEN))
     assert (response.status_code, daemon.controls.asked) == (404, [])
+
+
+# --- on standby ---------------------------------------------------------------------------
+
+LEADER = Instance("b", "sync-2", 7, AT, url="https://sync-2:8083")
+READS = ("/groups", "/groups/billing?limit=1", "/topics", "/history")
+
+
+def on_standby(daemon: Daemon, leader: Instance | None = LEADER, **lead: str) -> TestClient:
+    """A client of a daemon whose flow A->B another instance runs."""
+    daemon.controls.lead_of[FLOW] = Lead(here=False, leader=leader, **lead)
+    return daemon.client(headers=bearing(TOKEN))
+
+
+@pytest.mark.parametrize("path", [*READS, f"/api/v1/translate?flow={FLOW}&group=billing"])
+def test_an_instance_that_knows_nothing_names_the_leader(path: str) -> None:
+    """An empty list or 404 would read as if there were no such group."""
+    path = path if path.startswith("/api") else f"{PATH}{path}"
+    response = on_standby(Daemon()).get(path)
+    problem = response.json()
+    assert (response.status_code, problem["leader"]) == (409, "https://sync-2:8083")
+    assert "host sync-2" in problem["detail"]
+    encoded = path.replace(">", "%3E")
+    assert problem["next_step"] == f"send GET https://sync-2:8083{encoded}"
+
+
+def test_an_instance_on_standby_answers_with_the_age_of_what_it_knows() -> None:
+    """Of the last cycle that it has run or read of."""
+    daemon = Daemon()
+    daemon.cycle([row("billing")])
+    daemon.now += 90
+    client = on_standby(daemon)
+    for path in READS[:3]:
+        assert answered(client, f"{PATH}{path}")["age_seconds"] == 90
+    found = answered(client, "/api/v1/translate", flow=FLOW, group="billing")
+    assert (found["cycle_ended_at"], found["age_seconds"]) == (AT, 90)
+    assert len(answered(client, f"{PATH}/history")["points"]) == 1
+    for flow in (answered(client, PATH), answered(client, "/api/v1/flows")["flows"][0]):
+        assert (flow["leads"], flow["leader"]["host"], flow["age_seconds"]) == (False, "sync-2", 90)
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "sync"])
+def test_the_leader_alone_is_asked(action: str) -> None:
+    """202 would say that it is done, while the leader goes on."""
+    daemon = Daemon(ServerSettings(token=TOKEN))
+    response = on_standby(daemon).post(f"{PATH}/{action}")
+    assert (response.status_code, daemon.controls.asked) == (409, [])
+    assert response.json()["next_step"] == f"send POST https://sync-2:8083{PATH}/{action}"
+
+
+def test_a_flow_that_is_paused_is_resumed_on_any_instance() -> None:
+    """It may have led when it was paused, or share the pause with the leader."""
+    daemon = Daemon(ServerSettings(token=TOKEN))
+    daemon.board.update(FLOW, state=FlowState.PAUSED)
+    assert on_standby(daemon).post(f"{PATH}/resume").status_code == 202
+    assert daemon.controls.asked == [("resume", FLOW)]
+
+
+def test_a_leader_that_is_not_known_or_serves_nothing_is_said_so() -> None:
+    """With why, if something is wrong; who wants the flow to rest can have that all the same."""
+    daemon = Daemon(ServerSettings(token=TOKEN))
+    problem = on_standby(daemon, None, problem="join group g, cluster B: away").get(
+        f"{PATH}/groups"
+    )
+    assert (problem.status_code, "leader" in problem.json()) == (409, False)
+    assert (
+        "cycle of flow A->B, and it is not known which instance runs it: join"
+        in problem.json()["detail"]
+    )
+    paused = on_standby(daemon, None).post(f"{PATH}/pause").json()
+    assert "set A->B.enabled = false" in paused["next_step"]
+    problem = on_standby(daemon, Instance("b", "sync-2", 7, AT)).get(f"{PATH}/groups")
+    assert "sync-2, process 7" in problem.json()["detail"]
+    assert "serves no API" in problem.json()["next_step"]
 
 
 # --- probes, metrics, pages ---------------------------------------------------------------

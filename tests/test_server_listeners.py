@@ -18,9 +18,11 @@ from tests.serving import PATH, TOKEN, Daemon, bearing, row
 from tests.waiting import wait_until
 from tsoffset.errors import ListenerError
 from tsoffset.flow.settings import ServerSettings
-from tsoffset.server import connections
-from tsoffset.server.connections import TimedProtocol
-from tsoffset.server.listeners import Certificate, serve
+from tsoffset.server import connections, guard, listeners
+from tsoffset.server.api import Metrics
+from tsoffset.server.connections import Connections, TimedProtocol
+from tsoffset.server.guard import Rates, client_of
+from tsoffset.server.listeners import Certificate, advertised, serve
 from tsoffset.testing.embedded.certificates import Authority
 
 ANY = "http://127.0.0.1:0"
@@ -28,11 +30,13 @@ LOOPBACK = ("127.0.0.1", "localhost")
 
 
 @contextmanager
-def served(*listeners: str, **more: Any) -> Iterator[tuple[str, ...]]:
+def served(*urls: str, metrics: Metrics | None = None, **more: Any) -> Iterator[tuple[str, ...]]:
     """The addresses of a daemon that has had a cycle."""
-    daemon = Daemon(ServerSettings(listeners=listeners or (ANY,), **more))
+    daemon = Daemon(ServerSettings(listeners=urls or (ANY,), **more))
     daemon.cycle([row("billing")])
-    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as addresses:
+    with serve(
+        daemon.settings, daemon.board, daemon.controls, daemon.recent, metrics=metrics
+    ) as addresses:
         yield addresses
 
 
@@ -45,9 +49,9 @@ def connected(address: str) -> socket.socket:
     return socket.create_connection(place(address), timeout=30)
 
 
-def error_of(*listeners: str, **more: Any) -> str:
+def error_of(*urls: str, **more: Any) -> str:
     """Why these cannot be served at."""
-    with pytest.raises(ListenerError) as caught, served(*listeners, **more):
+    with pytest.raises(ListenerError) as caught, served(*urls, **more):
         pass
     assert caught.value.exit_status == 2
     return str(caught.value)
@@ -120,6 +124,29 @@ def test_what_goes_wrong_inside_is_not_taken_for_a_listeners_error() -> None:
     """An OSError of a cycle stays one."""
     with pytest.raises(FileNotFoundError), served():
         raise FileNotFoundError("state")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "found"),
+    [
+        ((), None),
+        (("http://127.0.0.1:1",), "http://127.0.0.1:1"),
+        (("http://127.0.0.1:1", "https://192.0.2.1:2"), "https://192.0.2.1:2"),
+        (("http://127.0.0.1:1", "http://0.0.0.0:2"), "http://192.0.2.7:2"),
+        (("http://[::]:2",), "http://192.0.2.7:2"),
+        # Its certificate is for a name.
+        (("https://0.0.0.0:2",), "https://sync-1:2"),
+    ],
+)
+def test_other_machines_are_told_an_address_that_they_reach(
+    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...], found: str | None
+) -> None:
+    """None of loopback where there is another, and none that means all addresses."""
+    monkeypatch.setattr("socket.gethostname", lambda: "sync-1")
+    monkeypatch.setattr("socket.gethostbyname", lambda _: "192.0.2.7")
+    assert advertised(addresses) == found
+    monkeypatch.setattr("socket.gethostbyname", lambda _: "127.0.1.1")
+    assert advertised(["http://0.0.0.0:2"]) == "http://sync-1:2"
 
 
 # --- TLS ----------------------------------------------------------------------------------
@@ -260,15 +287,138 @@ def test_an_answer_that_nobody_takes_ends_the_connection(monkeypatch: pytest.Mon
         assert len(ended(client)) < 50 * 1_000_000
 
 
+GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def answered(client: socket.socket, path: bytes = b"/healthz") -> bool:
+    """Whether a request on this connection has an answer of 200."""
+    try:
+        client.sendall(GET % path)
+        return client.recv(12) == b"HTTP/1.1 200"
+    except OSError:
+        return False
+
+
 def test_one_client_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those above are ended at once, the others stay."""
+    """One more ends its oldest, so that who opens many shuts nobody out."""
     monkeypatch.setattr(connections, "CONNECTIONS_OF_A_CLIENT", 2)
     with served() as (address,), ExitStack() as stack:
         first, second, third = (stack.enter_context(connected(address)) for _ in range(3))
-        assert ended(third) == b""
-        for client in (first, second):
-            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert client.recv(12) == b"HTTP/1.1 200"
+        assert ended(first) == b""
+        assert answered(second)
+        assert answered(third)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_connections_that_send_nothing_are_counted_when_they_are_accepted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tls: bool
+) -> None:
+    """Not after a handshake that never comes: a client has no more descriptors than connections."""
+    monkeypatch.setattr(connections, "CONNECTIONS_OF_A_CLIENT", 4)
+    # It is not the time that ends them.
+    monkeypatch.setattr(listeners, "HANDSHAKE_SECONDS", 600)
+    monkeypatch.setattr(TimedProtocol, "exchange_seconds", 600)
+    authority, more = Authority(), {}
+    if tls:
+        more["key_store"] = str(authority.issue("a", LOOPBACK).write_pem(tmp_path / "key.pem"))
+    with (
+        served(f"http{'s' if tls else ''}://127.0.0.1:0", **more) as (address,),
+        ExitStack() as stack,
+    ):
+        silent = [stack.enter_context(connected(address)) for _ in range(40)]
+        for one in silent[:-4]:
+            assert ended(one) == b""
+        assert httpx2.get(address + "/healthz", verify=trusting(authority)).is_success
+
+
+def from_address(stack: ExitStack, source: str, address: str) -> socket.socket:
+    try:
+        return stack.enter_context(
+            socket.create_connection(place(address), timeout=30, source_address=(source, 0))
+        )
+    except OSError:
+        pytest.skip("this machine has one loopback address")
+
+
+def test_many_clients_shut_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes when all connections are taken ends the oldest of the client with the most."""
+    monkeypatch.setattr(connections, "CONNECTIONS", 6)
+    with served() as (address,), ExitStack() as stack:
+        few = from_address(stack, "127.0.0.2", address)
+        many = [from_address(stack, "127.0.0.3", address) for _ in range(5)]
+        late = from_address(stack, "127.0.0.4", address)
+        assert ended(many[0]) == b""
+        assert all(map(answered, (few, late, *many[1:])))
+
+
+def test_requests_under_way_leave_room_for_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many answers a client waits for, it is told so beyond a few connections less than it
+    may have; those end for newcomers, and a probe is answered."""
+    monkeypatch.setattr(connections, "CONNECTIONS_OF_A_CLIENT", 4)
+    monkeypatch.setattr(guard, "REQUESTS_UNDER_WAY_OF_A_CLIENT", 2)
+    asked, go_on = threading.Semaphore(0), threading.Event()
+
+    def metrics(_accept: str) -> tuple[bytes, str]:
+        asked.release()
+        go_on.wait(60)
+        return b"", "text/plain"
+
+    with served(metrics=metrics) as (address,), ExitStack() as stack:
+        stack.callback(go_on.set)
+        for _ in range(2):
+            stack.enter_context(connected(address)).sendall(GET % b"/metrics")
+            assert asked.acquire(timeout=60)
+        third = stack.enter_context(connected(address))
+        third.sendall(GET % b"/metrics")
+        refusal = ended(third)
+        assert refusal.startswith(b"HTTP/1.1 429")
+        assert b"connection: close" in refusal
+        for _ in range(10):
+            stack.enter_context(connected(address))
+        assert answered(stack.enter_context(connected(address)))
+
+
+def accepted_from(
+    stack: ExitStack, counted: Connections, address: str
+) -> tuple[socket.socket, bool]:
+    """A client's end of a connection, and whether it was accepted."""
+    client, other = socket.socketpair()
+    stack.enter_context(client)
+    try:
+        made, _ = counted.accept(lambda: (other, (address, 1)))
+    except BlockingIOError:
+        return client, False
+    stack.enter_context(made)
+    return client, True
+
+
+def test_a_client_that_connects_too_often_is_hung_up_on() -> None:
+    """So many at once, so many a second after that: handshakes cost more than requests."""
+    now = [0.0]
+    counted = Connections(Rates(1, 2, now=lambda: now[0]))
+    with ExitStack() as stack:
+        found = [accepted_from(stack, counted, "192.0.2.1") for _ in range(3)]
+        assert [accepted for _, accepted in found] == [True, True, False]
+        assert ended(found[2][0]) == b""
+        assert accepted_from(stack, counted, "192.0.2.2")[1]
+        now[0] = 1.0
+        assert accepted_from(stack, counted, "192.0.2.1")[1]
+
+
+def test_a_client_with_ipv6_is_its_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has all 2^64 addresses of that."""
+    monkeypatch.setattr(connections, "CONNECTIONS_OF_A_CLIENT", 2)
+    with ExitStack() as stack:
+        counted = Connections()
+        first, _ = accepted_from(stack, counted, "2001:db8::1")
+        other, _ = accepted_from(stack, counted, "2001:db8:0:1::1")
+        for number in range(2, 4):
+            assert accepted_from(stack, counted, f"2001:db8::{number}")[1]
+        assert ended(first) == b""
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.recv(1)
+    assert client_of("::ffff:192.0.2.1") == client_of("192.0.2.1") != client_of("192.0.2.2")
 
 
 @pytest.mark.parametrize(

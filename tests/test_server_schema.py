@@ -10,7 +10,7 @@ from tests.serving import FLOW, READ_TOKEN, TOKEN, Daemon, bearing, row, skipped
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import FailureKind, OutcomeKind
 from tsoffset.server.api import application
-from tsoffset.server.guard import Guard, Rates
+from tsoffset.server.guard import Guard, Hosts, Rates
 
 STRANGE = "a/b \x00\u2028<script>\U0001f600"
 GROUPS = ("billing", STRANGE, "whole", "none")
@@ -29,7 +29,7 @@ def served() -> Guard:
         daemon.recent,
         metrics=lambda _accept: (b"# EOF\n", "text/plain; version=0.0.4"),
     )
-    return Guard(app, Rates(1e9))
+    return Guard(app, Rates(1e9), Hosts("localhost", {"*"}))
 
 
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served())

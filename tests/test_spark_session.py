@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from types import FrameType
 
+import javaproperties
 import pytest
+from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
 
 from tests import stored_clusters as shared
 from tests.invoking import logging_kept
@@ -23,7 +26,7 @@ from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.model import OutcomeKind
 from tsoffset.spark import keep_workers
 from tsoffset.spark.jobs import is_alive
-from tsoffset.spark.jvm import pass_on
+from tsoffset.spark.jvm import Jvm, pass_on
 from tsoffset.spark.session import session_settings, spark_session, worker_environment
 
 ROOT = Path(__file__).parents[1]
@@ -93,6 +96,63 @@ def test_users_java_options_are_kept() -> None:
     own = "-Dlog4j2.configurationFile=mine -XX:TieredStopAtLevel=4"
     assert settings(spark__driver__extraJavaOptions=own)[key] == own
     assert "Tiered" not in settings(spark__master="yarn")[key]
+
+
+SUBMIT = """#!/bin/sh
+printf '%s\\n' "$@" > {seen}/arguments
+while [ "$1" != --properties-file ]; do shift || exit 1; done
+ls -ln "$2" > {seen}/mode
+cp "$2" {seen}/settings
+exit 1
+"""
+
+
+def test_settings_are_on_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every local user reads command lines. They are in a file of this user alone, which is gone
+    as soon as it was read; what the user wants of spark-submit himself stays."""
+    (tmp_path / "bin").mkdir()
+    submit = tmp_path / "bin" / "spark-submit"
+    submit.write_text(SUBMIT.format(seen=tmp_path))
+    submit.chmod(0o700)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars mine.jar pyspark-shell")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    given = {"spark.hadoop.fs.s3a.secret.key": "c4n4ry = \\ : é#", "spark.master": "local[1]"}
+    jvm = Jvm()
+    with pytest.raises(PySparkRuntimeError):
+        jvm.start(SparkConf(loadDefaults=False).setAll(list(given.items())))
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[-3:] == ["--jars", "mine.jar", "pyspark-shell"]
+    assert "--load-spark-defaults" in arguments
+    assert "c4n4ry" not in " ".join(arguments)
+    assert (tmp_path / "mode").read_text().startswith("-rw------- ")
+    assert javaproperties.loads((tmp_path / "settings").read_text()) == given
+    left = {path.name for path in tmp_path.iterdir()} - {"arguments", "mode", "settings"}
+    assert sorted(left) == before
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--jars mine.jar pyspark-shell"
+
+
+@pytest.mark.parametrize(
+    ("master", "ours"),
+    [
+        (None, "true"),
+        ("local[2]", "true"),
+        ("local[2,1]", "true"),
+        ("k8s://https://there", "true"),
+        ("yarn", "true"),
+        # Where Spark makes no secret itself, all sides must be given one.
+        ("local-cluster[2,1,1024]", None),
+        ("spark://there:7077", None),
+    ],
+)
+def test_sparks_own_connections_ask_for_a_secret(master: str | None, ours: str | None) -> None:
+    """The driver listens on loopback, where every local user is. What the user says holds."""
+    given = {} if master is None else {"spark.master": master}
+    assert session_settings(given, "test").get("spark.authenticate") == ours
+    said = {**given, "spark.authenticate": "false"}
+    assert session_settings(said, "test")["spark.authenticate"] == "false"
 
 
 def test_workers_here_run_this_interpreter() -> None:

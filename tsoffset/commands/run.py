@@ -1,5 +1,7 @@
 """`tsoffset run`: the daemon with all that belongs to it."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import structlog
 
@@ -15,10 +17,10 @@ from tsoffset.daemon.selecting import Selector
 from tsoffset.daemon.signals import Ending, supervise
 from tsoffset.daemon.status import Board, Instance
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.history.reading import last_known
+from tsoffset.history.reading import last_known_and_when
 from tsoffset.history.writing import History
 from tsoffset.metrics.collector import Metrics
-from tsoffset.server.listeners import serve
+from tsoffset.server.listeners import advertised, serve
 from tsoffset.spark.sessions import Sessions
 
 log = structlog.get_logger(__name__)
@@ -51,8 +53,8 @@ def run_daemon(selector: Selector, selection: Selection) -> Ending:
     history = None if kept.directory is None else History(kept, board.instance)
     past = history or RecentCycles()
 
-    def known(flow: str) -> pa.Table | None:
-        return None if kept.directory is None else last_known(kept.directory, flow)
+    def known(flow: str) -> tuple[pa.Table, float] | None:
+        return None if kept.directory is None else last_known_and_when(kept.directory, flow)
 
     daemon = Daemon(
         selector,
@@ -74,7 +76,11 @@ def run_daemon(selector: Selector, selection: Selection) -> Ending:
             sessions.close()
 
     server = selection.settings.server
-    with serve(server, board, daemon, past, metrics=metrics.render, alive=daemon.alive):
+    with serve(
+        server, board, daemon, past, metrics=metrics.render, alive=daemon.alive
+    ) as addresses:
+        # Before the flows begin, which tell other instances of it.
+        board.instance = replace(board.instance, url=advertised(addresses))
         ending = supervise(work, stop=daemon.stop, cancel=sessions.cancel, hang_up=daemon.reload)
     log.info("run_stopped", ending=ending.value)
     return ending

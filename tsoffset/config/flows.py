@@ -17,6 +17,7 @@ from tsoffset.config.plugins import (
     Plugin,
     UnusablePlugin,
     configured,
+    without_loading,
 )
 from tsoffset.config.review import (
     GROUP_FILTER_FAMILY,
@@ -47,7 +48,8 @@ class FlowSource:
     """What one flow is made of: its settings, named as a connector's are, and its origin.
 
     `dedicated` is true where `clusters` names the aliases. `secrets` is what came out of
-    `${...}` and must not be repeated.
+    `${...}` and must not be repeated. With `loads_classes` false, MirrorMaker 2's own policy and
+    filters stand in for a user's classes.
     """
 
     source: str
@@ -56,6 +58,7 @@ class FlowSource:
     file: str
     dedicated: bool
     secrets: Collection[str] = field(repr=False)
+    loads_classes: bool = True
 
     @property
     def name(self) -> str:
@@ -254,7 +257,8 @@ def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Find
     texts[keys.TARGET_ALIAS.name] = origin.target
     entry = _entry_of(origin, key)
     try:
-        return configured(plugin, origin.value(key), texts)
+        make = configured if origin.loads_classes else without_loading
+        return make(plugin, origin.value(key), texts)
     except UnusablePlugin as error:
         findings.problem(entry, without(str(error), origin.secrets))
     except InvalidSetting as error:

@@ -374,6 +374,14 @@ FILE_KEYS.declare(
     " `https://host:port`. Port 0: a free one, which the log tells. Empty: none.",
 )
 FILE_KEYS.declare(
+    "listeners.hosts",
+    Field(ServerSettings, "hosts"),
+    values.hosts,
+    "Host names under which the listeners answer, without port; beside these they answer to"
+    " addresses, `localhost` and the host of `listeners`. `*`: to any, behind a proxy that checks.",
+    "the machine's names; none on loopback",
+)
+FILE_KEYS.declare(
     "listeners.https.ssl.keystore.location",
     Field(ServerSettings, "key_store"),
     values.text,

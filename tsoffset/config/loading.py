@@ -67,9 +67,15 @@ class Configuration:
         return settings
 
 
-def settings_of(entries: Sequence[Entry], origin: Configuration, findings: Findings) -> Settings:
+def settings_of(
+    entries: Sequence[Entry],
+    origin: Configuration,
+    findings: Findings,
+    *,
+    load_classes: bool = True,
+) -> Settings:
     """The settings that entries come to. What is wrong goes to `findings`, with something that fits
-    the type in its place."""
+    the type in its place. Without `load_classes` no class is loaded that the entries name."""
     resolver = Resolver(_provider_classes(entries))
     listed = next((entry for entry in entries if entry.key == keys.CLUSTERS.name), None)
     dedicated = listed is not None
@@ -90,11 +96,15 @@ def settings_of(entries: Sequence[Entry], origin: Configuration, findings: Findi
         for source, target in _pairs(settings, top, clusters):
             flow = merged(settings, source, target)
             sources.append(
-                FlowSource(source, target, flow, origin.path, True, resolver.substituted)
+                FlowSource(
+                    source, target, flow, origin.path, True, resolver.substituted, load_classes
+                )
             )
     elif (pair := _connect_pair(top, origin, findings)) is not None:
         clusters = pair
-        sources.append(FlowSource(*pair, top, origin.path, False, resolver.substituted))
+        sources.append(
+            FlowSource(*pair, top, origin.path, False, resolver.substituted, load_classes)
+        )
     sources = [_overridden(source, origin) for source in sources]
     flows = tuple(flow_settings(source, findings) for source in sources)
     review_of_classes(sources, findings)

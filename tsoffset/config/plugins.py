@@ -7,7 +7,8 @@ name of an entry point, or `package.module:Class` (`package.module.Class`).
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 from tsoffset.config.keys import MIRROR_PACKAGE
@@ -66,6 +67,31 @@ TOPIC_FILTER_PLUGIN: Plugin[TopicFilter] = Plugin(
 )
 
 
+def without_loading(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T | None:
+    """As `configured`, but of a user's class nothing is run: None for one that may be usable."""
+    if name in plugin.own:
+        return configured(plugin, name, settings)
+    if _entry_point(plugin, name) is None:
+        module_name, _ = _module_and_attribute(plugin, name)
+        root = module_name.partition(".")[0]
+        try:
+            # Finding a module inside a package would import the package.
+            there = find_spec(root)
+        except (ImportError, ValueError):
+            there = None
+        if there is None:
+            raise _no_module(plugin, name, root)
+    return None
+
+
+def would_be_loaded(plugin: Plugin[T], name: str) -> str | None:
+    """The Python class that `name` means, as `module:Class`; None for one of MirrorMaker 2's."""
+    if name in plugin.own:
+        return None
+    entry_point = _entry_point(plugin, name)
+    return name if entry_point is None else entry_point.value
+
+
 def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
     """An instance of the class called `name`, configured.
 
@@ -99,36 +125,32 @@ def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
     return found
 
 
+def _entry_point(plugin: Plugin[T], name: str) -> EntryPoint | None:
+    return next(iter(entry_points(group=plugin.entry_point_group, name=name)), None)
+
+
 def _by_entry_point(plugin: Plugin[T], name: str) -> object | None:
-    for entry_point in entry_points(group=plugin.entry_point_group, name=name):
-        try:
-            loaded: object = entry_point.load()
-        except Exception as error:
-            raise UnusablePlugin(
-                f"the entry point {entry_point.value} cannot be loaded: {_told(error)}"
-            ) from None
-        return loaded
-    return None
+    entry_point = _entry_point(plugin, name)
+    if entry_point is None:
+        return None
+    try:
+        loaded: object = entry_point.load()
+    except Exception as error:
+        raise UnusablePlugin(
+            f"the entry point {entry_point.value} cannot be loaded: {_told(error)}"
+        ) from None
+    return loaded
 
 
 def _by_path(plugin: Plugin[T], name: str) -> object:
-    module_name, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
-    if not module_name or not attribute:
-        raise UnusablePlugin(
-            f"is no entry point in {plugin.entry_point_group} and no class; {_how(plugin)}"
-        )
+    module_name, attribute = _module_and_attribute(plugin, name)
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
         # The module may be there and itself miss one that it imports.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise UnusablePlugin(f"importing {module_name} failed: {_told(error)}") from None
-        what = (
-            "is a Java class, which cannot be used here"
-            if name.startswith(_JAVA_ROOTS)
-            else f"there is no Python module {error.name}"
-        )
-        raise UnusablePlugin(f"{what}; {_how(plugin)}") from None
+        raise _no_module(plugin, name, error.name) from None
     except Exception as error:
         raise UnusablePlugin(f"importing {module_name} failed: {_told(error)}") from None
     for part in attribute.split("."):
@@ -136,6 +158,24 @@ def _by_path(plugin: Plugin[T], name: str) -> object:
             raise UnusablePlugin(f"the module {module_name} has no {attribute}")
         found = getattr(found, part)
     return found
+
+
+def _module_and_attribute(plugin: Plugin[T], name: str) -> tuple[str, str]:
+    module_name, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
+    if not module_name or not attribute:
+        raise UnusablePlugin(
+            f"is no entry point in {plugin.entry_point_group} and no class; {_how(plugin)}"
+        )
+    return module_name, attribute
+
+
+def _no_module(plugin: Plugin[T], name: str, module_name: str) -> UnusablePlugin:
+    what = (
+        "is a Java class, which cannot be used here"
+        if name.startswith(_JAVA_ROOTS)
+        else f"there is no Python module {module_name}"
+    )
+    return UnusablePlugin(f"{what}; {_how(plugin)}")
 
 
 def _how(plugin: Plugin[T]) -> str:

@@ -20,6 +20,7 @@ _ADDRESS = re.compile(
     r":(?P<port>[0-9]{1,5})"
 )
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_HOST = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?")
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]{16,}=*")
 # Of examples/kubernetes/.
 _PLACEHOLDER = re.compile(r"change[._-]?me", re.IGNORECASE)
@@ -223,6 +224,14 @@ def listeners(value: str) -> tuple[str, ...]:
     if all(_is_url(item) and urlsplit(item).port is not None for item in found):
         return found
     raise ValueError("must be a list of http://host:port or https://host:port")
+
+
+def hosts(value: str) -> tuple[str, ...]:
+    """A list of host names without port, or `*`."""
+    found = split_list(value)
+    if all(item == "*" or _HOST.fullmatch(item) for item in found):
+        return found
+    raise ValueError("must be a list of host names without scheme and port, or *")
 
 
 def urls(value: str) -> tuple[str, ...]:

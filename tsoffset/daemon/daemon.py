@@ -15,7 +15,7 @@ from tsoffset.daemon.cycles import Cycles
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.selecting import Selector
-from tsoffset.daemon.status import Board, Observer
+from tsoffset.daemon.status import Board, Lead, Observer
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings
 
@@ -123,6 +123,13 @@ class Daemon:
         if (loop := self._loops.get(flow)) is not None:
             loop.sync_now()
         log.info("sync_asked", flow=flow)
+
+    def lead(self, flow: str) -> Lead:
+        """As `Controls.lead`."""
+        settings = self._selection.flow(flow)
+        loop = self._loops.get(flow)
+        # One that has not begun yet takes no part in its election.
+        return Lead(here=not settings.leader_election) if loop is None else loop.lead()
 
     def _set_paused(self, flow: str, paused: bool) -> None:
         self._selection.flow(flow)

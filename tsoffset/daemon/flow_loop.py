@@ -17,7 +17,7 @@ from tsoffset.config.selection import Selection
 from tsoffset.daemon.cycle_log import CycleLog
 from tsoffset.daemon.cycles import Cycles
 from tsoffset.daemon.schedule import Schedule
-from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Observer
+from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Lead, Observer
 from tsoffset.errors import CycleOverLimit, TsoffsetError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.spark.flow import CycleResult
@@ -31,9 +31,9 @@ _STANDBY_SECONDS = 1.0
 _GRACE_SECONDS = 300.0
 
 
-LastKnown = Callable[[str], pa.Table | None]
-"""What was known of a flow's pairs (PAIRS_KNOWN) when another process ran it; None where nothing
-is."""
+LastKnown = Callable[[str], tuple[pa.Table, float] | None]
+"""What is known of a flow's pairs (PAIRS_KNOWN) from the last cycle that is kept, whichever process
+ran it, and when that ended (seconds since 1970 UTC); None where nothing is."""
 
 
 def nothing_known(_flow: str) -> None:
@@ -45,6 +45,9 @@ class Peers(Protocol):
 
     def leads(self) -> bool:
         """True where this instance runs the flow."""
+
+    def leader(self) -> Instance | None:
+        """The instance that runs the flow, where one alone does; None where it is not known."""
 
     def others(self) -> tuple[Instance, ...]:
         """The others that were seen lately."""
@@ -62,6 +65,10 @@ class Alone:
     def leads(self) -> bool:
         """As `Peers.leads`."""
         return True
+
+    def leader(self) -> Instance | None:
+        """As `Peers.leader`."""
+        return None
 
     def others(self) -> tuple[Instance, ...]:
         """As `Peers.others`."""
@@ -106,6 +113,8 @@ class FlowLoop:
         self._paused = False
         self._after: FlowLoop | None = None
         self._waiting = False
+        # When a flow that another instance runs looks again at what is kept of its cycles.
+        self._look_at = now()
         # On the clock that nobody sets; None while no cycle runs.
         self._since: float | None = None
         self._asked = False
@@ -139,6 +148,13 @@ class FlowLoop:
         since, limit = self._since, self._selection.flow(self.name).longest_cycle_seconds
         return since is not None and self._now() - since > limit + _GRACE_SECONDS
 
+    def lead(self) -> Lead:
+        """Which instance runs the flow now."""
+        here = self._peers.leads()
+        if here:
+            return Lead()
+        return Lead(here, self._peers.leader(), self._peers.problem())
+
     def configure(self, selection: Selection) -> None:
         """What holds from now on; a cycle that runs is finished as it was begun."""
         self._selection = selection
@@ -163,7 +179,7 @@ class FlowLoop:
         if self._after is not None:
             self._wait_for(self._after)
         else:
-            self._begin_with_what_was_known()
+            self._look_at_what_is_known()
         self._schedule.restart(self._now())
         while not self._stopping.is_set():
             self._wake.clear()
@@ -184,6 +200,8 @@ class FlowLoop:
         if (state := self._held_back()) is not None:
             self._waiting = True
             self._board.update(self.name, state=state, next_at=None)
+            if state is FlowState.STANDBY and self._now() >= self._look_at:
+                self._look_at_what_is_known()
             return None if state is FlowState.PAUSED else _STANDBY_SECONDS
         now, interval = self._now(), self._selection.flow(self.name).sync_interval_seconds
         if self._waiting or interval != self._schedule.interval:
@@ -206,14 +224,20 @@ class FlowLoop:
             self._board.update(self.name, messages=words)
             before.join(_STANDBY_SECONDS)
 
-    def _begin_with_what_was_known(self) -> None:
+    def _look_at_what_is_known(self) -> None:
+        """Take in what is kept of cycles of other processes, where it is newer."""
+        self._look_at = self._now() + self._selection.flow(self.name).sync_interval_seconds
         try:
-            pairs = self._last_known(self.name)
+            known = self._last_known(self.name)
         except Exception:
             log.exception("history_not_read", flow=self.name)
             return
-        if pairs is not None:
-            self._board.update(self.name, pairs=pairs)
+        status = self._board.status(self.name)
+        if known is None or status is None:
+            return
+        pairs, ended_at = known
+        if status.known_at is None or status.known_at < ended_at:
+            self._board.update(self.name, pairs=pairs, known_at=ended_at)
 
     def cycle(self) -> None:
         """One cycle; whatever goes wrong is logged, and the next one is tried."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,6 +19,8 @@ from tsoffset.spark.places import place_of
 # So many intervals without a renewal, and an instance counts as gone.
 MISSED_INTERVALS = 3
 _VERSION = 1
+# Shown to people, who may follow it; and it may have been written by anybody who is in the group.
+_URL = re.compile(r"https?://[0-9A-Za-z._\[\]:-]{1,260}")
 _UNREACHABLE = (OSError, pa.ArrowException)
 
 
@@ -46,6 +49,9 @@ class Presence:
     def leads(self) -> bool:
         """True: every instance runs the flow, which is safe."""
         return True
+
+    def leader(self) -> None:
+        """None: every instance runs the flow."""
 
     def others(self) -> tuple[Instance, ...]:
         """Say that we are at work, and return who else is, the one that started first before the
@@ -113,6 +119,11 @@ def instance_of(facts: object) -> Instance | None:
             int(facts["pid"]),
             started_at,
             str(facts["version"]),
+            _url_of(facts.get("url")),
         )
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _url_of(text: object) -> str | None:
+    return text if isinstance(text, str) and _URL.fullmatch(text) else None

@@ -42,18 +42,30 @@ class FlowState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Tells this process from others that run the same flows."""
+    """Tells this process from others that run the same flows. `url` is where others reach its API,
+    None where nothing is served."""
 
     id: str
     host: str
     pid: int
     started_at: float
     version: str = __version__
+    url: str | None = None
 
     @classmethod
     def here(cls) -> "Instance":
         """This process, which gets a new id."""
         return cls(uuid.uuid4().hex[:12], socket.gethostname(), os.getpid(), time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Which instance runs a flow: this one where `here` is true, else `leader`, None where that is
+    not known. `problem` says why it is not, if something is wrong."""
+
+    here: bool = True
+    leader: Instance | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +114,9 @@ class FlowStatus:
     `over_limit` those that their limit ended. `last` is the last cycle, `last_reached` the last
     that came to rows of groups, `last_success_at` when the last one ended in which no row failed.
     `running_since` is set while a cycle runs; `next_at` is when the next one is due. `pairs` has
-    the rows of `last_reached` (schema PAIRS_KNOWN). `lists` are the changes made by `tsoffset
-    lists`, in words. `others` are instances seen at work on the same flow.
+    what is known of each pair (schema PAIRS_KNOWN) as of the cycle that ended at `known_at`, None
+    before any is known: of `last_reached`, or of one of another process. `lists` are the changes
+    made by `tsoffset lists`, in words. `others` are instances seen at work on the same flow.
     """
 
     flow: FlowSettings
@@ -121,6 +134,7 @@ class FlowStatus:
     running_since: float | None = None
     next_at: float | None = None
     pairs: pa.Table = field(default_factory=PAIRS_KNOWN.empty_table)
+    known_at: float | None = None
     lists: tuple[str, ...] = ()
     others: tuple[Instance, ...] = ()
 
@@ -149,6 +163,9 @@ class Controls(Protocol):
 
     def sync_now(self, flow: str) -> None:
         """The next cycle begins as soon as none is running; a paused flow stays paused."""
+
+    def lead(self, flow: str) -> Lead:
+        """Which instance runs the flow now."""
 
 
 class Board:
@@ -232,6 +249,7 @@ class Board:
             assert cycle.result is not None
             changes["last_reached"] = cycle
             changes["pairs"] = pairs_known(cycle.result.rows.table, status.pairs, cycle.ended_at)
+            changes["known_at"] = cycle.ended_at
         if cycle.succeeded:
             changes["last_success_at"] = cycle.ended_at
         self._attempted = True

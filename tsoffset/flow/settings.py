@@ -140,12 +140,14 @@ class ServerSettings:
     """Where and how `run` serves metrics, API and status page.
 
     `listeners` are `http://host:port` or `https://host:port`, none where nothing is served.
+    `hosts` are the names under which they answer, by default this machine's.
     `key_store` is a PEM file with a private key and its certificates, for https. `token` is what
     a caller shows who changes something (None: nobody may), `read_token` who reads (None:
     everybody may). `remote_urls` are other instances that the page shows, too.
     """
 
     listeners: tuple[str, ...] = ("http://127.0.0.1:8083",)
+    hosts: tuple[str, ...] = ()
     key_store: str | None = None
     key_password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)

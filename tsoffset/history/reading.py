@@ -49,17 +49,24 @@ _OF_A_POINT = (
 def last_known(directory: str | Path, flow: str) -> pa.Table | None:
     """The pairs (PAIRS_KNOWN) of the flow's last cycle that is kept, by whatever instance; None
     where there is none. What cannot be read is left out and logged."""
+    known = last_known_and_when(directory, flow)
+    return None if known is None else known[0]
+
+
+def last_known_and_when(directory: str | Path, flow: str) -> tuple[pa.Table, float] | None:
+    """As `last_known`, with when that cycle ended (seconds since 1970 UTC)."""
     root = place_of(directory)
     try:
         for day in reversed(days(root, Kind.PAIRS, flow)):
             rows = _last_instance(_newest_first(root, Kind.PAIRS, flow, day))
             if rows is None:
                 continue
-            if not len(rows):
-                return PAIRS_KNOWN.empty_table()
             cycles = _newest_first(root, Kind.CYCLES, flow, day)
+            if not len(rows):
+                return PAIRS_KNOWN.empty_table(), _last_reached(cycles)
             ended = _last_reached(cycles, rows["instance"][0].as_py())
-            return replayed(rows, max(pc.max(rows["at"]).as_py(), ended), flow)
+            ended = max(pc.max(rows["at"]).as_py(), ended)
+            return replayed(rows, ended, flow), ended
     except UNREACHABLE as error:
         _warn(root, flow, error)
     return None
@@ -117,12 +124,13 @@ def _last_instance(files: Iterator[_Read]) -> pa.Table | None:
     return concat(PAIRS, found) if found else None
 
 
-def _last_reached(files: Iterator[_Read], instance: str) -> float:
-    """When the instance's last cycle ended that reached the clusters, by files of which the newest
-    is first; 0.0 where none is kept."""
+def _last_reached(files: Iterator[_Read], instance: str | None = None) -> float:
+    """When the last cycle of the instance, or of any, ended that reached the clusters, by files of
+    which the newest is first; 0.0 where none is kept."""
     for _, rows in files:
-        of_it = pc.equal(rows["instance"].cast(pa.string()), instance)
-        ended = pc.max(rows["ended_at"].filter(pc.and_(of_it, rows["reached"]))).as_py()
+        if instance is not None:
+            rows = rows.filter(pc.equal(rows["instance"].cast(pa.string()), instance))
+        ended = pc.max(rows["ended_at"].filter(rows["reached"])).as_py()
         if ended is not None:
             return float(ended)
     return 0.0

@@ -34,6 +34,9 @@ class Instance(BaseModel):
     pid: int = Field(description="Process id there.")
     started_at: float = Field(description="When it started (seconds since 1970 UTC).")
     version: Name = Field(description="Version of tsoffset.")
+    url: Name | None = Field(
+        default=None, description="Where other machines reach its API; null where it has none."
+    )
 
 
 class CycleAnswer(BaseModel):
@@ -102,6 +105,18 @@ class Flow(BaseModel):
     )
     lists: list[Sentence] = Field(description="Changes made by `tsoffset lists`.")
     others: list[Instance] = Field(description="Other instances at work on the same flow.")
+    leads: bool = Field(
+        default=True,
+        description="This instance runs the flow. Where it does not, it answers from what it knows,"
+        " and the leader alone can pause, resume and sync.",
+    )
+    leader: Instance | None = Field(
+        default=None,
+        description="The instance that runs the flow, where that is another one and is known.",
+    )
+    age_seconds: float | None = Field(
+        default=None, description="How long ago the cycle ended that `totals` is of (seconds)."
+    )
     totals: Totals
 
 
@@ -181,6 +196,10 @@ class Page(BaseModel):
     at: float = Field(description="When this was answered (seconds since 1970 UTC).")
     cycle: int | None = Field(
         description="The cycle that this is of; null before one has reached both clusters."
+    )
+    age_seconds: float | None = Field(
+        description="How long ago the cycle ended that this is of (seconds), also where another"
+        " process ran it."
     )
     page: int = Field(description="Counts from 1.")
     limit: int = Field(description="Most items of a page.")
@@ -311,7 +330,11 @@ class Translation(BaseModel):
     cycle: int | None = Field(
         description="The cycle that this is of; null where it is of one before the last start."
     )
-    cycle_ended_at: float | None = Field(description="When that ended (seconds since 1970 UTC).")
+    cycle_ended_at: float | None = Field(
+        description="When the cycle ended that this is of, also where another process ran it"
+        " (seconds since 1970 UTC)."
+    )
+    age_seconds: float | None = Field(description="`at - cycle_ended_at` (seconds).")
     partitions: list[Resumption]
 
 

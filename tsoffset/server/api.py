@@ -5,7 +5,6 @@ Names in paths are percent-encoded; `/` in them as `%2F` or as it is (in a group
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
@@ -14,8 +13,8 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 
 from tsoffset import __version__
-from tsoffset.daemon.points import PastCycles
-from tsoffset.daemon.status import Board, Controls, FlowStatus
+from tsoffset.daemon.points import POINTS_KEPT, PastCycles
+from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Key, Summary
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server import access, answers
@@ -28,13 +27,15 @@ from tsoffset.server.flows import (
     replication_lags,
     resumptions,
     row_answers,
+    seconds_since,
 )
 from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import Choice, Paging, only_documented
 from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
 from tsoffset.server.remotes import Remotes
 
-MOST_POINTS = 5_000
+# As many as this process keeps of its own cycles: what takes no file takes a hundredth of a second.
+MOST_POINTS = POINTS_KEPT
 
 Metrics = Callable[[str], tuple[bytes, str]]
 """From the request's `Accept` ("" where it has none) to the metrics and their content type."""
@@ -159,8 +160,9 @@ class _Routes:
 
     def flows(self, request: Request, response: Response) -> answers.Flows:
         """All flows of this process."""
-        _tag(request, response, _state(self._board, *self._board.statuses()))
-        return flows_answer(self._board, self._summaries)
+        statuses = [(status, self._lead(status.name)) for status in self._board.statuses()]
+        _tag(request, response, _state(self._board, *statuses))
+        return flows_answer(self._board, statuses, self._summaries)
 
     def remotes(self, request: Request, response: Response) -> answers.RemotesAnswer:
         """The flows of the instances of `status.remote.urls`, as they last answered; they are asked
@@ -172,8 +174,9 @@ class _Routes:
     def flow(self, request: Request, response: Response, flow: str) -> answers.Flow:
         """One flow: its state, with messages, its last cycle and its totals."""
         status = self._known(unquote(flow))
-        _tag(request, response, _state(self._board, status))
-        return flow_answer(status, self._summaries, self._board.now())
+        lead = self._lead(status.name)
+        _tag(request, response, _state(self._board, (status, lead)))
+        return flow_answer(status, lead, self._summaries, self._board.now())
 
     def groups(
         self,
@@ -184,8 +187,7 @@ class _Routes:
         paging: Annotated[Paging, Depends()],
     ) -> answers.Groups:
         """The groups of a flow, as of the last cycle that reached both clusters."""
-        status, now = self._known(unquote(flow)), self._board.now()
-        _tag(request, response, _state(self._board, status))
+        status, now = self._informed(request, response, unquote(flow))
         summary = self._summaries.of(status, Key.GROUP)
         places = choice.of(summary)
         entries = [
@@ -203,8 +205,7 @@ class _Routes:
         paging: Annotated[Paging, Depends()],
     ) -> answers.Group:
         """One group with the row of each of its partitions."""
-        status, now = self._known(unquote(flow)), self._board.now()
-        _tag(request, response, _state(self._board, status))
+        status, now = self._informed(request, response, unquote(flow))
         name = unquote(group)
         summary = self._summaries.of(status, Key.GROUP)
         place = self._place(status, summary, name)
@@ -224,8 +225,7 @@ class _Routes:
         paging: Annotated[Paging, Depends()],
     ) -> answers.Topics:
         """The source topics of a flow, as of the last cycle that reached both clusters."""
-        status, now = self._known(unquote(flow)), self._board.now()
-        _tag(request, response, _state(self._board, status))
+        status, now = self._informed(request, response, unquote(flow))
         summary = self._summaries.of(status, Key.TOPIC)
         places = choice.of(summary)
         lags = replication_lags(status)
@@ -256,11 +256,15 @@ class _Routes:
     ) -> answers.History:
         """A point for each past cycle of a flow, the oldest first."""
         status = self._known(unquote(flow))
-        _tag(request, response, _state(self._board, status))
+        lead = self._lead(status.name)
+        _tag(request, response, _state(self._board, (status, lead)))
         end = float("inf") if until is None else until
         points = self._history.points(status.name, since, end, limit)
+        if not points and status.known_at is None and not lead.here:
+            raise _led_elsewhere(status.name, lead, request, "keeps no past cycles of")
         return answers.History(
-            flow=status.name, points=[answers.Point(**asdict(point)) for point in points]
+            flow=status.name,
+            points=[answers.Point.model_validate(point, from_attributes=True) for point in points],
         )
 
     def translate(
@@ -271,8 +275,7 @@ class _Routes:
         group: Annotated[str, Query(description="Its name, whole.")],
     ) -> answers.Translation:
         """What a failover of a group would use now, partition by partition."""
-        status, now = self._known(flow), self._board.now()
-        _tag(request, response, _state(self._board, status))
+        status, now = self._informed(request, response, flow)
         summary = self._summaries.of(status, Key.GROUP)
         rows = summary.rows_at(self._place(status, summary, group))
         cycle = status.last_reached
@@ -281,28 +284,55 @@ class _Routes:
             group=group,
             at=now,
             cycle=None if cycle is None else cycle.number,
-            cycle_ended_at=None if cycle is None else cycle.ended_at,
+            cycle_ended_at=status.known_at,
+            age_seconds=seconds_since(status.known_at, now),
             partitions=resumptions(rows, now),
         )
 
-    def pause(self, flow: str) -> answers.Done:
-        """Begin no further cycle of a flow; one that runs is finished."""
-        return self._asked(self._controls.pause, unquote(flow))
+    def pause(self, request: Request, flow: str) -> answers.Done:
+        """Begin no further cycle of a flow; one that runs is finished. The leader alone can."""
+        return self._asked(self._controls.pause, unquote(flow), request)
 
-    def resume(self, flow: str) -> answers.Done:
-        """Begin cycles of a flow again, at once."""
-        return self._asked(self._controls.resume, unquote(flow))
+    def resume(self, request: Request, flow: str) -> answers.Done:
+        """Begin cycles of a flow again, at once. The leader alone can, or an instance on which the
+        flow is paused."""
+        name = unquote(flow)
+        paused = self._known(name).state is FlowState.PAUSED
+        return self._asked(self._controls.resume, name, request, anywhere=paused)
 
-    def sync(self, flow: str) -> answers.Done:
-        """Begin the next cycle of a flow as soon as none is running; a paused one stays paused."""
-        return self._asked(self._controls.sync_now, unquote(flow))
+    def sync(self, request: Request, flow: str) -> answers.Done:
+        """Begin the next cycle of a flow as soon as none is running; a paused one stays paused. The
+        leader alone can."""
+        return self._asked(self._controls.sync_now, unquote(flow), request)
 
-    def _asked(self, ask: Callable[[str], None], name: str) -> answers.Done:
+    def _asked(
+        self, ask: Callable[[str], None], name: str, request: Request, *, anywhere: bool = False
+    ) -> answers.Done:
+        lead = self._lead(name)
+        if not (lead.here or anywhere):
+            raise _led_elsewhere(name, lead, request, "does not run")
         try:
             ask(name)
         except KeyError:
             raise self._no_flow(name) from None
         return answers.Done(flow=name, state=self._known(name).state)
+
+    def _lead(self, name: str) -> Lead:
+        try:
+            return self._controls.lead(name)
+        except KeyError:
+            raise self._no_flow(name) from None
+
+    def _informed(
+        self, request: Request, response: Response, name: str
+    ) -> tuple[FlowStatus, float]:
+        """The flow's status where it is told of its groups, and now. Where another instance runs
+        the flow, and nothing is known of its cycles, an empty answer would be a wrong one."""
+        status, lead = self._known(name), self._lead(name)
+        _tag(request, response, _state(self._board, (status, lead)))
+        if status.known_at is None and not lead.here:
+            raise _led_elsewhere(name, lead, request, "knows of no cycle of")
+        return status, self._board.now()
 
     def _known(self, name: str) -> FlowStatus:
         status = self._board.status(name)
@@ -322,7 +352,7 @@ class _Routes:
         place = summary.place(group)
         if place is not None:
             return place
-        if status.last_reached is None:
+        if status.known_at is None:
             detail, step = "no cycle has reached both clusters yet", "ask again later"
         else:
             detail = "it has no commit in a topic of the flow, is left out by a filter, or is none"
@@ -331,12 +361,39 @@ class _Routes:
         raise Refused(HTTPStatus.NOT_FOUND, answers.well_formed(told), step)
 
 
-def _state(board: Board, *statuses: FlowStatus) -> object:
+def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refused:
+    """`what` this instance does not do for the flow, while another one may."""
+    leader, path = lead.leader, request.scope["raw_path"].decode("ascii", "replace")
+    told = f"this instance {what} flow {flow}"
+    if leader is None:
+        why = "" if lead.problem is None else f": {lead.problem}"
+        step = "ask again in ten seconds"
+        if path.endswith("/pause"):
+            step += f"; to keep the flow from running, set {flow}.enabled = false in the"
+            step += " configuration file"
+        return Refused(
+            HTTPStatus.CONFLICT, f"{told}, and it is not known which instance runs it{why}", step
+        )
+    at = "" if leader.url is None else f" at {leader.url}"
+    query = f"?{request.url.query}" if request.url.query else ""
+    return Refused(
+        HTTPStatus.CONFLICT,
+        f"{told}; the one on host {answers.well_formed(leader.host)}, process {leader.pid},"
+        f" runs it{at}",
+        f"send {request.method} {leader.url}{path}{query}"
+        if leader.url is not None
+        else "that instance serves no API; set `listeners` in its configuration",
+        leader=leader.url,
+    )
+
+
+def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
     """What stays as long as nothing changes but the time."""
     known = [
         (
             *(status.name, status.cycles, status.state, status.state_since, status.messages),
             *(status.running_since, status.next_at, status.late, status.over_limit),
+            *(status.known_at, lead),
             *(
                 status.lists,
                 status.others,
@@ -344,7 +401,7 @@ def _state(board: Board, *statuses: FlowStatus) -> object:
                 status.flow.longest_cycle_seconds,
             ),
         )
-        for status in statuses
+        for status, lead in statuses
     ]
     return board.instance.id, board.warnings, known
 

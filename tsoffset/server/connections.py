@@ -1,12 +1,24 @@
 """Connections of clients that are slow, or many: each has its time, and each client its number."""
 
 import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tsoffset.server.guard import HEADERS
+from tsoffset.server.guard import (
+    HEADERS,
+    REQUESTS_AT_ONCE,
+    REQUESTS_PER_SECOND,
+    REQUESTS_UNDER_WAY,
+    REQUESTS_UNDER_WAY_OF_A_CLIENT,
+    Rates,
+    client_of,
+)
 from tsoffset.server.problems import Refused
 
 log = structlog.get_logger(__name__)
@@ -15,27 +27,123 @@ log = structlog.get_logger(__name__)
 EXCHANGE_SECONDS = 30.0
 IDLE_SECONDS = 5
 HANDSHAKE_SECONDS = 10.0
-CONNECTIONS = 128
-CONNECTIONS_OF_A_CLIENT = 32
+# The rest is for newcomers: no request but a probe can hold it.
+CONNECTIONS = REQUESTS_UNDER_WAY + 16
+CONNECTIONS_OF_A_CLIENT = REQUESTS_UNDER_WAY_OF_A_CLIENT + 4
+# As many as requests and probes may come, each on a connection of its own. A handshake costs more
+# than a request, and memory that asyncio leaves to the collection of garbage where it fails.
+_CONNECTIONS_PER_SECOND = 2 * REQUESTS_PER_SECOND
+_CONNECTIONS_AT_ONCE = 2 * REQUESTS_AT_ONCE
+# So few that the loop comes to what the accepted ones ask before it accepts more: who sends a
+# request at once is answered, however many others connect.
+_ENDING_AT_ONCE = 4
+
+
+class Connections:
+    """The open connections of all listeners; used from their loop's thread alone."""
+
+    def __init__(self, rates: Rates | None = None) -> None:
+        self._rates = rates or Rates(_CONNECTIONS_PER_SECOND, _CONNECTIONS_AT_ONCE)
+        # By descriptor, the oldest first.
+        self._open: dict[int, Connection] = {}
+
+    def accept(self, accept: Callable[[], tuple[socket.socket, Any]]) -> tuple["Connection", Any]:
+        """The next connection that `accept` gives. Raises BlockingIOError where there is none now.
+
+        Where the client, or all clients together, have as many as they may, it takes the place of
+        the oldest connection without a request, among all clients' of the one that has the most.
+        A client that connects too often is hung up on, before any handshake.
+        """
+        if sum(one.ending for one in self._open.values()) >= _ENDING_AT_ONCE:
+            raise BlockingIOError
+        accepted, address = accept()
+        client = client_of(str(address[0]))
+        if self._rates.wait(client) or not self._has_room_for(client):
+            log.debug("connection_refused", client=client, connections=len(self._open))
+            accepted.close()
+            raise BlockingIOError
+        made = Connection(accepted.detach(), client, self)
+        self._open[made.fileno()] = made
+        return made, address
+
+    def serve(self, descriptor: int, protocol: "TimedProtocol") -> None:
+        """The connection has come to be spoken on."""
+        self._open[descriptor].protocol = protocol
+
+    def forget(self, descriptor: int) -> None:
+        """The connection is closed."""
+        self._open.pop(descriptor, None)
+
+    def _has_room_for(self, client: str) -> bool:
+        here = [one for one in self._open.values() if not one.ending]
+        of_clients = Counter(one.client for one in here)
+        if of_clients[client] >= CONNECTIONS_OF_A_CLIENT:
+            here = [one for one in here if one.client == client]
+        elif len(here) < CONNECTIONS:
+            return True
+        idle = [one for one in here if not one.has_a_request]
+        if idle:
+            max(idle, key=lambda one: of_clients[one.client]).end()
+        return bool(idle)
+
+
+class Connection(socket.socket):
+    """A connection, counted from when it is accepted, before any handshake, until it is closed."""
+
+    def __init__(self, descriptor: int, client: str, connections: Connections) -> None:
+        super().__init__(fileno=descriptor)
+        self.client, self._connections = client, connections
+        self.protocol: TimedProtocol | None = None
+        self.ending = False
+
+    @property
+    def has_a_request(self) -> bool:
+        """A request has come whole, and its answer is not finished."""
+        cycle = None if self.protocol is None else self.protocol.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def end(self) -> None:
+        """Let whoever reads it meet its end, and close it."""
+        self.ending = True
+        log.debug("connection_ended", client=self.client)
+        try:
+            self.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # The client has ended it already.
+            return
+
+    def close(self) -> None:
+        """As socket.close."""
+        self._connections.forget(self.fileno())
+        super().close()
+
+
+class ListeningSocket(socket.socket):
+    """A socket of which `connections` accepts what comes."""
+
+    def __init__(self, connections: Connections, family: int, kind: int, protocol: int) -> None:
+        super().__init__(family, kind, protocol)
+        self._connections = connections
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """As socket.accept; BlockingIOError also where none is to be had now."""
+        return self._connections.accept(super().accept)
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which waits for a request without end and takes any number of
-    connections."""
+    """uvicorn's HTTP/1.1, which waits for a request without end."""
 
     exchange_seconds = EXCHANGE_SECONDS
     _deadline: asyncio.TimerHandle | None = None
 
+    def __init__(self, connections: Connections, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._counted = connections
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, unless there are too many."""
+        """Begin to wait for a request."""
         super().connection_made(transport)
-        own = self.client and self.client[0]
-        clients = [getattr(one, "client", None) for one in self.connections]
-        of_client = sum(client is not None and client[0] == own for client in clients)
-        if len(clients) > CONNECTIONS or of_client > CONNECTIONS_OF_A_CLIENT:
-            log.debug("connection_refused", client=own, connections=len(clients))
-            transport.abort()
-            return
+        self._counted.serve(transport.get_extra_info("socket").fileno(), self)
         self._wait()
 
     def on_response_complete(self) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.daemon.freshness import on_target
-from tsoffset.daemon.status import Board, Cycle, FlowStatus
+from tsoffset.daemon.status import Board, Cycle, FlowStatus, Lead
 from tsoffset.daemon.status import Instance as KnownInstance
 from tsoffset.daemon.summary import Entry as KnownEntry
 from tsoffset.daemon.summary import Key, Summary
@@ -37,18 +37,20 @@ class Summaries:
             return known[1]
 
 
-def flows_answer(board: Board, summaries: Summaries) -> answers.Flows:
+def flows_answer(
+    board: Board, statuses: Iterable[tuple[FlowStatus, Lead]], summaries: Summaries
+) -> answers.Flows:
     """All flows."""
     now = board.now()
     return answers.Flows(
         instance=instance_answer(board.instance),
         at=now,
         warnings=list(board.warnings),
-        flows=[flow_answer(status, summaries, now) for status in board.statuses()],
+        flows=[flow_answer(status, lead, summaries, now) for status, lead in statuses],
     )
 
 
-def flow_answer(status: FlowStatus, summaries: Summaries, now: float) -> answers.Flow:
+def flow_answer(status: FlowStatus, lead: Lead, summaries: Summaries, now: float) -> answers.Flow:
     """One flow."""
     flow = status.flow
     totals = summaries.of(status, Key.GROUP).totals()
@@ -73,9 +75,12 @@ def flow_answer(status: FlowStatus, summaries: Summaries, now: float) -> answers
         next_at=status.next_at,
         lists=list(status.lists),
         others=[instance_answer(other) for other in status.others],
+        leads=lead.here,
+        leader=None if lead.leader is None else instance_answer(lead.leader),
+        age_seconds=seconds_since(status.known_at, now),
         totals=answers.Totals(
             groups=totals.entries,
-            lag_seconds=_seconds_since(totals.in_sync_at, now),
+            lag_seconds=seconds_since(totals.in_sync_at, now),
             **_without(asdict(totals), "entries", "in_sync_at"),
         ),
     )
@@ -123,7 +128,7 @@ def entry_fields(entry: KnownEntry, now: float) -> dict[str, Any]:
     return {
         **_without(asdict(entry), "reasons"),
         "reasons": [answers.ReasonCount(reason=name, rows=rows) for name, rows in reasons],
-        "lag_seconds": _seconds_since(entry.in_sync_at, now),
+        "lag_seconds": seconds_since(entry.in_sync_at, now),
     }
 
 
@@ -142,7 +147,7 @@ def replication_lags(status: FlowStatus) -> dict[str, int]:
 def row_answers(rows: pa.Table, now: float) -> list[answers.PairRow]:
     """The rows of a group."""
     return [
-        answers.PairRow(**row, lag_seconds=_seconds_since(row["in_sync_at"], now))
+        answers.PairRow(**row, lag_seconds=seconds_since(row["in_sync_at"], now))
         for row in rows.to_pylist()
     ]
 
@@ -159,7 +164,7 @@ def resumptions(rows: pa.Table, now: float) -> list[answers.Resumption]:
             offset=row["offset"],
             precision=row["precision"] if row["offset"] == row["target_offset"] else None,
             reread_bound=row["lag_records"],
-            age_seconds=_seconds_since(row["in_sync_at"], now),
+            age_seconds=seconds_since(row["in_sync_at"], now),
             outcome=row["outcome"],
             reason=row["reason"],
             message=row["message"],
@@ -168,8 +173,8 @@ def resumptions(rows: pa.Table, now: float) -> list[answers.Resumption]:
     ]
 
 
-def _seconds_since(at: float | None, now: float) -> float | None:
-    """Never less than none, since clocks may be set back."""
+def seconds_since(at: float | None, now: float) -> float | None:
+    """How long ago that was, never less than none, since clocks may be set back."""
     return None if at is None else max(0.0, now - at)
 
 

@@ -1,11 +1,15 @@
 """What every request passes first, and every answer last: who may ask under which name, how much
 and how often, and the headers that keep browsers from making anything else of an answer."""
 
+import socket
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
+from typing import Self
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,12 +22,16 @@ log = structlog.get_logger(__name__)
 
 REQUESTS_PER_SECOND = 20.0
 REQUESTS_AT_ONCE = 100
+# Probes are not counted.
+REQUESTS_UNDER_WAY = 112
+REQUESTS_UNDER_WAY_OF_A_CLIENT = 28
 TARGET_BYTES = 8_192
 HEADER_BYTES = 16_384
 # No request needs a body; some clients send an empty object.
 BODY_BYTES = 1_024
 CLIENTS_KNOWN = 1_000
-# Asked by what would restart the process if it got no answer.
+# Asked by what would restart the process if it got no answer: they have a rate of their own, and
+# room beside all other requests.
 PROBES = ("/healthz", "/readyz")
 
 NOTHING_ALLOWED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -50,34 +58,93 @@ class Rates:
     ) -> None:
         self._a_second, self._at_once, self._now = a_second, at_once, now
         # By client what is left to it, and as of when; the one that asked last at the end.
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: OrderedDict[tuple[str, bool], tuple[float, float]] = OrderedDict()
+        self._under_way: Counter[str] = Counter()
 
-    def wait(self, client: str) -> float:
+    def wait(self, client: str, *, probe: bool = False) -> float:
         """Seconds until the client may ask; 0 where it may now, which is counted."""
-        now = self._now()
-        left, since = self._left.pop(client, (float(self._at_once), now))
+        now, key = self._now(), (client, probe)
+        left, since = self._left.pop(key, (float(self._at_once), now))
         left = min(float(self._at_once), left + (now - since) * self._a_second)
         allowed = left >= 1
-        self._left[client] = (left - allowed, now)
+        self._left[key] = (left - allowed, now)
         if len(self._left) > CLIENTS_KNOWN:
             self._left.popitem(last=False)
         return 0.0 if allowed else (1 - left) / self._a_second
 
+    @contextmanager
+    def answering(self, client: str) -> Iterator[None]:
+        """While a request other than a probe is answered. Raises Refused where as many are as may
+        be."""
+        for count, limit, detail in (
+            (
+                self._under_way[client],
+                REQUESTS_UNDER_WAY_OF_A_CLIENT,
+                "this client waits for many answers already",
+            ),
+            (self._under_way.total(), REQUESTS_UNDER_WAY, "too many requests are being answered"),
+        ):
+            if count >= limit:
+                raise Refused(
+                    HTTPStatus.TOO_MANY_REQUESTS,
+                    detail,
+                    f"wait for answers, of which {limit} may be under way",
+                    retry_after="1",
+                    connection="close",
+                )
+        self._under_way[client] += 1
+        try:
+            yield
+        finally:
+            self._under_way[client] -= 1
+            if not self._under_way[client]:
+                del self._under_way[client]
 
-class Guard:
-    """In front of `app`, for the requests of one listener.
 
-    `local` is the host of a listener that only this machine reaches, else None. Its requests must
-    name this machine in `Host`: a page of another site, of which the name was made to lead here
-    (DNS rebinding), names that site.
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The names under which a listener answers. A page of another site, of which the name was made
+    to lead here (DNS rebinding), asks under that site's name.
+
+    `own` is the host that the listener is bound to; `names` are in lower case, `*` means any.
     """
 
-    def __init__(self, app: ASGIApp, rates: Rates, local: str | None = None) -> None:
-        self._app, self._rates, self._local = app, rates, local
+    own: str
+    names: Collection[str] = ()
+
+    @classmethod
+    def of(cls, listener: str, configured: Collection[str]) -> Self:
+        """The names of `listeners.hosts`, or else, where others than this machine reach it, those
+        of this machine."""
+        names = {name.lower() for name in configured}
+        if not names and not is_local(listener):
+            names = {socket.gethostname().lower(), socket.getfqdn().lower()}
+        return cls(listener.lower(), names)
+
+    def allow(self, host: str | None) -> bool:
+        """Whether a request with this `Host` is answered."""
+        # No browser leaves it out.
+        if host is None or "*" in self.names:
+            return True
+        name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+        name = name.rstrip(".").lower()
+        if is_local(name) or name == self.own or name in self.names:
+            return True
+        # No site's name is an address; but of a local listener nobody asks under a foreign one.
+        return _is_address(name) and not is_local(self.own)
+
+
+class Guard:
+    """In front of `app`, for the requests of one listener, which answers under the names of
+    `hosts`."""
+
+    def __init__(self, app: ASGIApp, rates: Rates, hosts: Hosts) -> None:
+        self._app, self._rates, self._hosts = app, rates, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        started = time.monotonic()
+        started, client = time.monotonic(), _client(scope)
+        probe = scope["path"] in PROBES
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -86,7 +153,7 @@ class Guard:
                     headers.setdefault(name, value)
                 log.debug(
                     "request_answered",
-                    client=_client(scope),
+                    client=client,
                     method=scope["method"],
                     path=scope["raw_path"].decode("ascii", "replace"),
                     status=message["status"],
@@ -94,24 +161,31 @@ class Guard:
                 )
             await send(message)
 
-        try:
-            self._check(scope, Headers(scope=scope))
-        except Refused as refused:
-            await refused.response()(scope, receive, send_guarded)
-            return
+        with ExitStack() as under_way:
+            try:
+                self._check(scope, Headers(scope=scope), client, probe=probe)
+                if not probe:
+                    under_way.enter_context(self._rates.answering(client))
+            except Refused as refused:
+                await refused.response()(scope, receive, send_guarded)
+                return
+            await self._answer(scope, receive, send_guarded)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Routes see the path as it was sent, so that a slash in a name stays apart from those
         # between names. An answer to HEAD is that to GET, whose body the server keeps back.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         path = scope["raw_path"].decode("ascii", "replace")
-        await self._app({**scope, "method": method, "path": path}, receive, send_guarded)
+        await self._app({**scope, "method": method, "path": path}, receive, send)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
-        if scope["path"] not in PROBES and (wait := self._rates.wait(_client(scope))):
+    def _check(self, scope: Scope, headers: Headers, client: str, *, probe: bool) -> None:
+        if wait := self._rates.wait(client, probe=probe):
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "this client asks too often",
                 f"wait {wait:.1f} seconds, and ask at most {REQUESTS_PER_SECOND:g} times a second",
                 retry_after=str(int(wait) + 1),
+                connection="close",
             )
         if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_BYTES:
             raise Refused(
@@ -135,30 +209,34 @@ class Guard:
                 "send the request without a body",
                 connection="close",
             )
-        if self._local is not None and not _names_this_machine(headers.get("host"), self._local):
+        if not self._hosts.allow(headers.get("host")):
             raise Refused(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "this listener is for this machine alone, and the request names another one",
-                "ask http://127.0.0.1 or http://localhost at the same port; for others set"
-                " `listeners` to an address of their network, with tokens",
+                "the request asks for a host name under which this listener does not answer",
+                "ask by address (http://127.0.0.1 on this machine), or add the name to"
+                " listeners.hosts and restart",
+                connection="close",
             )
 
 
-def _names_this_machine(host: str | None, own: str) -> bool:
-    # No browser leaves it out.
-    if host is None:
-        return True
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-    return is_local(name) or name.lower() == own.lower()
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _client(scope: Scope) -> str:
-    """The client's address; of IPv6 its network, since one client has all addresses of it."""
-    address = (scope.get("client") or ("unknown",))[0]
+    return client_of((scope.get("client") or ("unknown",))[0])
+
+
+def client_of(address: str) -> str:
+    """Who has the address: of IPv6 the network of 64 bits, of which one client has all."""
     try:
         ip = ip_address(address)
     except ValueError:
-        return str(address)
-    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is None:
-        return str(IPv6Address(int(ip) >> 64 << 64))
-    return str(ip)
+        return address
+    if not isinstance(ip, IPv6Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or IPv6Address(int(ip) >> 64 << 64))

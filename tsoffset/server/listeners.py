@@ -6,9 +6,11 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,8 +24,14 @@ from tsoffset.errors import ListenerError
 from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.api import Metrics, application
-from tsoffset.server.connections import HANDSHAKE_SECONDS, IDLE_SECONDS, TimedProtocol
-from tsoffset.server.guard import HEADER_BYTES, Guard, Rates
+from tsoffset.server.connections import (
+    HANDSHAKE_SECONDS,
+    IDLE_SECONDS,
+    Connections,
+    ListeningSocket,
+    TimedProtocol,
+)
+from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts, Rates
 
 log = structlog.get_logger(__name__)
 
@@ -69,14 +77,15 @@ def serve(
     """
     with ExitStack() as stack:
         certificate = Certificate(settings)
-        listeners = [_bound(url, certificate, stack) for url in settings.listeners]
+        connections = Connections()
+        listeners = [_bound(url, certificate, connections, stack) for url in settings.listeners]
         if not listeners:
             yield ()
             return
         app = application(settings, board, controls, history, metrics=metrics, alive=alive)
         rates = Rates()
         servers = [
-            _server(Guard(app, rates, one.host if is_local(one.host) else None), one)
+            _server(Guard(app, rates, Hosts.of(one.host, settings.hosts)), one, connections)
             for one in listeners
         ]
 
@@ -97,6 +106,30 @@ def serve(
             for server in servers:
                 server.should_exit = True
             thread.join(STOP_SECONDS)
+
+
+def advertised(addresses: Sequence[str]) -> str | None:
+    """Where other machines reach the API: the first of the addresses that is not for this machine
+    alone, or the first of all; None where there is none."""
+    local = [url for url in addresses if is_local(urlsplit(url).hostname or "")]
+    for url in (*(url for url in addresses if url not in local), *local):
+        parts = urlsplit(url)
+        if not ip_address(parts.hostname or "").is_unspecified:
+            return url
+        return f"{parts.scheme}://{_own_host(parts.scheme)}:{parts.port}"
+    return None
+
+
+def _own_host(scheme: str) -> str:
+    """This machine's address, or its name where that is what a certificate is for, or where the
+    name leads back here alone."""
+    name = socket.gethostname()
+    if scheme == "http":
+        with suppress(OSError):
+            address = socket.gethostbyname(name)
+            if not is_local(address):
+                return address
+    return name
 
 
 class Certificate:
@@ -159,7 +192,9 @@ class Certificate:
         return found.st_mtime_ns, found.st_ino
 
 
-def _bound(url: str, certificate: Certificate, stack: ExitStack) -> Listener:
+def _bound(
+    url: str, certificate: Certificate, connections: Connections, stack: ExitStack
+) -> Listener:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 0
     tls = certificate.context(url) if parts.scheme == "https" else None
@@ -167,7 +202,7 @@ def _bound(url: str, certificate: Certificate, stack: ExitStack) -> Listener:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        made = stack.enter_context(socket.socket(family, kind, protocol))
+        made = stack.enter_context(ListeningSocket(connections, family, kind, protocol))
         # A port whose last connections are not forgotten yet can be had at once.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
@@ -193,10 +228,10 @@ def _why(error: OSError) -> str:
     return f"{os.strerror(error.errno or 0).lower()}; {step}"
 
 
-def _server(app: Any, listener: Listener) -> uvicorn.Server:
+def _server(app: Any, listener: Listener, connections: Connections) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
-        http=TimedProtocol,
+        http=partial(TimedProtocol, connections),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         # Its lines go where all others do, and the guard tells what was asked.

@@ -11,6 +11,7 @@ from tsoffset.daemon.summary import Order, Summary, Wanted
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason
 from tsoffset.records import Numbers
 from tsoffset.server.answers import well_formed
+from tsoffset.server.flows import seconds_since
 from tsoffset.server.problems import Refused
 
 ITEMS = 100
@@ -45,7 +46,14 @@ class Paging:
     def fields(self, status: FlowStatus, now: float, total: int) -> dict[str, Any]:
         """The fields of `answers.Page`."""
         cycle = None if status.last_reached is None else status.last_reached.number
-        return {"at": now, "cycle": cycle, "page": self.page, "limit": self.limit, "total": total}
+        return {
+            "at": now,
+            "cycle": cycle,
+            "age_seconds": seconds_since(status.known_at, now),
+            "page": self.page,
+            "limit": self.limit,
+            "total": total,
+        }
 
 
 class Choice:

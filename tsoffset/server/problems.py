@@ -21,13 +21,27 @@ class Problem(BaseModel):
     status: int = Field(description="The HTTP status.")
     detail: str = Field(description="What is wrong, in a sentence.")
     next_step: str = Field(description="What to do about it.")
+    leader: str | None = Field(
+        default=None,
+        description="Address of the instance that can answer, where another one has the lead;"
+        " absent otherwise.",
+    )
 
 
 class Refused(Exception):
     """A request is answered with a problem."""
 
-    def __init__(self, status: HTTPStatus, detail: str, next_step: str, **headers: str) -> None:
+    def __init__(
+        self,
+        status: HTTPStatus,
+        detail: str,
+        next_step: str,
+        *,
+        leader: str | None = None,
+        **headers: str,
+    ) -> None:
         super().__init__(status, detail, next_step)
+        self.leader = leader
         self.status = status
         self.detail = detail
         self.next_step = next_step
@@ -42,9 +56,10 @@ class Refused(Exception):
             status=status,
             detail=self.detail,
             next_step=self.next_step,
+            leader=self.leader,
         )
         # ASCII alone: whatever the sentence quotes, the answer is well-formed.
-        body = json.dumps(problem.model_dump()).encode()
+        body = json.dumps(problem.model_dump(exclude_none=True)).encode()
         return Response(
             body, int(status), {**self.headers, "cache-control": "no-store"}, MEDIA_TYPE
         )

@@ -3,13 +3,17 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import javaproperties
 import py4j.protocol
 import structlog
 from pyspark import SparkConf, SparkContext
@@ -33,6 +37,7 @@ _NOISE = (
 _JAVA_PREFIX = re.compile(r"Exception in thread \"main\" \S+: ")
 _LAST_WORDS_SECONDS = 2.0
 _END_SECONDS = 5.0
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 
 class Jvm:
@@ -50,28 +55,30 @@ class Jvm:
         self._listener: threading.Thread | None = None
 
     def start(self, conf: SparkConf) -> None:
-        """Start the process. Raises PySparkException where it ends at once."""
-        reading, writing = os.pipe()
-        self._listener = threading.Thread(
-            target=self._listen, args=(reading,), name="spark-output", daemon=True
-        )
-        self._listener.start()
-        launching: Future[None] = Future()
-        threading.Thread(target=self._launch, args=(conf, writing, launching), daemon=True).start()
-        try:
-            launching.result()
-        except BaseException:
-            # Interrupted. Who leaves a process alone while it starts leaves it for good: it
-            # does not find the file any more through which it gets to know its program.
-            wait([launching])
-            raise
+        """Start the process. Raises PySparkException where it ends at once, and OSError where its
+        settings cannot be written to the directory of temporary files."""
+        with _settings_in_a_file(conf):
+            reading, writing = os.pipe()
+            self._listener = threading.Thread(
+                target=self._listen, args=(reading,), name="spark-output", daemon=True
+            )
+            self._listener.start()
+            launching: Future[None] = Future()
+            threading.Thread(target=self._launch, args=(writing, launching), daemon=True).start()
+            try:
+                launching.result()
+            except BaseException:
+                # Interrupted. Who leaves a process alone while it starts leaves it for good: it
+                # does not find the file any more through which it gets to know its program.
+                wait([launching])
+                raise
 
-    def _launch(self, conf: SparkConf, writing: int, launching: Future[None]) -> None:
+    def _launch(self, writing: int, launching: Future[None]) -> None:
         try:
             # A session of its own: Ctrl-C and a signal to our group are for us, and Java ends after
             # what it does for us has.
             options = {"stdout": writing, "stderr": writing, "start_new_session": True}
-            self.gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+            self.gateway = launch_gateway(None, options)  # type: ignore[no-untyped-call]
         except BaseException as error:
             launching.set_exception(error)
         else:
@@ -123,6 +130,35 @@ class Jvm:
                         pass_on(line)
                     else:
                         self._held.append(line)
+
+
+@contextmanager
+def environment(added: Mapping[str, str]) -> Iterator[None]:
+    """These variables in the environment of this process while the block lasts."""
+    before = {name: os.environ.get(name) for name in added}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _settings_in_a_file(conf: SparkConf) -> Iterator[None]:
+    """Let a Java that starts in this block read its settings from a file of this user alone:
+    every local user reads command lines, where pyspark would write them."""
+    # Created with mode 0600.
+    with tempfile.NamedTemporaryFile("w", prefix="tsoffset-", suffix=".conf") as file:
+        file.write(javaproperties.dumps(dict(conf.getAll()), timestamp=False))
+        file.flush()
+        words = ["--properties-file", file.name, "--load-spark-defaults"]
+        given = os.environ.get(_ARGUMENTS, "pyspark-shell")
+        with environment({_ARGUMENTS: f"{shlex.join(words)} {given}"}):
+            yield
 
 
 def pass_on(line: str) -> None:

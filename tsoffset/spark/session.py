@@ -26,7 +26,7 @@ from tsoffset.java import find_java
 from tsoffset.spark.clients import CLIENTS
 from tsoffset.spark.heap import give_back_what_is_freed
 from tsoffset.spark.jobs import cause, in_time
-from tsoffset.spark.jvm import Jvm
+from tsoffset.spark.jvm import Jvm, environment
 from tsoffset.spark.keep_workers import workers_kept
 from tsoffset.spark.limits import processors
 
@@ -56,6 +56,10 @@ _UNLESS_SET = {
     # where it was 29 %.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "262144",
 }
+# Where Spark makes the secret itself, for the connections between its processes: other users of
+# this machine reach the driver's port, too. Elsewhere all sides have to be given one.
+_MAKES_A_SECRET = re.compile(r"local(\[[\d*]+(,\d+)?\])?|yarn|k8s://.*")
+_SECRET_ASKED_FOR = {"spark.authenticate": "true"}
 # What a worker writes arrives on our standard error where it is on this machine.
 _UNLESS_SET_HERE = {"spark.python.daemon.module": "tsoffset.spark.worker_daemon"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -100,7 +104,7 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     jvm = Jvm()
     try:
-        with _environment(worker_environment(settings, os.environ)), _signals_kept():
+        with environment(worker_environment(settings, os.environ)), _signals_kept():
             jvm.start(conf)
             context = SparkContext(conf=conf, gateway=jvm.gateway)
             # The server for accumulators, of which we have none, prints a traceback where its
@@ -149,6 +153,8 @@ def session_settings(
             threads = str((processors() if threads == "*" else int(threads)) * flows)
         master = f"local[{threads},{_LOCAL_ATTEMPTS}]"
     settings["spark.master"] = master
+    if _MAKES_A_SECRET.fullmatch(master):
+        settings = {**_SECRET_ASKED_FOR, **settings}
     if _is_here(settings):
         settings = {**_UNLESS_SET_HERE, **settings}
     settings[_JAVA_OPTIONS] = _java_options(settings.get(_JAVA_OPTIONS, ""), bool(local))
@@ -209,20 +215,6 @@ def worker_environment(settings: Mapping[str, str], given: Mapping[str, str]) ->
         paths = [package, *filter(None, given.get("PYTHONPATH", "").split(os.pathsep))]
         added["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     return added
-
-
-@contextmanager
-def _environment(added: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in added}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @contextmanager

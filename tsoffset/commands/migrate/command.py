@@ -51,6 +51,7 @@ def run_migrate(
     else:
         output.lines(map(Text, text.splitlines()))
     output.flush()
+    notices.configuration_warnings(migration.warnings)
     _tell(migration, to, steps_alone, notices)
     return ConfigurationError.exit_status if migration.problems else 0
 

@@ -6,6 +6,7 @@ out is what `tsoffset` takes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tsoffset.commands.migrate.flows import MirrorFlow, mirror_flows
 from tsoffset.commands.migrate.secrets import without_secret
@@ -16,10 +17,18 @@ from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.loading import Configuration, settings_of
 from tsoffset.config.places import CLIENT_PREFIX, Place, place_of
-from tsoffset.config.plugins import IDENTITY_POLICY
+from tsoffset.config.plugins import (
+    GROUP_FILTER_PLUGIN,
+    IDENTITY_POLICY,
+    POLICY_PLUGIN,
+    TOPIC_FILTER_PLUGIN,
+    Plugin,
+    would_be_loaded,
+)
 from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import Settings
+from tsoffset.printable import printable
 
 SYNC = "sync.group.offsets.enabled"
 TO_BE_CHANGED = "HAS TO BE CHANGED:"
@@ -30,19 +39,25 @@ _CHANGES = {
     "tasks.max": "The most tasks of a cycle; MirrorMaker 2 gives each a part of the groups.",
     "client.id": "Brokers see tsoffset by this name, too: quotas by client id are shared.",
 }
+_PLUGINS: dict[str, Plugin[Any]] = {
+    keys.POLICY.name: POLICY_PLUGIN,
+    keys.GROUP_FILTER.name: GROUP_FILTER_PLUGIN,
+    keys.TOPIC_FILTER.name: TOPIC_FILTER_PLUGIN,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
     """All that a migration consists of. `taken` is our configuration in the order of the input;
     `flows` are those that are on. `problems` are what has to be changed in `taken` before
-    tsoffset takes it."""
+    tsoffset takes it. `warnings` name the users' classes that tsoffset would load."""
 
     setup: Setup
     taken: tuple[Moved, ...]
     left: tuple[Left, ...]
     flows: tuple[MirrorFlow, ...]
     problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
 
 
 def migration_of(setup: Setup) -> Migration:
@@ -52,6 +67,7 @@ def migration_of(setup: Setup) -> Migration:
     taken: list[Moved] = []
     left = list(setup.left)
     marked: list[Problem] = []
+    warnings: list[str] = []
     for moved in setup.moved:
         place = place_of(moved.key, setup.clusters, TOP_NAMES)
         if place.name == SYNC:
@@ -61,7 +77,10 @@ def migration_of(setup: Setup) -> Migration:
             continue
         wrong = [one for one in problems if (one.key, one.line) == (moved.key, moved.entry.line)]
         marked += wrong
-        taken.append(_as_ours(moved, place, wrong, setup))
+        not_loaded = None if wrong else _not_loaded(moved, place)
+        if not_loaded is not None:
+            warnings.append(f"{moved.entry.place}: {printable(moved.entry.key)}: {not_loaded}")
+        taken.append(_as_ours(moved, place, wrong, not_loaded, setup))
     problems = [problem for problem in problems if problem not in marked]
     flows = tuple(mirror_flows(setup, settings))
     if not flows and not problems:
@@ -70,7 +89,7 @@ def migration_of(setup: Setup) -> Migration:
     if problems:
         raise ConfigurationError((*problems, *marked))
     taken += (_not_yet(setup, flow) for flow in flows)
-    return Migration(setup, tuple(taken), tuple(left), flows, tuple(marked))
+    return Migration(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
 
 
 def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
@@ -79,7 +98,10 @@ def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
     listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)
     entries = [replace(moved.entry, key=moved.key, text=moved.text) for moved in setup.moved]
     findings = Findings()
-    settings = settings_of([listed, *entries], Configuration(setup.file, ""), findings)
+    # The file may be another person's, and a class in it would run here.
+    settings = settings_of(
+        [listed, *entries], Configuration(setup.file, ""), findings, load_classes=False
+    )
     return settings, [
         problem
         for problem in findings.problems
@@ -87,9 +109,23 @@ def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
     ]
 
 
-def _as_ours(moved: Moved, place: Place, wrong: Sequence[Problem], setup: Setup) -> Moved:
+def _not_loaded(moved: Moved, place: Place) -> str | None:
+    """What there is to know of a user's class, of which nothing was run."""
+    plugin = _PLUGINS.get(place.name)
+    name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
+    if name is None:
+        return None
+    return (
+        f"The Python class {printable(name)} is not loaded by migrate, but by every other command;"
+        " read it first, and install it where tsoffset and its workers run."
+    )
+
+
+def _as_ours(
+    moved: Moved, place: Place, wrong: Sequence[Problem], not_loaded: str | None, setup: Setup
+) -> Moved:
     """The setting with what there is to say of it, and without its secret."""
-    said = [moved.change or _CHANGES.get(place.name, "")]
+    said = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]
     said += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
     if wrong and place.name == keys.POLICY.name:
         said.append(f"One that keeps topics' names is {IDENTITY_POLICY}.")

@@ -42,7 +42,7 @@ function step(flow, now) {
       text: `cycle running for ${duration(Math.floor(ran))}, limit ${duration(flow.limit_seconds)}` };
   }
   if (flow.state === "paused") return { part: 0, text: "paused by an operator" };
-  if (flow.state === "standby") return { part: 0, text: "another instance has the lead" };
+  if (flow.state === "standby") return { part: 0, text: flow.leader ? `${flow.leader.host} has the lead` : "another instance has the lead" };
   if (flow.next_at === null) return { part: 0, text: `a cycle every ${duration(flow.interval_seconds)}` };
   const left = flow.next_at - now;
   const text = left > 0 ? `next cycle in ${duration(Math.ceil(left))}` : "next cycle is due";
