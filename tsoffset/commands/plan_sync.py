@@ -9,9 +9,12 @@ import structlog
 from rich.text import Text
 
 from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.open_flow import Connect
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
@@ -32,13 +35,15 @@ def run_once(
     commit: bool,
     state: str | None = None,
     rewinding: "Rewinding | None" = None,
+    connect: Connect = KafkaCluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
     `state` as in `spark_cycles`; `rewinding` is what of the groups goes back after that. A cycle
-    that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, and what
-    `Rewinding.rows` does.
+    that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, what
+    `Rewinding.rows` does, and UsageError where nothing matches.
     """
+    require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
     done: list[tuple[FlowSettings, Sequence[Row]]] = []
     with spark_cycles(selection, notices, state) as cycles_of:

@@ -23,12 +23,14 @@ from tsoffset.commands.failover.verdicts import (
     verdicts,
 )
 from tsoffset.commands.open_flow import Connect
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
@@ -38,6 +40,10 @@ log = structlog.get_logger(__name__)
 # that is at work is seen to be within that time.
 _PAUSE_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
+_NOTHING_COMMITTED = (
+    "failover {flow}: the selected groups have no committed offset in the selected topics on "
+    "cluster {cluster}, so there is nothing to fail over."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +118,17 @@ def _found(
     timeout_seconds: float,
     connect: Connect,
 ) -> Found:
-    """The verdicts, of final cycles or of what is left. Raises CycleFailed and ClusterUnreachable
-    (for a cluster that comes and goes)."""
+    """The verdicts, of final cycles or of what is left. Raises CycleFailed,
+    ClusterUnreachable (for a cluster that comes and goes), and UsageError where there is nothing to
+    fail over."""
     source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
     if source_away is None and target_away is None:
+        names_of = on_cluster(selection.narrowing, connect)
+        require_match(selection, notices, names_of, must_have_groups=True)
         with spark_cycles(selection, notices) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
+        if found == []:
+            raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))
         if found is not None:
             return Found(found)
         source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
@@ -129,7 +140,13 @@ def _found(
         return Found((), source_away, target_away)
     with connect(flow.target) as target:
         known = known_pairs(selection.settings, flow)
-        return Found(unverified(flow, target, known, time.time()), source_away)
+        found = unverified(flow, target, known, time.time())
+    if not found:
+        notices.warning("cluster_unreachable", source_away or "")
+        listed = on_cluster(Narrowing(), connect, Side.TARGET)
+        require_match(selection, notices, listed, must_have_groups=True)
+        raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
+    return Found(found, source_away)
 
 
 def _away(settings: ClusterSettings, connect: Connect) -> str | None:
