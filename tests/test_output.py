@@ -310,7 +310,7 @@ def test_no_rows_no_table() -> None:
     assert drawn([], 200) == [
         "flow A->B",
         "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; "
-        "a failover re-reads at most 0 records",
+        "0 of 0 groups in place, re-reading at most 0 records",
     ]
 
 
@@ -417,7 +417,41 @@ def test_the_re_reads_are_those_of_what_is_in_place() -> None:
     planned = replace(COMMITTED, outcome=OutcomeKind.WOULD_COMMIT, reread_bound=5)
     tally = Tally.of([COMMITTED, planned, active, unproven])
     assert (tally.reread_bound, tally.unproven) == (17, 1)
-    assert "at most 17 records, and an unknown number for 1 unproven row" in tally.in_words()
+    assert tally.in_words().endswith("an unknown number for 1 unproven row")
+
+
+def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -> None:
+    """Of what the target has now: a group with members that lies 10 back reads these again, one
+    past its translation and one without any have no usable offset. A plan says both, what is and
+    what a sync would make of it."""
+    skip = partial(replace, COMMITTED, outcome=OutcomeKind.SKIPPED)
+    rows = [
+        replace(COMMITTED, outcome=OutcomeKind.UNCHANGED, reread_bound=0),
+        skip(group="busy", reason=Reason.GROUP_ACTIVE, reread_bound=0),
+        skip(group="ahead", reason=Reason.TARGET_AHEAD, current_target_offset=700),
+        replace(SKIPPED, group="old", reason=Reason.EXPIRED),
+        replace(SKIPPED, group="old", reason=Reason.EXPIRED, partition=4),
+    ]
+    rest = (
+        "; 3 not in place (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
+        "records; 3 group-partitions without a usable offset on the target"
+    )
+    assert (
+        Tally.of(rows)
+        .in_words()
+        .endswith(f"0 failed; 1 of 4 groups in place, re-reading at most 0 records{rest}")
+    )
+    rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
+    assert (
+        Tally.of(rows)
+        .in_words()
+        .endswith(
+            "0 failed; now 1 of 5 groups in place, re-reading at most 0 records; 4 not in place "
+            "(1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD, 1 would_commit), re-reading at most 32 "
+            "records; 3 group-partitions without a usable offset on the target. After a sync: 2 "
+            f"of 5 groups in place, re-reading at most 12 records{rest}"
+        )
+    )
 
 
 def test_ten_thousand_rows_are_printed() -> None:

@@ -7,6 +7,7 @@ page of it) looks at entries alone.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from tsoffset.columns import Flags
 from tsoffset.cycle.matching import numbered
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.records import Numbers
+from tsoffset.terminal.output import Readiness
+from tsoffset.terminal.row_columns import readiness_of
 
 # From the best to the worst.
 OUTCOMES = tuple(OutcomeKind)
@@ -182,6 +185,10 @@ class Summary:
             message,
         )
 
+    @cached_property
+    def _readiness(self) -> Readiness:
+        return readiness_of(self._pairs)
+
     def totals(self) -> "Totals":
         """The sums over all entries."""
         columns = self._columns
@@ -200,14 +207,15 @@ class Summary:
             never,
             int(np.nansum(columns["reread_bound"])),
             int(columns["bound_unknown"].sum()),
+            dict(self._readiness.not_in_place),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The sums over entries: how many have which worst outcome and precision, and how many rows
-    which reason; `never_in_sync` counts entries with a pair that was never seen in place, the
-    others are as in Entry."""
+    which reason; `never_in_sync` counts entries with a pair that was never seen in place,
+    `not_in_place` groups that are not in place now by reason, the others are as in Entry."""
 
     entries: int
     pairs: int
@@ -220,6 +228,7 @@ class Totals:
     never_in_sync: int
     reread_bound: int
     bound_unknown: int
+    not_in_place: dict[str, int]
 
 
 def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, Any]:

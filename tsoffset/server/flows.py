@@ -67,6 +67,8 @@ def flow_answer(status: FlowStatus, summaries: Summaries, now: float) -> answers
         failures_in_a_row=status.failures_in_a_row,
         late=status.late,
         over_limit=status.over_limit,
+        unknown_since=status.unknown_since(now),
+        lag_estimate_records=status.lag_estimate(totals.lag_records, now),
         last_cycle=None if status.last is None else cycle_answer(status.last),
         last_success_at=status.last_success_at,
         running_since=status.running_since,
