@@ -25,7 +25,7 @@ from tsoffset.commands.failover.verdicts import (
 from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.pauses import Pauses
+from tsoffset.daemon.pauses import Pauses, why_not_kept
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
@@ -78,10 +78,12 @@ def run_failover(
     timeout_seconds: float,
     pause: bool,
     resume: bool,
+    dry_run: bool = False,
     connect: Connect = KafkaCluster,
 ) -> int:
     """Let the one flow selected fail over, print the verdicts, and return the exit status; with
-    `resume` end its pause, and nothing else. Raises UsageError and CycleFailed."""
+    `dry_run` say what that would come to, and change nothing; with `resume` end its pause, and
+    nothing else. Raises UsageError and CycleFailed."""
     if len(selection.flows) != 1:
         raise UsageError("failover: several flows are enabled; say which one with --flow A->B")
     (flow,) = selection.flows
@@ -92,19 +94,33 @@ def run_failover(
             f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be "
             "committed; set it to true, or let `tsoffset export` say what to set"
         )
-    found = _found(selection, flow, notices, timeout_seconds, connect)
     # A pause is of all groups, and of a failover that takes place.
-    whole = selection.narrowing == Narrowing()
+    pause = pause and selection.narrowing == Narrowing()
+    lost = why_not_kept(selection.settings.state_dir) if pause else None
+    if lost is not None:
+        notices.warning(
+            "pause_not_kept",
+            f"failover {flow.name}: {lost}, so the pause after the failover cannot be kept, and a "
+            "running `tsoffset run` goes on committing for groups that have moved. Set state.dir, "
+            "stop `tsoffset run` first, or say --no-pause if none runs.",
+        )
+    found = _found(selection, flow, notices, None if dry_run else timeout_seconds, connect)
     paused = None
-    if pause and whole and found.target_away is None and not found.still_read:
-        paused = set_paused(selection, flow, True)
+    if pause and found.target_away is None and not found.still_read:
+        paused = lost is None if dry_run else set_paused(selection, flow, True)
     for sentence in (found.source_away, found.target_away):
         if sentence is not None:
             notices.warning("cluster_unreachable", sentence)
-    steps = next_steps(flow, found, paused=paused)
+    steps = next_steps(flow, found, paused=paused, dry_run=dry_run)
     lines = partial(failover_lines, flow.name, found.verdicts, steps)
     output.show(GroupVerdict, found.verdicts, lines)
-    log.info("failover_finished", flow=flow.name, paused=paused, result=in_words(found.verdicts))
+    log.info(
+        "failover_finished",
+        flow=flow.name,
+        dry_run=dry_run,
+        paused=paused and not dry_run,
+        result=in_words(found.verdicts),
+    )
     if output.format is not Format.TABLE:
         for sentence in (f"{flow.name}: {in_words(found.verdicts)}", *steps):
             notices.note(sentence)
@@ -115,10 +131,11 @@ def _found(
     selection: Selection,
     flow: FlowSettings,
     notices: Notices,
-    timeout_seconds: float,
+    timeout_seconds: float | None,
     connect: Connect,
 ) -> Found:
-    """The verdicts, of final cycles or of what is left. Raises CycleFailed,
+    """The verdicts, of final cycles or of what is left; without a timeout of a plan, which changes
+    nothing. Raises CycleFailed,
     ClusterUnreachable (for a cluster that comes and goes), and UsageError where there is nothing to
     fail over."""
     source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
@@ -160,10 +177,12 @@ def _away(settings: ClusterSettings, connect: Connect) -> str | None:
 
 
 def final_cycles(
-    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float, connect: Connect
+    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
 ) -> list[GroupVerdict] | None:
     """Cycles until each group is ready, or none has changed for a while, or the time is over: what
-    the last of them found; None where a cluster is away. Raises CycleFailed."""
+    the last of them found; without a timeout one plan. None where a cluster is away. Raises
+    CycleFailed."""
+    commit = timeout_seconds is not None
     started = since = time.monotonic()
     before: object = None
     while True:
@@ -173,7 +192,7 @@ def final_cycles(
                 listings = source.groups()
         except ClusterUnreachable:
             return None
-        result = cycles.run(commit=True)
+        result = cycles.run(commit=commit, keep=commit)
         if result.unreachable:
             return None
         rows = list(result.rows)
@@ -187,7 +206,8 @@ def final_cycles(
         if facts != before:
             before, since = facts, now
         if (
-            all(one.verdict is Verdict.READY for one in found)
+            timeout_seconds is None
+            or all(one.verdict is Verdict.READY for one in found)
             or now - since >= _STABLE_SECONDS
             or now - started >= timeout_seconds
         ):
@@ -216,13 +236,20 @@ def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
     return 0
 
 
-def next_steps(flow: FlowSettings, found: Found, *, paused: bool | None) -> list[str]:
-    """What to do next; `paused` says whether the flow could be paused, None where it was not to
-    be."""
+def next_steps(
+    flow: FlowSettings, found: Found, *, paused: bool | None, dry_run: bool = False
+) -> list[str]:
+    """What to do next, or after a `dry_run` what a failover would say; `paused` tells whether the
+    flow could be paused, None where it was not to be."""
     here, there = flow.source.alias, flow.target.alias
     if found.target_away:
         return [f"Repair {there}, or its addresses in the configuration, and run this again."]
     steps = []
+    if dry_run:
+        steps.append(
+            "This was a dry run: nothing was committed and nothing paused. Run this without "
+            "--dry-run to fail over; the steps below are those after it."
+        )
     if found.not_ready:
         steps.append(
             "Do what the messages say of groups that are not ready, and run this again; or start "
@@ -242,15 +269,17 @@ def next_steps(flow: FlowSettings, found: Found, *, paused: bool | None) -> list
     ]
     match paused:
         case True:
+            is_paused = "would be paused, so that" if dry_run else "is paused,"
             steps.append(
-                f"{flow.name} is paused, a running daemon leaves it alone; `tsoffset failover "
+                f"{flow.name} {is_paused} a running daemon leaves it alone; `tsoffset failover "
                 f"--flow '{flow.name}' --resume` ends that. The way back to {here} is in "
                 "docs/failover.md."
             )
         case False:
             steps.append(
-                f"{flow.name} could not be paused, for state.dir is not set or cannot be written: "
-                "pause it on the status page of `tsoffset run`, or stop that."
+                f"{flow.name} {'cannot' if dry_run else 'could not'} be paused, for state.dir is "
+                "not set or cannot be written: pause it on the status page of `tsoffset run`, or "
+                "stop that."
             )
         case None:
             steps.append(

@@ -108,8 +108,8 @@ def _verdict(
 
 
 def _stands(row: Row) -> int | None:
-    """Where a consumer begins after the cycle."""
-    if row.outcome is OutcomeKind.COMMITTED:
+    """Where a consumer begins after the cycle, or of a dry run after a failover."""
+    if row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT):
         return row.target_offset
     return row.current_target_offset
 
