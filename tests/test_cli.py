@@ -227,7 +227,10 @@ def test_warnings_come_with_the_error_beside_them(
         "B.bootstrap.servers = b:1\n"
         "A->B.enable = true\n" + more
     )
-    slip = f"{file}:4: A->B.enable: is no known key; did you mean A->B.enabled?"
+    slip = (
+        f"{file}:4: A->B.enable: is no known key; did you mean A->B.enabled? It has no effect: "
+        "`enabled` is now `false`, its default"
+    )
     result = invoke(command, "-c", str(file))
     assert result.exit_code == 2
     first, second = result.stderr.splitlines()
