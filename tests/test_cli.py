@@ -318,7 +318,7 @@ def test_a_cycle_has_finished_when_its_last_row_is_written(format: Format) -> No
     stream, started = Slow(), time.monotonic() - 100
     with capture_logs() as logs:
         output = Output(stream, format)
-        status = hand_over(RESULT, output, Notices(), commits=True, started=started)
+        status = hand_over(RESULT, output, Notices(), commits=True, started=started, config="F")
     (finished,) = logs
     assert (finished["event"], finished["committed"], finished["failed"]) == (
         *("cycle_finished", 1, 1),
@@ -338,7 +338,7 @@ def test_a_cycle_finishes_without_a_reader(format: Format) -> None:
     with os.fdopen(writing, "w") as stream, capture_logs() as logs:
         output = Output(stream, format)
         started = time.monotonic()
-        assert hand_over(RESULT, output, Notices(), commits=True, started=started) == 1
+        assert hand_over(RESULT, output, Notices(), commits=True, started=started, config="F") == 1
         assert output.closed
     assert [event["event"] for event in logs] == ["cycle_finished"]
 

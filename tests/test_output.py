@@ -74,7 +74,7 @@ def printed(format: Format, *batches: list[Row]) -> str:
 
 
 def drawn(rows: list[Row], width: int | None) -> list[str]:
-    lines = cycle_lines("A->B", rows, Tally.of(rows).in_words, width)
+    lines = cycle_lines("A->B", rows, Tally.of(rows).in_words, "mm2.properties", width)
     return [line.plain for line in lines]
 
 
@@ -154,7 +154,7 @@ def test_a_reader_that_goes_away_ends_the_printing_only(
     with os.fdopen(writing, "w") as stream:
         output = Output(stream, format)
         if format is Format.TABLE:
-            output.lines(cycle_lines("A->B", [COMMITTED] * 1_000, lambda: "done", None))
+            output.lines(cycle_lines("A->B", [COMMITTED] * 1_000, lambda: "done", "F", None))
         else:
             output.records(Row, [COMMITTED] * 1_000)
         output.flush()
@@ -175,7 +175,7 @@ def test_a_wide_output_limits_no_width_either(monkeypatch: pytest.MonkeyPatch) -
     for wide in (False, True):
         stream = io.StringIO()
         output = Output(stream, Format.TABLE, wide=wide)
-        output.show(Row, rows, partial(cycle_lines, "A->B", rows, lambda: "done"))
+        output.show(Row, rows, partial(cycle_lines, "A->B", rows, lambda: "done", "F"))
         found.append((output.width, "RE-READ" in stream.getvalue()))
     assert found == [(80, False), (None, True)]
     assert "g" * 120 in stream.getvalue()
@@ -210,7 +210,7 @@ def test_numbers_stand_right_aligned() -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_a_table_fits_the_terminal(width: int) -> None:
-    """No line is longer than the terminal, whatever the names are."""
+    """No line is longer than the terminal, whatever the names are, but for commands to paste."""
     rows = [
         COMMITTED,
         replace(SKIPPED, reason=Reason.TARGET_REWRITES_TIMESTAMPS),
@@ -221,7 +221,7 @@ def test_a_table_fits_the_terminal(width: int) -> None:
     ]
     lines = drawn(rows, width)
     over = [line for line in lines if cell_len(line) > width]
-    assert set(over) <= {"g" * 120}
+    assert all(line == "g" * 120 or ": tsoffset check -c " in line for line in over)
 
 
 def test_a_narrow_table_keeps_group_and_offsets() -> None:
@@ -242,13 +242,19 @@ def test_a_narrow_table_keeps_group_and_offsets() -> None:
 
 
 def test_a_message_is_told_once_under_its_reason() -> None:
-    """Equal messages of many rows are one, with their number."""
+    """Equal messages of many rows are one, with their number and the next step of the first."""
     rows = [SKIPPED, SKIPPED, replace(SKIPPED, message="another; wait"), FAILED]
     lines = drawn(rows, 200)
     at = lines.index("NOT_MIRRORED (3 rows)")
-    assert lines[at + 1 : at + 3] == [
+    step = (
+        "    Once the replicator has caught up: tsoffset sync -c mm2.properties --flow 'A->B' "
+        "--groups checkout"
+    )
+    assert lines[at + 1 : at + 5] == [
         "  the mirror has not come to 1000; wait for it (2 rows)",
+        step,
         "  another; wait",
+        step,
     ]
     assert "NO_LEADER (1 row)" in lines
     alone = drawn([SKIPPED, SKIPPED], 200)
@@ -466,5 +472,5 @@ def test_ten_thousand_rows_are_printed() -> None:
             return len(text)
 
     stream = Counting()
-    Output(stream, Format.TABLE).lines(cycle_lines("A->B", rows, lambda: "done", None))
+    Output(stream, Format.TABLE).lines(cycle_lines("A->B", rows, lambda: "done", "F", None))
     assert stream.lines > 10_000

@@ -136,6 +136,24 @@ def test_a_flow_in_which_nothing_can_be_synced_is_degraded(
         assert "nothing can be synced: 2 rows skipped" in flow["messages"][0]
 
 
+def test_what_was_skipped_has_its_next_step(daemon: Daemon, client: TestClient) -> None:
+    """A command for that group and flow with the daemon's file: of a group, of its rows, and where
+    a failover is asked for; what is in place has none, nor has a topic."""
+    daemon.board.config = "/etc/mm2.properties"
+    expected = {
+        "when": "Once its consumers on the target are stopped",
+        "command": "tsoffset sync -c /etc/mm2.properties --flow 'A->B' --groups audit",
+    }
+    found = answered(client, f"{PATH}/groups/audit")
+    assert found["group"]["next_step"] == found["rows"][0]["next_step"] == expected
+    translated = answered(client, "/api/v1/translate", flow=FLOW, group="audit")
+    assert translated["partitions"][0]["next_step"] == expected
+    groups = answered(client, f"{PATH}/groups")["groups"]
+    assert {one["name"] for one in groups if one["next_step"] is None} == {"billing"}
+    topics = answered(client, f"{PATH}/topics")["topics"]
+    assert {one["next_step"] for one in topics} == {None}
+
+
 def test_what_nobody_knows_any_more_is_unknown_since_then(
     daemon: Daemon, client: TestClient
 ) -> None:
@@ -249,7 +267,8 @@ def test_a_group_shows_each_partition(client: TestClient) -> None:
         **{"source_offset": 50, "source_timestamp_ms": 1_799_999_999_000},
         **{"target_topic": "A.orders", "target_offset": 40, "current_target_offset": 30},
         **{"outcome": "committed", "reason": None, "precision": "exact", "reread_bound": 0},
-        **{"message": None, "lag_records": 0, "in_sync_at": AT, "lag_seconds": 0.0},
+        **{"message": None, "next_step": None},
+        **{"lag_records": 0, "in_sync_at": AT, "lag_seconds": 0.0},
         "synced_source_offset": 50,
     }
     assert answered(client, f"{PATH}/groups/billing", limit=1, page=2)["rows"] == [found["rows"][1]]

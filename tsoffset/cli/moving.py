@@ -1,6 +1,5 @@
 """`failover`, and what moves groups by hand: `export`, `snapshot`, `restore`."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Any, Unpack
@@ -129,11 +128,12 @@ def export(
     there. Nothing is committed.
     """
     from tsoffset.commands.export import run_export
+    from tsoffset.flow.narrowing import whole_name
 
     if group is not None and choice["groups"] is not None:
         raise UsageError("export: --group names one group and --groups chooses some; give one")
     if group is not None:
-        choice["groups"] = re.escape(group)
+        choice["groups"] = whole_name(group)
     chosen, output = choose(notices, **choice), Output(sys.stdout, Format.CSV)
     return run_export(chosen, output, notices, with_group=group is None, state=state)
 

@@ -66,6 +66,7 @@ def run_once(
                 notices,
                 commits=commit and flow.commits,
                 started=started,
+                config=selection.configuration.path,
             )
             statuses.append(status)
             done.append((flow, result.rows))
@@ -73,13 +74,16 @@ def run_once(
         for flow, rows in done:
             if flow.commits and (back := rewinding.rows(flow, rows, notices)):
                 tally = Tally.of(back)
-                output.show(Row, back, partial(_went_back, flow.name, back, tally))
+                config = selection.configuration.path
+                output.show(Row, back, partial(_went_back, flow.name, back, tally, config))
                 statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
 
 
-def _went_back(flow: str, rows: Sequence[Row], tally: Tally, width: int | None) -> Iterator[Text]:
-    return cycle_lines(f"{flow}, back", rows, tally.in_words, width)
+def _went_back(
+    flow: str, rows: Sequence[Row], tally: Tally, config: str, width: int | None
+) -> Iterator[Text]:
+    return cycle_lines(f"{flow}, back", rows, tally.in_words, config, width)
 
 
 def hand_over(
@@ -89,11 +93,13 @@ def hand_over(
     *,
     commits: bool,
     started: float,
+    config: str,
 ) -> int:
     """Write the cycle's rows to standard output, then say in the log that it has finished, and
     return the flow's exit status.
 
-    A summary stands below the table, else it is for a person alone. `started` is when the cycle
+    A summary stands below the table, else it is for a person alone. `config` is the file of the
+    configuration, which next steps name. `started` is when the cycle
     began, in seconds of the monotonic clock: what it took, it took with all that is written here.
     """
     from tsoffset.terminal.row_columns import encoded, tally_of
@@ -109,7 +115,8 @@ def hand_over(
 
     try:
         if output.format is Format.TABLE:
-            output.lines(cycle_lines(result.flow, list(result.rows), summary, output.width))
+            rows = list(result.rows)
+            output.lines(cycle_lines(result.flow, rows, summary, config, output.width))
         else:
             output.encoded(table.schema.names, encoded(table, output.format))
         output.flush()

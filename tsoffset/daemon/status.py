@@ -181,6 +181,8 @@ class Board:
     def __init__(self, instance: Instance, now: Callable[[], float] = time.time) -> None:
         self.instance = instance
         self.now = now
+        self.config = "FILE"
+        """The configuration file, as commands of next steps name it."""
         self.warnings: tuple[str, ...] = ()
         """What the configuration warns of, and why a changed file was not taken, if it was not."""
         self._lock = threading.Lock()

@@ -53,8 +53,8 @@ class Entry:
     `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
     what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
     translation) of which it is not. `in_sync_at` (seconds since 1970 UTC) is the oldest of them;
-    None where one was never seen in place. `reasons` counts rows; `message` is of the first row
-    with the worst outcome, where that is skipped or failed.
+    None where one was never seen in place. `reasons` counts rows; `reason` and `message` are of the
+    first row with the worst outcome, where that is skipped or failed.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Entry:
     reread_bound: int | None
     bound_unknown: int
     reasons: dict[str, int]
+    reason: str | None
     message: str | None
 
 
@@ -163,10 +164,10 @@ class Summary:
         lag, bound, precision = known("lag_records"), known("reread_bound"), known("precision")
         rank = int(self._columns["outcome"][place])
         rows = self._rows[self._starts[place] : self._starts[place + 1]]
-        message = None
+        reason = message = None
         if rank >= _ATTENTION:
             worst = int(rows[np.argmax(self._rank[rows] == rank)])
-            message = self._pairs["message"][worst].as_py()
+            reason, message = (self._pairs[name][worst].as_py() for name in ("reason", "message"))
         told = np.searchsorted(self._reason_numbers, [place, place + 1])
         return Entry(
             self.names[place].as_py(),
@@ -182,6 +183,7 @@ class Summary:
                 one["reason"]: one["count_all"]
                 for one in self._reasons.slice(told[0], told[1] - told[0]).to_pylist()
             },
+            reason,
             message,
         )
 

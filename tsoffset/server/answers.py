@@ -162,6 +162,16 @@ class ReasonCount(BaseModel):
     rows: int
 
 
+class NextStep(BaseModel):
+    """What to do about a group."""
+
+    when: str = Field(description="When to run the command, as words that lead to it.")
+    command: Name = Field(
+        description="A command for a shell where the daemon's configuration file is, narrowed to"
+        " the flow and the group."
+    )
+
+
 class Entry(BaseModel):
     """What is known of the pairs of one group, or of one source topic."""
 
@@ -175,6 +185,9 @@ class Entry(BaseModel):
     message: Sentence | None = Field(
         description="The sentence of its first row with the worst outcome, if that is skipped or"
         " failed."
+    )
+    next_step: NextStep | None = Field(
+        description="What to do about that row; null for a topic, which is of many groups."
     )
     lag_records: int | None = Field(
         description="Most records that are read again by consumers that move over right after the"
@@ -252,6 +265,7 @@ class PairRow(BaseModel):
         description="Most source records that can be read twice from the translation."
     )
     message: Sentence | None = Field(description="Cause and next step.")
+    next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
     lag_records: int | None = Field(
         description="Most records that a consumer reads again that moves over right after the"
         " cycle."
@@ -324,6 +338,7 @@ class Resumption(BaseModel):
     outcome: OutcomeKind = Field(description="Of the last cycle.")
     reason: str | None = Field(description="Why it was skipped or failed.")
     message: Sentence | None = Field(description="Cause and next step.")
+    next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
 
 
 class Translation(BaseModel):

@@ -20,14 +20,17 @@ from tsoffset.daemon.summary import Key, Summary
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
+    StepOf,
     Summaries,
     entry_fields,
     flow_answer,
     flows_answer,
+    no_step,
     remotes_answer,
     replication_lags,
     resumptions,
     row_answers,
+    step_of,
 )
 from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import Choice, Paging, only_documented
@@ -189,7 +192,7 @@ class _Routes:
         summary = self._summaries.of(status, Key.GROUP)
         places = choice.of(summary)
         entries = [
-            answers.Entry(**entry_fields(entry, now))
+            answers.Entry(**entry_fields(entry, now, self._steps(status)))
             for entry in summary.entries(places[paging.part])
         ]
         return answers.Groups(**paging.fields(status, now, len(places)), groups=entries)
@@ -211,8 +214,8 @@ class _Routes:
         rows = summary.rows_at(place)
         return answers.Group(
             **paging.fields(status, now, len(rows)),
-            group=answers.Entry(**entry_fields(summary.entry(place), now)),
-            rows=row_answers(rows[paging.part], now),
+            group=answers.Entry(**entry_fields(summary.entry(place), now, self._steps(status))),
+            rows=row_answers(rows[paging.part], now, self._steps(status)),
         )
 
     def topics(
@@ -230,7 +233,10 @@ class _Routes:
         places = choice.of(summary)
         lags = replication_lags(status)
         topics = [
-            answers.Topic(**entry_fields(entry, now), replication_lag_records=lags.get(entry.name))
+            answers.Topic(
+                **entry_fields(entry, now, no_step),
+                replication_lag_records=lags.get(entry.name),
+            )
             for entry in summary.entries(places[paging.part])
         ]
         return answers.Topics(**paging.fields(status, now, len(places)), topics=topics)
@@ -282,7 +288,7 @@ class _Routes:
             at=now,
             cycle=None if cycle is None else cycle.number,
             cycle_ended_at=None if cycle is None else cycle.ended_at,
-            partitions=resumptions(rows, now),
+            partitions=resumptions(rows, now, self._steps(status)),
         )
 
     def pause(self, flow: str) -> answers.Done:
@@ -303,6 +309,9 @@ class _Routes:
         except KeyError:
             raise self._no_flow(name) from None
         return answers.Done(flow=name, state=self._known(name).state)
+
+    def _steps(self, status: FlowStatus) -> StepOf:
+        return step_of(self._board.config, status.name)
 
     def _known(self, name: str) -> FlowStatus:
         status = self._board.status(name)
@@ -332,7 +341,8 @@ class _Routes:
 
 
 def _state(board: Board, *statuses: FlowStatus) -> object:
-    """What stays as long as nothing changes but the time."""
+    """What stays as long as nothing changes but the time, and what that alone changes of a flow."""
+    now = board.now()
     known = [
         (
             *(status.name, status.cycles, status.state, status.state_since, status.messages),
@@ -341,6 +351,7 @@ def _state(board: Board, *statuses: FlowStatus) -> object:
                 status.lists,
                 status.others,
                 status.last_success_at,
+                status.unknown_since(now),
                 status.flow.longest_cycle_seconds,
             ),
         )

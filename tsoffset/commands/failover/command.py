@@ -112,7 +112,7 @@ def run_failover(
         if sentence is not None:
             notices.warning("cluster_unreachable", sentence)
     steps = next_steps(flow, found, paused=paused, dry_run=dry_run)
-    lines = partial(failover_lines, flow.name, found.verdicts, steps)
+    lines = partial(failover_lines, flow.name, found.verdicts, steps, selection.configuration.path)
     output.show(GroupVerdict, found.verdicts, lines)
     log.info(
         "failover_finished",

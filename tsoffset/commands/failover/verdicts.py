@@ -140,5 +140,5 @@ def _explained(row: Row) -> str | None:
     return (
         f"on the target it stands at {row.target_topic}-{row.partition}:{row.current_target_offset}"
         f", {ahead} past what it has read on the source: if its consumers have read that there, it "
-        "resumes well as it is; if not, let it go back with `tsoffset sync --allow-rewind`"
+        "resumes well as it is; if not, let it go back with --allow-rewind, for this group alone"
     )

@@ -24,7 +24,7 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
-from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.report import Said, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, place, table
 
 log = structlog.get_logger(__name__)
@@ -147,7 +147,8 @@ def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None
     if rows:
         yield from table(_COLUMNS, rows, width)
         yield Text()
-        yield from notes(((row.reason or row.outcome, row.message) for row in rows), "row", width)
+        said = (Said(row.reason or row.outcome, row.message) for row in rows)
+        yield from notes(said, "row", width)
     yield from total(_summary(rows), width)
 
 

@@ -2,6 +2,7 @@
 
 import { token } from "./api.js";
 import { h } from "./dom.js";
+import { nextStep } from "./group.js";
 import { listSection } from "./list.js";
 import { flowName, plain, shown } from "./names.js";
 import { oldest } from "./overview.js";
@@ -144,7 +145,7 @@ function reasons(flow, details, here) {
       found === null ? h("p", { class: "quiet" }, "asking…") : [
         h("ul", {}, found.groups.map((group) => h("li", { "data-key": `=${group.name}` },
           h("a", { href: address({ flow: flow.name, group: group.name, query: here.query }) }, shown(group.name, { class: "name" })),
-          group.message === null ? null : h("p", {}, shown(group.message))))),
+          group.message === null ? null : h("p", {}, shown(group.message)), nextStep(group.next_step)))),
         h("p", {}, h("a", { href: all, "aria-label": `List all groups with ${plain(reason)}` },
           `${found.total > found.groups.length ? `All ${number(found.total)} groups` : "In the list"}`)),
       ]);
