@@ -359,11 +359,13 @@ def test_a_lag_that_nobody_knows_any_more_is_absent() -> None:
     moved = replace(row("a", there=80, outcome=OutcomeKind.WOULD_COMMIT), source_offset=160)
     world.cycle([row("a")])
     world.now += 60
-    world.cycle([moved])
+    lags = {"replication": table(REPLICATION, [("orders", 0, 5, 30)])}
+    world.cycle([moved], **lags)
     assert (world.value("flow_stale_seconds"), world.value("flow_lag_records")) == (0, 10)
+    assert world.value("flow_replication_lag_records") == 5
     world.now += 121
     world.cycle([Row(FLOW, *[None] * 8, OutcomeKind.FAILED)], unreachable=True)
-    for name in ("flow_lag_records", "flow_lag_max_records"):
+    for name in ("flow_lag_records", "flow_lag_max_records", "flow_replication_lag_records"):
         assert world.value(name) is None
     assert world.value("topic_lag_records", topic="orders") is None
     assert world.value("group_lag_records", group="a") is None

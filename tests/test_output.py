@@ -315,8 +315,7 @@ def test_no_rows_no_table() -> None:
     """A flow without rows has its title and its summary alone."""
     assert drawn([], 200) == [
         "flow A->B",
-        "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; "
-        "0 of 0 groups in place, re-reading at most 0 records",
+        "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; no group has an offset to sync",
     ]
 
 
@@ -447,6 +446,8 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
         .in_words()
         .endswith(f"0 failed; 1 of 4 groups in place, re-reading at most 0 records{rest}")
     )
+    away = Tally.of([CLUSTER_FAILED]).in_words()
+    assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
     assert (
         Tally.of(rows)

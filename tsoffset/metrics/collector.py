@@ -254,6 +254,8 @@ def _put_sums(families: Families, flow: str, sums: Sums, now: float, *, known: b
         _put_freshness(families, metrics.OF_TOPIC, one, now, flow, one["name"], known=known)
     for one in sums.groups:
         _put_freshness(families, metrics.OF_GROUP, one, now, flow, one["name"], known=known)
+    if not known:
+        return
     _put_replication(families, metrics.REPLICATION_OF_FLOW, sums.replication, flow)
     for one in sums.replication_of_topics:
         _put_replication(families, metrics.REPLICATION_OF_TOPIC, one, flow, one["name"])

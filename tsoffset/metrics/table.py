@@ -125,8 +125,8 @@ STALE = _gauge(
     "flow_stale_seconds",
     "flow",
     "How long it has not been known what consumers would read again, since no cycle reached both"
-    " clusters: from two intervals without one on, the time since the last one, and the lags in"
-    " records are absent; 0 while it is known. Absent on standby.",
+    " clusters: from two intervals without one on, the time since the last one, and all lags in"
+    " records, those of the replicator too, are absent; 0 while it is known. Absent on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",

@@ -44,6 +44,10 @@ _STEPS: dict[str, tuple[str, str]] = {
         "Once its consumers on the source are stopped",
         "failover --flow {flow}",
     ),
+    "NO_COMMIT": (
+        "Once the source can be reached again",
+        "sync --flow {flow} --groups {groups}",
+    ),
     FailureKind.CORRUPT_BATCH: _EXPLAIN,
     FailureKind.INTERNAL: _EXPLAIN,
     FailureKind.COORDINATOR: ("Try it again", "sync --flow {flow} --groups {groups}"),

@@ -324,7 +324,11 @@ class Tally:
         words.append(f"{self.outcomes[OutcomeKind.SKIPPED]} skipped{by_name(self.reasons)}")
         words.append(f"{self.failed} failed{by_name(self.failures)}")
         ready = self.after_sync.in_words()
-        if self.outcomes[OutcomeKind.WOULD_COMMIT]:
+        if not self.after_sync.groups:
+            # Of a cluster that is away, nothing is known of its groups.
+            unknown = "what a failover would re-read is not known"
+            ready = unknown if self.failed else "no group has an offset to sync"
+        elif self.outcomes[OutcomeKind.WOULD_COMMIT]:
             ready = f"now {self.now.in_words()}. After a sync: {ready}"
         if self.unproven:
             ready += f"; an unknown number for {counted(self.unproven, 'unproven row')}"

@@ -60,12 +60,16 @@ def target_topics(
     the names of all topics on the target."""
     at = Scope(flow.name, flow.target.alias)
     missing = [topic for topic in synced if _is_missing(survey.topics.get(topic.target))]
+    named_otherwise = False
     if missing and len(missing) == len(synced):
-        yield _no_copies(at, flow, missing, every)
+        finding, named_otherwise = _no_copies(at, flow, missing, every)
+        yield finding
     refused = lacking(survey.rights.topics, needed(Side.TARGET, Resource.TOPIC))
     stamps: list[Stamp] = []
     for topic in synced:
         described = survey.topics.get(topic.target)
+        if _is_missing(described) and named_otherwise:
+            continue
         if _is_missing(described):
             yield at.warning(
                 f"topic {topic.target}",
@@ -93,9 +97,9 @@ def target_topics(
 
 def _no_copies(
     at: Scope, flow: FlowSettings, missing: Sequence[SyncedTopic], every: Collection[str]
-) -> Finding:
-    """The error of a flow in which nothing can be synced, with the topics that are there instead
-    and the replication policy that names them so."""
+) -> tuple[Finding, bool]:
+    """The error of a flow in which nothing can be synced, and whether topics are there instead: it
+    names these, and the replication policy that names them so."""
     expected = names([f"{topic.target} for {topic.source}" for topic in missing])
     words = (
         f"none of the {counted(len(missing), 'topic')} that groups read is on {flow.target.alias} "
@@ -110,7 +114,7 @@ def _no_copies(
             if name.endswith(topic.source) and (not prefix or prefix[-1] in "._-"):
                 found[prefix[:-1], prefix[-1:]].append(f"{name} for {topic.source}")
     if not found:
-        return at.error("topics", words, step)
+        return at.error("topics", words, step), False
     # Of several ways to name copies the one that most topics have, and the alias of the source.
     (alias, separator), there = max(
         found.items(), key=lambda item: (len(item[1]), item[0][0] == flow.source.alias, item[0])
@@ -121,11 +125,12 @@ def _no_copies(
         settings.append(f"replication.policy.separator = {separator}")
     if separator and alias != flow.source.alias:
         settings.append(f"the alias {alias} for {flow.source.alias} in `clusters`")
-    return at.error(
+    finding = at.error(
         "topics",
         f"{words}; instead it has {names(sorted(there))}: the policy looks like {policy}",
         f"name copies as the replicator does: {', '.join(settings)}; or {step}",
     )
+    return finding, True
 
 
 def _is_missing(described: TopicDescription | Failed | None) -> bool:

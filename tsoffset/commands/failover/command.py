@@ -5,6 +5,7 @@ the verdict. With the source away the verdict is what past cycles have left. It 
 paused, and what to do next.
 """
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,8 +112,9 @@ def run_failover(
     for sentence in (found.source_away, found.target_away):
         if sentence is not None:
             notices.warning("cluster_unreachable", sentence)
-    steps = next_steps(flow, found, paused=paused, dry_run=dry_run)
-    lines = partial(failover_lines, flow.name, found.verdicts, steps, selection.configuration.path)
+    config = selection.configuration.path
+    steps = next_steps(flow, found, config, paused=paused, dry_run=dry_run)
+    lines = partial(failover_lines, flow.name, found.verdicts, steps, config)
     output.show(GroupVerdict, found.verdicts, lines)
     log.info(
         "failover_finished",
@@ -237,10 +239,10 @@ def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
 
 
 def next_steps(
-    flow: FlowSettings, found: Found, *, paused: bool | None, dry_run: bool = False
+    flow: FlowSettings, found: Found, config: str, *, paused: bool | None, dry_run: bool
 ) -> list[str]:
     """What to do next, or after a `dry_run` what a failover would say; `paused` tells whether the
-    flow could be paused, None where it was not to be."""
+    flow could be paused, None where it was not to be. `config` is the file that commands take."""
     here, there = flow.source.alias, flow.target.alias
     if found.target_away:
         return [f"Repair {there}, or its addresses in the configuration, and run this again."]
@@ -272,8 +274,8 @@ def next_steps(
             is_paused = "would be paused, so that" if dry_run else "is paused,"
             steps.append(
                 f"{flow.name} {is_paused} a running daemon leaves it alone; `tsoffset failover "
-                f"--flow '{flow.name}' --resume` ends that. The way back to {here} is in "
-                "docs/failover.md."
+                f"-c {shlex.quote(config)} --flow '{flow.name}' --resume` ends that. "
+                f"The way back to {here} is in docs/failover.md."
             )
         case False:
             steps.append(
