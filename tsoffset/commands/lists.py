@@ -10,7 +10,7 @@ from rich.text import Text
 from tsoffset.commands.scope import did_you_mean
 from tsoffset.config.overrides import LIST_KEYS, KnownLists, ListChange, Overrides, entry_of
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.daemon import LOOK_SECONDS
+from tsoffset.daemon.daemon import LOOK_ELSEWHERE_SECONDS, LOOK_SECONDS
 from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, ServerSettings
@@ -65,7 +65,9 @@ def run_lists(
             OverridesFiles(directory).write(flow.name, changed)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        status = _tell_whether_taken_up(selection.settings.server, flow.name, changed, notices)
+        look_seconds = LOOK_ELSEWHERE_SECONDS if "://" in directory else LOOK_SECONDS
+        server = selection.settings.server
+        status = _tell_whether_taken_up(server, flow.name, changed, notices, look_seconds)
     configured = selection.configured()
     rows = [
         _row(selection, configured, flow.name, key) for flow in selection.flows for key in LIST_KEYS
@@ -75,15 +77,15 @@ def run_lists(
 
 
 def _tell_whether_taken_up(
-    server: ServerSettings, flow: str, changed: Overrides, notices: Notices
+    server: ServerSettings, flow: str, changed: Overrides, notices: Notices, look_seconds: float
 ) -> int:
-    """Ask the daemon at the first listener, for as long as it needs to look at the file; the exit
-    status."""
+    """Ask the daemon at the first listener, for as long as it needs to look at the file twice; the
+    exit status."""
     # Loads pydantic, which showing the lists has no need of.
     from tsoffset.server.remotes import NoAnswer, flows_of
 
     url = next(iter(server.listeners), "").replace("//0.0.0.0:", "//127.0.0.1:")
-    wanted, deadline = list(changed.in_words()), time.monotonic() + 2 * LOOK_SECONDS
+    wanted, deadline = list(changed.in_words()), time.monotonic() + 2 * look_seconds
     while True:
         try:
             if not url:
