@@ -16,6 +16,9 @@ version=$$("$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p'
 [ "$${version:-0}" -ge 17 ] || { echo "tsoffset needs Java 17 or later (Spark and the embedded Kafka run on it), and $$java is $${version:-missing}; set JAVA_HOME, or put a newer one on the PATH" >&2; exit 1; }
 endef
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK := $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --upgrade --custom-compile-command "make lock"
+
 PYTEST := $(BIN)/python -m pytest
 JAVA_FREE := not integration and not spark
 # Of what, and how much it must be: pyproject.toml.
@@ -40,12 +43,13 @@ endef
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-$(READY): .ci/requirements.lock pyproject.toml
+$(READY): .ci/build-requirements.lock .ci/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tsoffset needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(CHECK_JAVA)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes --only-binary :all: -r .ci/build-requirements.lock
+	$(PIP) --require-hashes --no-build-isolation -r .ci/requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 setup: $(READY) ## make .venv with the locked packages (the other targets do it themselves)
@@ -78,11 +82,12 @@ soak: $(READY) ## a daemon under load for half an hour: does it grow, does it sk
 bench-check: $(READY) ## quick benchmarks; their ratios against benchmarks/baseline.json
 	$(BIN)/python -m benchmarks.guard
 
-lint: $(READY) ## ruff, mypy and the layers of the architecture
+lint: $(READY) ## ruff, mypy, the layers of the architecture, the declared dependencies
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry --no-ansi tsoffset
 
 docs: $(READY) ## build the documentation site into dist/site; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file .ci/mkdocs.yml
@@ -99,8 +104,9 @@ sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 audit: $(READY) ## look the locked packages up among known vulnerabilities (needs the network)
 	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
-lock: $(READY) ## resolve the packages anew into .ci/requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --extra dev --upgrade --custom-compile-command "make lock" --output-file .ci/requirements.lock pyproject.toml
+lock: $(READY) ## resolve the packages anew into .ci/*requirements.lock
+	$(LOCK) --extra dev --group build --output-file .ci/requirements.lock pyproject.toml
+	$(LOCK) --group build --constraints .ci/requirements.lock --output-file .ci/build-requirements.lock
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.configured import nowhere, properties_file
-from tests.invoking import ROOT, invoke, start
+from tests.invoking import ROOT, invoke
 from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
 from tsoffset import __version__
 from tsoffset.commands.plan_sync import exit_status, hand_over
@@ -23,6 +25,7 @@ from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.streams import StandardStream
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
 FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "export", "failover", "compare")
@@ -335,31 +338,85 @@ def test_a_cycle_finishes_without_a_reader(format: Format) -> None:
     """Who reads its rows may go away: the log has the event, and the status is the cycle's."""
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "w") as stream, capture_logs() as logs:
-        output = Output(stream, format)
+    with os.fdopen(writing, "w") as pipe, capture_logs() as logs:
+        output = Output(StandardStream(pipe), format)
         started = time.monotonic()
         assert hand_over(RESULT, output, Notices(), commits=True, started=started, config="F") == 1
         assert output.closed
     assert [event["event"] for event in logs] == ["cycle_finished"]
 
 
-@pytest.mark.parametrize("logs", ["console", "json"])
-def test_nobody_has_to_read_standard_error(logs: str, away: Path) -> None:
-    """Warnings that nobody reads (`2>&1 >rows | head`) do not end the command before its work."""
+# What becomes of a stream, as a shell says it; number 9 is a pipe without a reader.
+FATES = {"closed": ">&-", "full": ">/dev/full", "unread": ">&9"}
+
+
+@contextmanager
+def redirected(
+    redirections: str, *words: str, unbuffered: bool = False
+) -> Iterator[subprocess.Popen[str]]:
+    """A Python process in an environment without anything of this machine's, its streams redirected
+    as a shell does it."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    python = (sys.executable, *words)
+    try:
+        with subprocess.Popen(
+            ["bash", "-c", f'exec 9>&{writing}; exec "$@" {redirections}', "bash", *python],
+            cwd=ROOT,
+            env={
+                **{name: os.environ[name] for name in ("PATH", "HOME")},
+                **({"PYTHONUNBUFFERED": "1"} if unbuffered else {}),
+            },
+            pass_fds=[writing],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            yield process
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("unbuffered", "streams", "logs"),
+    [(False, (1,), "console"), (False, (2,), "json"), (True, (1, 2), "console")],
+)
+def test_a_command_ends_with_its_own_status_whatever_became_of_its_output(
+    unbuffered: bool, streams: tuple[int, ...], logs: str, away: Path
+) -> None:
+    """Closed, full or unread: the work is done, the other stream has all, and no traceback; only
+    what a full disk swallowed is said. Python's own flush at the end changes nothing, and the
+    machine's PYTHONUNBUFFERED hides nothing."""
     away.write_text(away.read_text() + "A->B.topicz = x\n")
-    with start("explain", "-c", str(away), "--group", "g", "--log-format", logs) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stderr.close()
-        assert "UNREACHABLE" in process.stdout.read()
-    assert process.returncode == 3
+    words = ("-m", "tsoffset", "explain", "-c", str(away), "--group", "g", "--log-format", logs)
+    with ExitStack() as stack:
+        running = {
+            fate: stack.enter_context(
+                redirected(
+                    " ".join(f"{stream}{how}" for stream in streams), *words, unbuffered=unbuffered
+                )
+            )
+            for fate, how in FATES.items()
+        }
+        ended = {fate: (*one.communicate(), one.returncode) for fate, one in running.items()}
+    for fate, (out, err, status) in ended.items():
+        assert status == 3, (fate, err)
+        assert ("UNREACHABLE" in out) is (1 not in streams)
+        assert ("topicz" in err) is (2 not in streams)
+        assert "Traceback" not in err
+        assert ("No space left" in err) is (fate == "full" and streams == (1,))
 
 
-def test_a_reader_that_goes_away_leaves_no_traceback(away: Path) -> None:
-    """`tsoffset check | true`: nothing but the exit status tells."""
-    with start("check", "-c", str(away)) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 3
+def test_a_closed_stream_is_no_other_files() -> None:
+    """The next file or socket does not get the number of standard output, where Java and whatever
+    prints would write into it; standard input that is closed is at its end."""
+    program = """
+import os, sys
+from tsoffset.terminal.streams import keep_standard_streams
+keep_standard_streams()
+with open(os.devnull) as file:
+    kept = file.fileno() > 2 and sys.stdin.read() == "" and not sys.stdin.isatty()
+sys.exit(os.system("true <&0 >&1 2>&2") or (7 if kept else 8))
+"""
+    with redirected("<&- >&- 2>&-", "-c", program) as process:
+        assert process.wait() == 7

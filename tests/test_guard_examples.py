@@ -290,11 +290,11 @@ def test_counting_needs_a_record_behind_the_commit_that_stands_alone() -> None:
 
 
 def test_counting_needs_a_source_that_is_known() -> None:
-    """Begun at g and set back: between c and what is known of the source is more than budget."""
+    """Begun at c and set back: between j and what is known of the source is more than budget."""
     settings = TranslationSettings(budget=2, scan_bytes=200)
-    logs = Logs("c g h i", "g h i [c g h i]")
+    logs = Logs("j c a d", "c a [j c a d]")
     for committed in range(5):
-        logs.assert_safe(committed, logs.outcome(committed, settings=settings))
+        logs.assert_safe(committed, logs.outcome(committed, settings=settings, identity=True))
 
 
 def test_a_copy_further_along_the_walk_has_to_be_in_its_place() -> None:
@@ -323,7 +323,21 @@ def test_an_earlier_equal_of_the_first_record_is_counted() -> None:
         logs.assert_safe(committed, logs.outcome(committed))
 
 
+def test_an_earlier_equal_of_a_pair_above_is_counted() -> None:
+    """Nothing but one pair is found, and its copy may be that of an earlier equal record."""
+    settings = TranslationSettings(budget=1, scan_bytes=200)
+    logs = Logs("a b a' b' c", "a b b' c")
+    logs.assert_safe(3, logs.outcome(3, settings=settings, identity=True))
+
+
 # --- ends -----------------------------------------------------------------------------------
+
+
+def test_at_the_mirrors_end_an_earlier_equal_counts() -> None:
+    """The log ends with c, which was written again: what lies between the two is to come."""
+    settings = TranslationSettings(budget=2, scan_bytes=300)
+    logs = Logs("a b c d e b' c' d'", "a b c", target_from=1)
+    logs.assert_safe(8, logs.outcomes(*range(9), settings=settings)[8])
 
 
 def test_copies_behind_the_frontier_that_are_older_than_the_commit_are_passed() -> None:

@@ -245,18 +245,19 @@ def test_topics_of_message_format_1_are_translated(
 def test_topics_of_message_format_0_have_no_timestamps(
     contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path, compression: str
 ) -> None:
-    """Both ends of the log need none. A position between them is skipped for that, and never
-    fails."""
+    """Both ends of the log need none. From a position between them all comes again, for no record
+    can be looked up; the bound says so."""
     here, there = contents_of(ZOOKEEPER), contents_of(NEWEST)
     topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
     here.produce(topic, numbered(60), batch=5, compression=compression)
     here.delete_records(topic, 20)
     rows = rows_of_each_position(tmp_path, here, there, topic, unique)
     for offset, row in rows.items():
+        assert row.outcome is OutcomeKind.WOULD_COMMIT, row
         if offset in (20, 60):
-            assert (row.outcome, row.target_offset) == (OutcomeKind.WOULD_COMMIT, offset - 20)
+            assert row.target_offset == offset - 20
         else:
-            assert row.reason is Reason.NO_TIMESTAMP, row
+            assert (row.target_offset, row.reread_bound) == (0, offset)
 
 
 def test_a_topic_may_have_outgrown_message_format_0(
@@ -281,8 +282,9 @@ def test_a_topic_may_have_outgrown_message_format_0(
     here.delete_records(topic, 20)
     rows = rows_of_each_position(tmp_path, here, there, topic, unique)
     for offset, row in rows.items():
+        assert row.outcome is OutcomeKind.WOULD_COMMIT, row
         if 20 < offset < 30:
-            assert row.reason is Reason.NO_TIMESTAMP, row
+            assert (row.target_offset, row.reread_bound) == (0, offset)
         else:
-            assert (row.outcome, row.target_offset) == (OutcomeKind.WOULD_COMMIT, offset - 20)
+            assert row.target_offset == offset - 20
             assert offset < 30 or row.precision is Precision.EXACT, row

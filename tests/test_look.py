@@ -301,7 +301,7 @@ def test_random_lives_meet_what_makes_commits_special() -> None:
     """The property is worth something: the look settles much, and of all reasons many occur."""
     reasons: set[object] = set()
     settled = rows = 0
-    for seed in range(20):
+    for seed in range(40):
         life = Life(seed)
         for _ in range(8):
             found = life.sync(life.memory, commit=True)

@@ -1,4 +1,5 @@
-"""The Makefile finds Java as the program does, and says so where it will not do."""
+"""The Makefile finds Java as the program does, and says so where it will not do; CI runs it as on a
+stranger's machine."""
 
 import os
 import subprocess
@@ -61,3 +62,37 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     assert make_java(new, old).returncode == 0
     assert make_java(old, new).returncode != 0
     assert make_java(none, new).returncode == 0
+
+
+def test_ci_runs_as_on_a_strangers_machine(tmp_path: Path) -> None:
+    """Each target gets an empty home and no variable of this machine, but those by which it reaches
+    packages: PYTHONUNBUFFERED and SSL_CERT_FILE have hidden mistakes."""
+    kept, found = tmp_path / "home of this machine", tmp_path / "found"
+    for folder in (kept, found, tmp_path / "bin"):
+        folder.mkdir()
+    for name, does in {
+        "make": f'env >"{found}/$1"; echo "home: $(ls -A "$HOME")" >>"{found}/$1"',
+        "dpkg": "true",
+    }.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f"#!/bin/bash\n{does}\n")
+        program.chmod(0o755)
+    subprocess.run(
+        ["bash", ROOT / ".ci" / "run"],
+        env={
+            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(kept),
+            **dict.fromkeys(("PYTHONUNBUFFERED", "SSL_CERT_FILE", "JAVA_HOME", "PIP_CERT"), "1"),
+        },
+        check=True,
+    )
+    assert {path.name for path in found.iterdir()} == {"lint", "docs", "demo", "test", "test-all"}
+    for path in found.iterdir():
+        lines = path.read_text().splitlines()
+        names = {line.partition("=")[0] for line in lines if "=" in line}
+        # The shell that stands in for make adds the last three.
+        assert names - {"PWD", "SHLVL", "_"} == {
+            *("PATH", "HOME", "LANG", "PIP_CERT", "CI", "TSOFFSET_SCREENSHOTS")
+        }
+        assert lines[-1] == "home: "
+        assert f"HOME={kept}" not in lines

@@ -18,6 +18,7 @@ from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
 from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.report import Item, items
 from tsoffset.terminal.rows import cycle_lines
+from tsoffset.terminal.streams import StandardStream
 from tsoffset.terminal.tables import Column, elided, printable, table, wrapped
 
 COMMITTED = Row(
@@ -151,8 +152,8 @@ def test_a_reader_that_goes_away_ends_the_printing_only(
     monkeypatch.setenv("FORCE_COLOR", colors)
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "w") as stream:
-        output = Output(stream, format)
+    with os.fdopen(writing, "w") as pipe:
+        output = Output(StandardStream(pipe), format)
         if format is Format.TABLE:
             output.lines(cycle_lines("A->B", [COMMITTED] * 1_000, lambda: "done", "F", None))
         else:

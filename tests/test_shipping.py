@@ -90,6 +90,19 @@ def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of() -> Non
     assert any("--require-hashes" in run for run in instructions("RUN"))
 
 
+@pytest.mark.parametrize("file", [DOCKERFILE, ROOT / "Makefile"])
+def test_nothing_is_built_with_packages_that_no_lock_file_names(file: Path) -> None:
+    """pip's isolated build would download setuptools and the like without a hash: each pip step
+    takes wheels alone, or builds with what is installed."""
+    text = file.read_text(encoding="utf-8").replace("\\\n", " ").replace("&&", "\n")
+    text = text.replace("$(PIP)", "-m pip install")
+    steps = [line for line in text.splitlines() if re.search(r"-m pip (install|wheel) .*\w", line)]
+    steps = [step for step in steps if not step.startswith("PIP :=")]
+    assert steps
+    for step in steps:
+        assert "--only-binary :all:" in step or "--no-build-isolation" in step
+
+
 class Health(BaseHTTPRequestHandler):
     """Answers /healthz with the status that the test wants."""
 
@@ -121,6 +134,7 @@ def test_health_check_asks_healthz(
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)  # It downloads and unpacks Spark three times, beside other tests.
 def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> None:
     """What the build stage copies and runs, in folders of this test in the place of the image's:
     the environment then has the command, and no package of development."""
@@ -135,7 +149,7 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
                 shutil.copytree(ROOT / one, source / place)
             else:
                 shutil.copy(ROOT / one, source / place)
-    ours = {"/opt/tsoffset": environment, "/wheels": wheels}
+    ours = {"/opt/tsoffset": environment, "/wheels": wheels, "/build": tmp_path / "build"}
     for step in instructions("RUN")[:2]:
         for theirs, here in ours.items():
             step = step.replace(theirs, str(here))

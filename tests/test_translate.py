@@ -365,6 +365,11 @@ def test_failback_under_identity_does_not_pass_what_the_replica_never_had() -> N
     replica = Mirror().write(range(8)).copy()
     replica.target.append([Message(NOW_MS + n, b"k%d" % n, b"v%d" % n) for n in (8, 9)])
     assert resumes(replica.outcome(8, is_remote_topic=False)) == (8, Precision.EXACT, 0)
+    # Nor does what it alone has: nobody can tell that it will not be mirrored back.
+    replica.write(range(100, 150))
+    for read in (25, 50):
+        resumed = resumes(replica.outcome(8 + read, is_remote_topic=False))
+        assert resumed == (8, Precision.BOUNDED, read)
 
 
 def test_read_committed_flows_pass_over_aborted_records() -> None:

@@ -10,6 +10,7 @@ from tsoffset.commands.options import (
 )
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.streams import write_failure
 
 if TYPE_CHECKING:
     from tsoffset.config.selection import Selection
@@ -60,6 +61,14 @@ def carried_out(work: Callable[..., int]) -> Callable[..., NoReturn]:
         except Exception as error:
             notices.error(error, trace=debug)
             status = getattr(error, "exit_status", 1)
+        sys.stdout.flush()
+        failure = write_failure(sys.stdout)
+        if failure is not None and not isinstance(failure, BrokenPipeError):
+            notices.warning(
+                "output_incomplete",
+                f"Standard output could not be written ({failure.strerror}): what this command"
+                " printed is incomplete. Free space there, or redirect it elsewhere.",
+            )
         sys.exit(status)
 
     return command

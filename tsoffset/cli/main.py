@@ -11,6 +11,7 @@ from tsoffset.cli.carrying_out import EXIT_STATUS
 from tsoffset.errors import UsageError
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
 from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.streams import keep_standard_streams
 
 
 def _show_versions(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -85,6 +86,7 @@ for command in (
 
 def main() -> None:
     """The console script."""
+    keep_standard_streams()
     log_what_nobody_caught()
     words = " ".join(sys.argv[1:]).replace("=", " ").lower()
     if "--log-format json" not in words:

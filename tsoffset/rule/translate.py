@@ -28,25 +28,17 @@ from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Evidence, Last, Pair
 from tsoffset.rule.found import Absent, Found, Unknown
+from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.proof import by_time
 from tsoffset.rule.same_offsets import translate_to_itself
 from tsoffset.rule.search import Nearest, pair_of, seen_copy
-from tsoffset.rule.set_back import (
-    first_copied_after,
-    first_copied_behind,
-    first_copy,
-    still_to_come,
-)
-from tsoffset.rule.twins import earliest_equal
+from tsoffset.rule.set_back import first_copied_behind, still_to_come
 from tsoffset.rule.walk import LONGEST_WALK, Reached, count, walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
-
-# So many target records from where C should be are tried, for one that is proven.
-_LOOKS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +98,8 @@ class _Position:
             return (yield from self._to_itself())
         if self.evidence.settings.proof == "timestamps":
             return (yield from self._by_timestamp_alone())
-        if self.following is Absent.LOG_END and self.evidence.source.end == self.log_end:
-            return (yield from self._at_log_end())
         attempts: tuple[Attempt, ...] = (
+            self._at_log_end(),
             self._from_trimmed_start(),
             self._at_next(),
             self._past_the_mirror(),
@@ -161,17 +152,17 @@ class _Position:
 
     # --- where the whole log answers ----------------------------------------------------
 
-    def _at_log_end(self) -> Generator[Question, Answer, Outcome]:
+    def _at_log_end(self) -> Attempt:
         """No data record from C on: all there was to copy lies before C, so the target's end
         as it was before is safe; what comes later is copied behind it."""
+        if self.following is not Absent.LOG_END or self.evidence.source.end != self.log_end:
+            return None
         last = yield from self.inquiry.previous_data(SOURCE, self.offset)
         self.previous = last
         if isinstance(last, Record):
             self.timestamp_ms = last.timestamp_ms
         if not (yield from self._ends_as_a_mirror()):
-            answer = yield from self._past_the_mirror()
-            answer = answer or (yield from self._behind_last())
-            return answer or self._best or (yield from self._no_answer())
+            return None
         target = self.evidence.target
         if last is Absent.LOG_START:
             return self._translated(target.end, 0, Basis.ALL_READ)
@@ -198,16 +189,6 @@ class _Position:
         last = yield from last_copy(self.inquiry)
         return isinstance(last, Last) and last.is_last
 
-    def _behind_last(self) -> Attempt:
-        if not isinstance(self.previous, Record):
-            return None
-        for scan in (False, True):
-            pair = yield from pair_of(self.inquiry, self.previous, scan=scan)
-            if pair is not None:
-                yield from self._resume_behind(pair)
-                return self._best
-        return None
-
     def _past_the_mirror(self) -> Attempt:
         """The highest record that is seen on the target, where it is of before C: the mirror may
         not have come to C. What lies behind its copy is walked over."""
@@ -220,9 +201,10 @@ class _Position:
             known = evidence.is_remote_topic or target.start == target.end
             emptied = target.end > 0 and known
             return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
-        highest = yield from self._highest_seen()
-        if not isinstance(last, Last) or highest is None:
+        copy = yield from self._highest_seen()
+        if not isinstance(last, Last) or copy is None:
             return None  # nothing shows that this is a mirror, with timestamps as they were
+        highest = evidence.originals(copy)[-1]
         if highest >= self.offset:
             # It has come past C. Where both logs end alike, that says where to look for R.
             ends = yield from last_of_both(self.inquiry)
@@ -238,29 +220,34 @@ class _Position:
                 return (yield from self._at_mirror_end(Basis.MIRROR_END, safety))
         return None
 
-    def _highest_seen(self) -> Generator[Question, Answer, int | None]:
-        """The highest source record that is seen on the target: of the last one there that the
-        source has, and of the youngest. A search: there may be higher ones."""
+    def _highest_seen(self) -> Generator[Question, Answer, Record | None]:
+        """The target record that is seen to be of the highest source record: the last one that the
+        source has, or the youngest. A search: there may be higher ones."""
+        evidence, target = self.evidence, self.evidence.target
         last = yield from last_copy(self.inquiry)
         if not isinstance(last, Last):
             return None
+        seen = target.at(last.target_offset)
         youngest = yield from self.inquiry.youngest(TARGET)
-        target = self.evidence.target
         if youngest is None or not target.start <= youngest.offset < target.end:
-            return last.highest
+            return seen
         copy = yield from self.inquiry.next_data(TARGET, youngest.offset, shared=True)
         if not isinstance(copy, Record):
-            return last.highest
+            return seen
         yield from self.inquiry.original_of(copy)
-        return max([last.highest, *self.evidence.originals(copy)])
+        return copy if max(evidence.originals(copy), default=-1) > last.highest else seen
 
     def _at_mirror_end(
         self, basis: Basis, safety: Safety | None = None
     ) -> Generator[Question, Answer, Translated]:
         """The target's end, which is safe; of what the group has read, what follows the highest
         record that is on the target is still to be copied."""
-        highest = yield from self._highest_seen()
-        copied = self.evidence.source.start - 1 if highest is None else highest
+        copied = self.evidence.source.start - 1
+        if copy := (yield from self._highest_seen()):
+            copied = self.evidence.originals(copy)[0]  # it may be of the earliest that is equal
+        if self.offset - copied <= LONGEST_WALK:
+            # What is not known counts as data, markers of transactions too.
+            yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
         reread_bound = self.evidence.most_data_between(copied + 1, self.offset)
         reread_bound += yield from still_to_come(self.inquiry, self.offset)
         at = self.evidence.target.end
@@ -270,84 +257,36 @@ class _Position:
 
     def _from_trimmed_start(self) -> Attempt:
         """Before any pair where the target was trimmed: what is left may begin behind C."""
-        return (yield from self._from_log_start()) if self.evidence.target.start > 0 else None
+        return (yield from self._before_first_copy()) if self.evidence.target.start > 0 else None
 
-    def _from_log_start(self) -> Attempt:
-        """No copy of a record before C is on the target: its first data record that the source
-        has is of one from C on. Retention and compaction leave such logs."""
+    def _before_first_copy(self) -> Attempt:
+        answer = yield from before_first_copy(self.inquiry, self.offset)
+        if answer is None:
+            return None
         target = self.evidence.target
-        if self.evidence.failback or target.start == target.end:
-            return None
-        copy = yield from first_copy(self.inquiry)
-        if not isinstance(copy, Record):
-            return None
-        first = self.evidence.originals(copy)[0]
-        if first < self.offset:
-            return None
-        bound = yield from first_copied_after(self.inquiry, self.offset, copy)
-        original = self.evidence.source.at(first)
-        assert original is not None
-        earliest = yield from earliest_equal(self.inquiry, original, copy)
-        bound += self.evidence.most_data_between(earliest, self.offset)
-        pair = Pair(first, copy.offset, first)
-        answer = self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
+        first = target.next_known(target.start)
         # Of what the source has lost copies may lie before it, which a pair may pass.
-        return answer if target.next_known(target.start) == copy else None
+        begins = first is not None and first.offset == answer.pairs[0][1]
+        best = self._consider(answer)
+        return best if begins else None
 
     def _without_a_pair_below(self) -> Attempt:
         """From the target's log start, which is always safe, where no pair of a record before C was
         found."""
         if self._best is None:
-            yield from self._from_log_start()
-        if self._best is None and self.previous is not Absent.LOG_START:
-            yield from self._from_log_start_to_a_pair()
-        if self._best is None and (
-            self.previous is Absent.LOG_START or self.offset <= LONGEST_WALK
-        ):
-            self._from_log_start_anyway()
-        return self._best
-
-    def _from_log_start_anyway(self) -> None:
-        """At most all that there ever was before C comes again: the target may still hold what the
-        source has lost."""
-        target = self.evidence.target
-        if self.previous is Absent.LOG_START or target.end > 0:
+            yield from self._before_first_copy()
+        before_c = self.previous is not Absent.LOG_START
+        if self._best is None and before_c:
+            answer = yield from up_to_a_pair(self.inquiry, self.offset, self.timestamp_ms)
+            if answer is not None:
+                self._consider(answer)
+        target, is_mirror = self.evidence.target, self.evidence.is_remote_topic
+        near = is_mirror and self.offset <= LONGEST_WALK and target.end > 0
+        if self._best is None and (near or not before_c):
+            # At most all that there ever was before C comes again: the target may still hold what
+            # the source has lost.
             self._consider(self._translated(target.start, self.offset, Basis.LOG_START))
-
-    def _from_log_start_to_a_pair(self) -> Attempt:
-        """One pair of a record from C on, not far from the target's log start: what the group has
-        read was copied between the two."""
-        if self.evidence.failback:
-            return None
-        pair = yield from self._pair_above()
-        if pair is None:
-            return None
-        target = self.evidence.target
-        while (known_to := target.covered_to(target.start)) < pair.target_offset:
-            if not (yield from self.inquiry.read(TARGET, known_to, 65_536, shared=True)):
-                return None
-        bound = target.count_known(target.start, pair.target_offset)
-        bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
-        return self._consider(self._translated(target.start, bound, Basis.LOG_START, pair))
-
-    def _pair_above(self) -> Generator[Question, Answer, Pair | None]:
-        """A pair of a record from C on, of the target records from where R's time is looked up;
-        None where the first few have none."""
-        first = None
-        if self.timestamp_ms is not None:
-            first = yield from self.inquiry.first_at_time(TARGET, self.timestamp_ms)
-        at = self.evidence.target.start if first is None else first.offset
-        for _ in range(_LOOKS):
-            copy = yield from self.inquiry.next_data(TARGET, at, shared=True)
-            if not isinstance(copy, Record):
-                return None
-            original = yield from self.inquiry.original_of(copy)
-            if isinstance(original, Record) and original.offset >= self.offset:
-                pair = yield from pair_of(self.inquiry, original)
-                if pair is not None:
-                    return pair
-            at = copy.offset + 1
-        return None
+        return self._best
 
     # --- where pairs are looked for; each returns an answer that cannot become better --------
 

@@ -49,7 +49,16 @@ class _Match(Enum):
 
 def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
     """Walk from `pair`, of a record before `offset`, as far as it is proven."""
-    return (yield from _Walk(inquiry, pair, offset).walk())
+    reached = yield from _Walk(inquiry, pair, offset).walk()
+    source, target = reached.pairs[0]
+    if reached.exact or (source, target) == (pair.source_offset, pair.target_offset):
+        return reached
+    # What was walked over last may be the copy of an earlier equal record.
+    record, copy = inquiry.evidence.source.at(source), inquiry.evidence.target.at(target)
+    assert record is not None
+    assert copy is not None
+    earliest = yield from earliest_equal(inquiry, record, copy)
+    return replace(reached, source_offset=min(reached.source_offset, earliest))
 
 
 def count(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:

@@ -4,6 +4,7 @@ This process asks them, so that browsers need no way to them: in threads of thei
 few seconds, and only while somebody asks here.
 """
 
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import truststore
 import urllib3
 from pydantic import ValidationError
 
@@ -104,7 +106,11 @@ def flows_of(url: str, token: str | None) -> Flows:
         headers["Authorization"] = f"Bearer {token}"
     timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
     try:
-        with urllib3.PoolManager(timeout=timeout, retries=False) as pool:
+        with urllib3.PoolManager(
+            ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            timeout=timeout,
+            retries=False,
+        ) as pool:
             answer = pool.request(
                 "GET", url + _PATH, headers=headers, redirect=False, preload_content=False
             )

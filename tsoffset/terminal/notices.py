@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 import structlog
+from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
 from tsoffset.logs import LogFormat, hide_secrets
-from tsoffset.terminal.console import SteadyConsole
 from tsoffset.terminal.tables import printable
 
 log = structlog.get_logger(__name__)
@@ -66,4 +66,4 @@ def _say(word: str, color: str, sentence: str) -> None:
 
 
 def _print(text: Text) -> None:
-    SteadyConsole(stderr=True, highlight=False).print(text, soft_wrap=True)
+    Console(stderr=True, highlight=False).print(text, soft_wrap=True)

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, NamedTuple, TextIO, TypeVar
 
+from rich.console import Console
 from rich.text import Text
 
 from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
-from tsoffset.terminal.console import SteadyConsole
+from tsoffset.terminal.streams import write_failure
 
 T = TypeVar("T")
 
@@ -45,13 +45,13 @@ class Output:
         self.format = format
         self._wide = wide
         self._stream = stream
-        self._console = SteadyConsole(file=stream, highlight=False)
+        self._console = Console(file=stream, highlight=False)
         self._begun = False
 
     @property
     def closed(self) -> bool:
         """True after the reader went away."""
-        return self._console.quiet
+        return isinstance(write_failure(self._stream), BrokenPipeError)
 
     @property
     def width(self) -> int | None:
@@ -88,7 +88,7 @@ class Output:
         if self.format is Format.CSV and names is not None and not self._begun:
             text = chain([csv_line(names)], text)
         self._begun = True
-        self._hand_on(self._stream.writelines, text)
+        self._stream.writelines(self._while_read(text))
 
     def lines(self, lines: Iterable[Text], *, apart: bool = True) -> None:
         """Write lines of text, after an empty one if there were some before (unless they are
@@ -97,22 +97,18 @@ class Output:
             lines = chain([Text()], lines)
         self._begun = True
         if self._console.is_terminal:
-            print_whole = partial(self._console.print, soft_wrap=True)
-            for line in lines:
-                self._hand_on(print_whole, line)
+            for line in self._while_read(lines):
+                self._console.print(line, soft_wrap=True)
         else:
-            self._hand_on(self._stream.writelines, (f"{line.plain}\n" for line in lines))
+            self._stream.writelines(f"{line.plain}\n" for line in self._while_read(lines))
 
     def flush(self) -> None:
         """Hand everything on to the reader."""
-        self._hand_on(lambda stream: stream.flush(), self._stream)
+        self._stream.flush()
 
-    def _hand_on(self, write: Callable[[T], object], what: T) -> None:
-        if not self.closed:
-            try:
-                write(what)
-            except BrokenPipeError:
-                self._console.on_broken_pipe()
+    def _while_read(self, pieces: Iterable[T]) -> Iterable[T]:
+        """The pieces until the reader goes away."""
+        return takewhile(lambda _: not self.closed, pieces)
 
 
 class _Returning:

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
-
-from tsoffset.terminal.console import SteadyConsole
 
 Report = Callable[[str, int, int], None]
 """Called with a stage's name, how much of it is done, and of how much (0: not known)."""
@@ -18,7 +17,7 @@ def progress(title: str, *, wanted: bool = True) -> Iterator[Report | None]:
 
     `title` stands alone until the first report.
     """
-    console = SteadyConsole(stderr=True)
+    console = Console(stderr=True)
     if not (wanted and console.is_terminal):
         yield None
         return

@@ -5,6 +5,8 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+import truststore
+
 from tsoffset.flow.security import Store, Tls
 from tsoffset.kafka.security.failures import StoreUnusable, TlsFailed
 from tsoffset.kafka.security.stores import certificates, own
@@ -27,7 +29,8 @@ def context(tls: Tls) -> ssl.SSLContext:
 
 def new_context(tls: Tls) -> ssl.SSLContext:
     """The same, shared with nobody."""
-    return _made(tls)
+    # It finds the system's authorities where OpenSSL does not, but reads them for each connection.
+    return _made(tls, truststore.SSLContext if tls.trust is None else ssl.SSLContext)
 
 
 def _mark(store: Store | None) -> tuple[int, ...] | None:
@@ -46,8 +49,8 @@ def _context(tls: Tls, *_marks: tuple[int, ...] | None) -> ssl.SSLContext:
     return _made(tls)
 
 
-def _made(tls: Tls) -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def _made(tls: Tls, kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLContext:
+    made = kind(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = tls.verify_host_name
     # As Java: whoever is in the trust store is trusted, whoever issued it.
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

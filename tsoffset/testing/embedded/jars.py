@@ -3,7 +3,8 @@
 import fcntl
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ from zipfile import ZipFile
 import javaproperties
 import platformdirs
 import pooch
+import truststore
 from rich.console import Console
 from rich.progress import track
 
@@ -107,7 +109,8 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], version: str) ->
             transient=True,
             disable=not console.is_terminal,
         ):
-            jars.fetch(name)
+            with _system_authorities():
+                jars.fetch(name)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the folder's disk, not of the way to the repository
@@ -119,6 +122,18 @@ def _fetch(folder: Path, wanted: Mapping[str, tuple[str, str]], version: str) ->
     for jar in folder.glob("*.jar"):
         if jar.name not in wanted:
             jar.unlink()
+
+
+@contextmanager
+def _system_authorities() -> Iterator[None]:
+    """Trust the system's authorities, a company's own among them, beside those of certifi: the
+    library that pooch fetches with knows no other way. Other connections need it off again, since
+    it adds to what their own trust stores hold."""
+    truststore.inject_into_ssl()
+    try:
+        yield
+    finally:
+        truststore.extract_from_ssl()
 
 
 def _repository() -> str:
