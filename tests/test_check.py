@@ -127,11 +127,54 @@ def test_a_cluster_that_goes_away_on_the_way_is_unreachable_too() -> None:
     assert result.exit_status == 3
 
 
+@pytest.mark.parametrize(
+    ("the_flow", "there", "told", "remedy"),
+    [
+        (
+            identity_flow("primary", "B"),
+            ("primary.orders", "primary.clicks", "orders-old"),
+            "instead it has primary.clicks for clicks, primary.orders for orders: the policy looks "
+            "like DefaultReplicationPolicy",
+            "mirror.DefaultReplicationPolicy",
+        ),
+        (
+            flow("primary", "B"),
+            ("orders", "clicks"),
+            "clicks for clicks, orders for orders: the policy looks like IdentityReplicationPolicy",
+            "mirror.IdentityReplicationPolicy",
+        ),
+        (
+            flow("primary", "B"),
+            ("eu_orders", "eu_clicks"),
+            "the policy looks like DefaultReplicationPolicy",
+            "replication.policy.separator = _, the alias eu for primary in `clusters`",
+        ),
+        (flow("primary", "B"), (), "so nothing can be synced", "let the replicator mirror"),
+    ],
+)
+def test_a_flow_in_which_nothing_can_be_synced_is_an_error(
+    the_flow: FlowSettings, there: tuple[str, ...], told: str, remedy: str
+) -> None:
+    """No copy is there by the name that the policy gives: exit 1, with the topics that are there
+    instead and the policy that they look like. One copy is enough for it to be none."""
+    source = filled("primary", "orders", "clicks")
+    for topic in ("orders", "clicks"):
+        commit(source, "billing", topic)
+    finding = found(checked(the_flow, source, filled("B", *there)), "topics", ERROR)
+    assert told in finding.finding
+    assert finding.remedy is not None
+    assert remedy in finding.remedy
+    right = the_flow.policy.format_remote_topic("primary", "orders")
+    some = checked(the_flow, source, filled("B", *{*there, right}))
+    assert (ERROR, "topics") not in worst(some)
+
+
 def test_a_missing_copy_names_the_groups_that_are_skipped() -> None:
     """A source topic that groups read and that the target lacks is a warning: TARGET_MISSING
     is a skip, and skips are well."""
-    source, target = filled("A", "orders", "unread"), filled("B")
-    commit(source, "billing", "orders")
+    source, target = filled("A", "orders", "unread", "clicks"), filled("B", "A.clicks")
+    for topic in ("orders", "clicks"):
+        commit(source, "billing", topic)
     result = checked(flow(), source, target)
     finding = found(result, "topic A.orders")
     assert finding.severity is WARNING

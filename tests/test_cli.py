@@ -230,7 +230,10 @@ def test_warnings_come_with_the_error_beside_them(
         "B.bootstrap.servers = b:1\n"
         "A->B.enable = true\n" + more
     )
-    slip = f"{file}:4: A->B.enable: is no known key; did you mean A->B.enabled?"
+    slip = (
+        f"{file}:4: A->B.enable: is no known key; did you mean A->B.enabled? It has no effect: "
+        "`enabled` is now `false`, its default"
+    )
     result = invoke(command, "-c", str(file))
     assert result.exit_code == 2
     first, second = result.stderr.splitlines()
@@ -318,7 +321,7 @@ def test_a_cycle_has_finished_when_its_last_row_is_written(format: Format) -> No
     stream, started = Slow(), time.monotonic() - 100
     with capture_logs() as logs:
         output = Output(stream, format)
-        status = hand_over(RESULT, output, Notices(), commits=True, started=started)
+        status = hand_over(RESULT, output, Notices(), commits=True, started=started, config="F")
     (finished,) = logs
     assert (finished["event"], finished["committed"], finished["failed"]) == (
         *("cycle_finished", 1, 1),
@@ -338,7 +341,7 @@ def test_a_cycle_finishes_without_a_reader(format: Format) -> None:
     with os.fdopen(writing, "w") as pipe, capture_logs() as logs:
         output = Output(StandardStream(pipe), format)
         started = time.monotonic()
-        assert hand_over(RESULT, output, Notices(), commits=True, started=started) == 1
+        assert hand_over(RESULT, output, Notices(), commits=True, started=started, config="F") == 1
         assert output.closed
     assert [event["event"] for event in logs] == ["cycle_finished"]
 

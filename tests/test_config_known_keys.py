@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.configured import resolved, two_clusters
+from tests.configured import problems_of_two_clusters, resolved, two_clusters
 from tsoffset.config.accepted import ACCEPTED_KEYS
 from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 from tsoffset.config.loading import Configuration
@@ -249,3 +249,30 @@ def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
     assert len(names) > 10
     assert not {name for name in names if name.startswith(("sasl.", "ssl.", "security."))}
     assert two_clusters(*(f"B.{client}.{name} = 1" for name in sorted(names))).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            ("A->B.topcis = orders",),
+            "did you mean A->B.topics? It has no effect: `topics` is now `.*`",
+        ),
+        (
+            ("topics = orders", "A->B.topcis = clicks"),
+            "`topics` is what mm2.properties:5 says",
+        ),
+        (
+            ("state.dri = here",),
+            "did you mean state.dir? It has no effect: `state.dir` is now `none`",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_told_with_what_holds_instead(lines: tuple[str, ...], told: str) -> None:
+    """A slip in `topics` syncs everything: a warning says so, and it is an error for who wants it
+    to be; a key that the file shares with MirrorMaker 2 is none."""
+    (warning,) = two_clusters(*lines).warnings
+    assert told in warning
+    strict = "config.unknown.keys = error"
+    assert told in problems_of_two_clusters(*lines, strict)[0].allowed
+    assert two_clusters("emit.heartbeats.enabled = true", strict).warnings == ()

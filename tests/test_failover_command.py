@@ -118,11 +118,11 @@ class MemoryCycles:
     ran: int = 0
     unreachable: bool = False
 
-    def run(self, *, commit: bool) -> CycleResult:
-        assert commit
+    def run(self, *, commit: bool, keep: bool) -> CycleResult:
+        assert commit is keep
         self.happen(self.ran)
         self.ran += 1
-        rows = rows_table(self.estate.sync())
+        rows = rows_table(self.estate.sync() if commit else self.estate.plan())
         return CycleResult("A->B", Rows(rows), (), self.unreachable, 0.1, 1, 1)
 
 
@@ -131,7 +131,7 @@ class FailingOver:
     """The command with clusters in memory; `now` is its clock, which sleeping moves."""
 
     estate: Estate
-    directory: Path
+    directory: Path | None
     cycles: MemoryCycles
     narrowing: Narrowing = field(default_factory=Narrowing)
     history: str | None = None
@@ -141,7 +141,7 @@ class FailingOver:
         chosen = Settings(
             (settings or flow(),),
             ("A", "B"),
-            state_dir=str(self.directory),
+            state_dir=self.directory and str(self.directory),
             history=HistorySettings(self.history),
         )
         configuration = Configuration("mm2.properties", "", FileFormat.PROPERTIES)
@@ -150,7 +150,7 @@ class FailingOver:
         self.out = io.StringIO()
         return run_failover(
             selection,
-            Output(self.out, Format.JSON),
+            Output(self.out, options.pop("format", Format.JSON)),
             Notices(),
             connect=self.estate.connect,
             **(given | options),
@@ -265,6 +265,38 @@ def test_a_pause_is_of_the_whole_flow(failing_over: FailingOver) -> None:
     failing_over.narrowing = Narrowing("billing")
     assert failing_over.run() == 0
     assert not failing_over.directory.exists()
+
+
+def test_a_dry_run_says_all_and_changes_nothing(failing_over: FailingOver) -> None:
+    """The verdicts and steps that a failover would end with: one cycle, no commit, no pause, no
+    state."""
+    estate = failing_over.estate
+    assert failing_over.run(dry_run=True, format=Format.TABLE) == 0
+    text = " ".join(failing_over.out.getvalue().split())
+    assert "A.orders-0:100" in text
+    assert "1. This was a dry run: nothing was committed and nothing paused." in text
+    assert "Start the consumers on B" in text
+    assert "A->B would be paused" in text
+    assert failing_over.cycles.ran == 1
+    assert not estate["B"].group("billing").offsets
+    assert failing_over.directory is not None
+    assert not failing_over.directory.exists()
+    estate["A"].group("billing").state = "Stable"
+    assert failing_over.run(dry_run=True) == 1
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
+
+
+def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
+    failing_over: FailingOver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without `state.dir`; a failover that does not pause has nothing to say of it."""
+    failing_over.directory = None
+    told: list[str] = []
+    failing_over.cycles.happen = lambda _: told.append(capsys.readouterr().err)
+    assert failing_over.run() == 0
+    assert failing_over.run(dry_run=True) == 0
+    assert failing_over.run(pause=False) == 0
+    assert ["state.dir is not set, so the pause" in said for said in told] == [True, True, False]
 
 
 def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:

@@ -1,20 +1,29 @@
 """`tsoffset lists`: a flow's lists changed beside the configuration file, and what heeds that."""
 
 import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.configured import properties_file
+from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
+from tests.serving import Daemon
+from tsoffset.commands import lists
 from tsoffset.daemon.selecting import Selector
+from tsoffset.flow.settings import ServerSettings
+from tsoffset.server.listeners import serve
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     state = f"state.dir = {tmp_path / 'state'}"
-    return properties_file(tmp_path, "a:1", "b:1", state, "A->B.topics = orders, clicks")
+    silent = f"listeners = http://{nowhere()}"
+    return properties_file(tmp_path, "a:1", "b:1", state, silent, "A->B.topics = orders, clicks")
 
 
 def change(file: Path, *words: str, status: int = 0) -> str:
@@ -64,6 +73,8 @@ def test_a_change_is_undone_by_its_opposite_and_all_of_them_by_reset(file: Path)
         (("--topics-add", "["), "--topics-add ["),
         (("--topics-add", "a,b"), "without a comma"),
         (("--flow", "B->A"), "there is no flow B->A"),
+        (("--topics-remove", "cliks"), "no entry `cliks`. Did you mean `clicks`?"),
+        (("--groups-remove", "nosuch"), "`groups` of flow A->B has no entry `nosuch`."),
     ],
 )
 def test_what_cannot_be_changed_is_said(file: Path, words: tuple[str, ...], told: str) -> None:
@@ -89,3 +100,44 @@ def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str
     assert "it is damaged" in change(file)
     assert "remove it" in change(file, "--topics-add", "x", status=2)
     assert kept.read_text() == content
+
+
+@contextmanager
+def running(*told: str) -> Iterator[str]:
+    """A daemon that has taken these changes up; its address as a line of the file."""
+    daemon = Daemon(ServerSettings(("http://127.0.0.1:0",)))
+    daemon.board.update("A->B", lists=told)
+    with serve(daemon.settings, daemon.board, daemon.controls, daemon.recent) as (address,):
+        yield f"listeners = {address}"
+
+
+def test_a_running_daemon_is_asked_whether_it_took_the_change_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 0 once it has; 1, with what to look at, where it goes on without; and where none
+    answers that is said."""
+    monkeypatch.setattr(lists, "LOOK_SECONDS", 0.05)
+    state = f"state.dir = {tmp_path / 'state'}"
+    with running("topics with audit") as address:
+        file = properties_file(tmp_path, "a:1", "b:1", state, address)
+        assert "taken up by the `tsoffset run` on here" in change(file, "--topics-add", "audit")
+        assert "has not taken it up" in change(file, "--topics-add", "more", status=1)
+    assert "none answers at http://127.0.0.1" in change(file, "--topics-remove", "more")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_root_changes_the_daemon_of_another_user_can_read(tmp_path: Path) -> None:
+    """Files and folders that are made are the folder's owner's; nobody else may read them, unless
+    a group may write in the folder."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 4321, 4322)
+    file = properties_file(tmp_path, "a:1", "b:1", f"state.dir = {home / 'state'}")
+    change(file, "--topics-add", "audit")
+    (kept,) = (home / "state").iterdir()
+    for path in (home / "state", kept):
+        assert (path.stat().st_uid, path.stat().st_gid) == (4321, 4322)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    (home / "state").chmod(0o2770)
+    change(file, "--topics-add", "more")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o660

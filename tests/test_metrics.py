@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from tsoffset.daemon.status import Board, Cycle, FlowState, Instance
 from tsoffset.flow.settings import MetricsSettings
 from tsoffset.metrics import collector
 from tsoffset.metrics.collector import Metrics
-from tsoffset.metrics.table import METRICS
+from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
 from tsoffset.spark.clients import Traffic
 from tsoffset.spark.flow import CycleResult, Rows
@@ -151,7 +152,8 @@ def test_what_is_told_is_what_the_table_declares(accept: str | None) -> None:
     for name, metric in METRICS.items():
         family = found[name]
         assert family.documentation == metric.meaning
-        assert {sample.name for sample in family.samples} == set(metric.series)
+        told = set() if metric in (STALE_LAG, STALE_ESTIMATE) else set(metric.series)
+        assert {sample.name for sample in family.samples} == told
         for sample in family.samples:
             assert set(sample.labels) - {"le"} == set(metric.labels), name
 
@@ -350,11 +352,39 @@ def test_replication_lag_is_told_of_flow_and_topic() -> None:
 # --- how many series there are ----------------------------------------------------------
 
 
+def test_a_lag_that_nobody_knows_any_more_is_absent() -> None:
+    """With the source away: no lag in records once two intervals have passed, but since when it is
+    not known, what it was, and what consumers have read since at their last rate; ages grow on."""
+    world = World()
+    moved = replace(row("a", there=80, outcome=OutcomeKind.WOULD_COMMIT), source_offset=160)
+    world.cycle([row("a")])
+    world.now += 60
+    lags = {"replication": table(REPLICATION, [("orders", 0, 5, 30)])}
+    world.cycle([moved], **lags)
+    assert (world.value("flow_stale_seconds"), world.value("flow_lag_records")) == (0, 10)
+    assert world.value("flow_replication_lag_records") == 5
+    world.now += 121
+    world.cycle([Row(FLOW, *[None] * 8, OutcomeKind.FAILED)], unreachable=True)
+    for name in ("flow_lag_records", "flow_lag_max_records", "flow_replication_lag_records"):
+        assert world.value(name) is None
+    assert world.value("topic_lag_records", topic="orders") is None
+    assert world.value("group_lag_records", group="a") is None
+    assert world.value("flow_stale_seconds") == 121
+    assert world.value("flow_stale_lag_records") == 10
+    assert world.value("flow_stale_lag_estimate_records") == 10 + 121
+    assert world.value("flow_lag_max_seconds") == 181
+    world.now += 60
+    world.cycle([moved])
+    assert (world.value("flow_stale_seconds"), world.value("flow_lag_records")) == (0, 10)
+    assert world.value("flow_stale_lag_records") is None
+
+
 def test_series_are_bounded_whatever_the_groups_and_topics() -> None:
     """The first by name have series of their own, the same in every process; it is told how many
     have none, and the sums have all."""
     world = World(groups_max=2, topics_max=1)
-    world.cycle([row(f"g{number}", f"t{number}", there=80) for number in (4, 2, 0, 3, 1)])
+    behind = {"outcome": OutcomeKind.WOULD_COMMIT, "there": 80}
+    world.cycle([row(f"g{number}", f"t{number}", **behind) for number in (4, 2, 0, 3, 1)])
     named = {labels for name, labels in world.samples() if name == "tsoffset_group_pairs"}
     assert {dict(one)["group"] for one in named} == {"g0", "g1"}
     named = {labels for name, labels in world.samples() if name == "tsoffset_topic_pairs"}

@@ -76,7 +76,7 @@ def printed(format: Format, *batches: list[Row]) -> str:
 
 
 def drawn(rows: list[Row], width: int | None) -> list[str]:
-    lines = cycle_lines("A->B", rows, Tally.of(rows).in_words, width)
+    lines = cycle_lines("A->B", rows, Tally.of(rows).in_words, "mm2.properties", width)
     return [line.plain for line in lines]
 
 
@@ -165,7 +165,7 @@ def test_a_reader_that_goes_away_ends_the_printing_only(
     with os.fdopen(writing, "w") as pipe:
         output = Output(StandardStream(pipe), format)
         if format is Format.TABLE:
-            output.lines(cycle_lines("A->B", [COMMITTED] * 1_000, lambda: "done", None))
+            output.lines(cycle_lines("A->B", [COMMITTED] * 1_000, lambda: "done", "F", None))
         else:
             output.records(Row, [COMMITTED] * 1_000)
         output.flush()
@@ -186,7 +186,7 @@ def test_a_wide_output_limits_no_width_either(monkeypatch: pytest.MonkeyPatch) -
     for wide in (False, True):
         stream = io.StringIO()
         output = Output(stream, Format.TABLE, wide=wide)
-        output.show(Row, rows, partial(cycle_lines, "A->B", rows, lambda: "done"))
+        output.show(Row, rows, partial(cycle_lines, "A->B", rows, lambda: "done", "F"))
         found.append((output.width, "RE-READ" in stream.getvalue()))
     assert found == [(80, False), (None, True)]
     assert "g" * 120 in stream.getvalue()
@@ -221,7 +221,7 @@ def test_numbers_stand_right_aligned() -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_a_table_fits_the_terminal(width: int) -> None:
-    """No line is longer than the terminal, whatever the names are."""
+    """No line is longer than the terminal, whatever the names are, but for commands to paste."""
     rows = [
         COMMITTED,
         replace(SKIPPED, reason=Reason.TARGET_REWRITES_TIMESTAMPS),
@@ -232,7 +232,7 @@ def test_a_table_fits_the_terminal(width: int) -> None:
     ]
     lines = drawn(rows, width)
     over = [line for line in lines if cell_len(line) > width]
-    assert set(over) <= {"g" * 120}
+    assert all(line == "g" * 120 or ": tsoffset check -c " in line for line in over)
 
 
 def test_a_narrow_table_keeps_group_and_offsets() -> None:
@@ -253,13 +253,19 @@ def test_a_narrow_table_keeps_group_and_offsets() -> None:
 
 
 def test_a_message_is_told_once_under_its_reason() -> None:
-    """Equal messages of many rows are one, with their number."""
+    """Equal messages of many rows are one, with their number and the next step of the first."""
     rows = [SKIPPED, SKIPPED, replace(SKIPPED, message="another; wait"), FAILED]
     lines = drawn(rows, 200)
     at = lines.index("NOT_MIRRORED (3 rows)")
-    assert lines[at + 1 : at + 3] == [
+    step = (
+        "    Once the replicator has caught up: tsoffset sync -c mm2.properties --flow 'A->B' "
+        "--groups checkout"
+    )
+    assert lines[at + 1 : at + 5] == [
         "  the mirror has not come to 1000; wait for it (2 rows)",
+        step,
         "  another; wait",
+        step,
     ]
     assert "NO_LEADER (1 row)" in lines
     alone = drawn([SKIPPED, SKIPPED], 200)
@@ -320,8 +326,7 @@ def test_no_rows_no_table() -> None:
     """A flow without rows has its title and its summary alone."""
     assert drawn([], 200) == [
         "flow A->B",
-        "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; "
-        "a failover re-reads at most 0 records",
+        "A->B: 0 to commit, 0 unchanged, 0 skipped, 0 failed; no group has an offset to sync",
     ]
 
 
@@ -428,7 +433,43 @@ def test_the_re_reads_are_those_of_what_is_in_place() -> None:
     planned = replace(COMMITTED, outcome=OutcomeKind.WOULD_COMMIT, reread_bound=5)
     tally = Tally.of([COMMITTED, planned, active, unproven])
     assert (tally.reread_bound, tally.unproven) == (17, 1)
-    assert "at most 17 records, and an unknown number for 1 unproven row" in tally.in_words()
+    assert tally.in_words().endswith("an unknown number for 1 unproven row")
+
+
+def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -> None:
+    """Of what the target has now: a group with members that lies 10 back reads these again, one
+    past its translation and one without any have no usable offset. A plan says both, what is and
+    what a sync would make of it."""
+    skip = partial(replace, COMMITTED, outcome=OutcomeKind.SKIPPED)
+    rows = [
+        replace(COMMITTED, outcome=OutcomeKind.UNCHANGED, reread_bound=0),
+        skip(group="busy", reason=Reason.GROUP_ACTIVE, reread_bound=0),
+        skip(group="ahead", reason=Reason.TARGET_AHEAD, current_target_offset=700),
+        replace(SKIPPED, group="old", reason=Reason.EXPIRED),
+        replace(SKIPPED, group="old", reason=Reason.EXPIRED, partition=4),
+    ]
+    rest = (
+        "; 3 not in place (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
+        "records; 3 group-partitions without a usable offset on the target"
+    )
+    assert (
+        Tally.of(rows)
+        .in_words()
+        .endswith(f"0 failed; 1 of 4 groups in place, re-reading at most 0 records{rest}")
+    )
+    away = Tally.of([CLUSTER_FAILED]).in_words()
+    assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
+    rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
+    assert (
+        Tally.of(rows)
+        .in_words()
+        .endswith(
+            "0 failed; now 1 of 5 groups in place, re-reading at most 0 records; 4 not in place "
+            "(1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD, 1 would_commit), re-reading at most 32 "
+            "records; 3 group-partitions without a usable offset on the target. After a sync: 2 "
+            f"of 5 groups in place, re-reading at most 12 records{rest}"
+        )
+    )
 
 
 def test_ten_thousand_rows_are_printed() -> None:
@@ -443,5 +484,5 @@ def test_ten_thousand_rows_are_printed() -> None:
             return len(text)
 
     stream = Counting()
-    Output(stream, Format.TABLE).lines(cycle_lines("A->B", rows, lambda: "done", None))
+    Output(stream, Format.TABLE).lines(cycle_lines("A->B", rows, lambda: "done", "F", None))
     assert stream.lines > 10_000

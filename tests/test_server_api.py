@@ -106,6 +106,70 @@ def test_a_flow_that_fails_says_why(daemon: Daemon, client: TestClient) -> None:
     assert "check A.bootstrap.servers" in flow["messages"][0]
     assert flow["last_cycle"]["reached"] is False
     assert flow["totals"]["groups"] == 3
+    # The page says "no result" of the last cycle, and counts it so.
+    assert flow["failures"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reasons", "state"),
+    [
+        ((Reason.TARGET_MISSING, Reason.TARGET_MISSING), "degraded"),
+        ((Reason.TARGET_MISSING, Reason.GROUP_ACTIVE), "degraded"),
+        ((Reason.TARGET_MISSING, None), "running"),
+        ((Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD), "running"),
+    ],
+)
+def test_a_flow_in_which_nothing_can_be_synced_is_degraded(
+    daemon: Daemon, client: TestClient, reasons: tuple[Reason | None, ...], state: str
+) -> None:
+    """As with the wrong replication policy; but not where consumers on the target are why."""
+    daemon.cycle(
+        [
+            row("billing", partition=number)
+            if reason is None
+            else skipped("billing", partition=number, reason=reason)
+            for number, reason in enumerate(reasons)
+        ]
+    )
+    flow = answered(client, PATH)
+    assert flow["state"] == state
+    if state == "degraded":
+        assert "nothing can be synced: 2 rows skipped" in flow["messages"][0]
+
+
+def test_what_was_skipped_has_its_next_step(daemon: Daemon, client: TestClient) -> None:
+    """A command for that group and flow with the daemon's file: of a group, of its rows, and where
+    a failover is asked for; what is in place has none, nor has a topic."""
+    daemon.board.config = "/etc/mm2.properties"
+    expected = {
+        "when": "Once its consumers on the target are stopped",
+        "command": "tsoffset sync -c /etc/mm2.properties --flow 'A->B' --groups audit",
+    }
+    found = answered(client, f"{PATH}/groups/audit")
+    assert found["group"]["next_step"] == found["rows"][0]["next_step"] == expected
+    translated = answered(client, "/api/v1/translate", flow=FLOW, group="audit")
+    assert translated["partitions"][0]["next_step"] == expected
+    groups = answered(client, f"{PATH}/groups")["groups"]
+    assert {one["name"] for one in groups if one["next_step"] is None} == {"billing"}
+    topics = answered(client, f"{PATH}/topics")["topics"]
+    assert {one["next_step"] for one in topics} == {None}
+
+
+def test_what_nobody_knows_any_more_is_unknown_since_then(
+    daemon: Daemon, client: TestClient
+) -> None:
+    """Two intervals after the last cycle that reached both clusters: since when, and at least how
+    much, with an estimate once a rate is known. Groups that are not in place are told by reason."""
+    flow = answered(client, PATH)
+    assert (flow["unknown_since"], flow["lag_estimate_records"]) == (None, None)
+    assert flow["totals"]["not_in_place"] == {"GROUP_ACTIVE": 1, "TIMEOUT": 1}
+    daemon.now += 60
+    daemon.cycle([row("billing", source_offset=170), *map(skipped, ("audit", "busy", "late"))])
+    daemon.now += 121
+    daemon.failure("list groups, cluster A: refused; check A.bootstrap.servers")
+    flow = answered(client, PATH)
+    assert flow["unknown_since"] == AT + 60
+    assert (flow["totals"]["lag_records"], flow["lag_estimate_records"]) == (30, 30 + 2 * 121)
 
 
 def test_a_flow_says_who_else_runs_it_and_what_was_changed(
@@ -204,7 +268,8 @@ def test_a_group_shows_each_partition(client: TestClient) -> None:
         **{"source_offset": 50, "source_timestamp_ms": 1_799_999_999_000},
         **{"target_topic": "A.orders", "target_offset": 40, "current_target_offset": 30},
         **{"outcome": "committed", "reason": None, "precision": "exact", "reread_bound": 0},
-        **{"message": None, "lag_records": 0, "in_sync_at": AT, "lag_seconds": 0.0},
+        **{"message": None, "next_step": None},
+        **{"lag_records": 0, "in_sync_at": AT, "lag_seconds": 0.0},
         "synced_source_offset": 50,
     }
     assert answered(client, f"{PATH}/groups/billing", limit=1, page=2)["rows"] == [found["rows"][1]]

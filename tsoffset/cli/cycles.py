@@ -186,6 +186,7 @@ Examples:
 \b
 Exit status:
   0  done
+  1  the change is kept, but a running daemon has not taken it up
   2  bad usage or configuration""",
 )
 @in_order(CONFIG, FLOW)
@@ -208,7 +209,8 @@ def lists(
     """Show which groups and topics a flow takes, or change that without editing the file.
 
     Changes are kept in `state.dir` and hold for every command that uses the same file. A running
-    `tsoffset run` takes them up with its next cycle. Nothing is committed and no cluster asked.
+    `tsoffset run` takes them up with its next cycle: it is asked whether it has. Nothing is
+    committed and no cluster asked.
     """
     from tsoffset.commands.lists import run_lists
     from tsoffset.config.overrides import LIST_KEYS

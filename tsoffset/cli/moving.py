@@ -1,6 +1,5 @@
 """`failover`, and what moves groups by hand: `export`, `snapshot`, `restore`."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Any, Unpack
@@ -30,6 +29,7 @@ from tsoffset.terminal.output import Format, Output
     short_help="Bring all groups over, and say of each whether it can move.",
     epilog="""\b
 Examples:
+  tsoffset failover -c mm2.properties --flow 'A->B' --dry-run
   tsoffset failover -c mm2.properties --flow 'A->B'
   tsoffset failover -c mm2.properties --flow 'A->B' --format json | jq 'select(.verdict != "ready")'
   tsoffset failover -c mm2.properties --flow 'A->B' --resume
@@ -56,6 +56,9 @@ Exit status:
     "--no-pause", is_flag=True, help="Let a running daemon go on with the flow afterwards."
 )
 @click.option("--resume", is_flag=True, help="Only end the pause of an earlier failover.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what a failover would come to now, and change nothing."
+)
 @FORMAT
 @WIDE
 @quiet_logs
@@ -66,6 +69,7 @@ def failover(
     timeout_seconds: float,
     no_pause: bool,
     resume: bool,
+    dry_run: bool,
     format: Format,
     wide: bool,
     **choice: Unpack[Choice],
@@ -79,6 +83,8 @@ def failover(
     """
     from tsoffset.commands.failover.command import run_failover
 
+    if resume and dry_run:
+        raise UsageError("failover: --resume ends a pause and --dry-run changes nothing; give one")
     chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
     return run_failover(
         chosen,
@@ -87,6 +93,7 @@ def failover(
         timeout_seconds=timeout_seconds,
         pause=not no_pause,
         resume=resume,
+        dry_run=dry_run,
     )
 
 
@@ -121,11 +128,12 @@ def export(
     there. Nothing is committed.
     """
     from tsoffset.commands.export import run_export
+    from tsoffset.flow.narrowing import whole_name
 
     if group is not None and choice["groups"] is not None:
         raise UsageError("export: --group names one group and --groups chooses some; give one")
     if group is not None:
-        choice["groups"] = re.escape(group)
+        choice["groups"] = whole_name(group)
     chosen, output = choose(notices, **choice), Output(sys.stdout, Format.CSV)
     return run_export(chosen, output, notices, with_group=group is None, state=state)
 

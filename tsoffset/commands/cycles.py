@@ -30,8 +30,9 @@ class FlowCycles:
     file: "StateFile | None"
     notices: Notices
 
-    def run(self, *, commit: bool) -> "CycleResult":
-        """One cycle, its warnings told. Raises CycleFailed."""
+    def run(self, *, commit: bool, keep: bool = True) -> "CycleResult":
+        """One cycle, its warnings told; unless `keep` is false what it learned is kept in the file.
+        Raises CycleFailed."""
         from tsoffset.spark.dataflow import run_cycle
 
         with progress(self.flow.name, wanted=self.notices.format is LogFormat.CONSOLE) as report:
@@ -42,7 +43,11 @@ class FlowCycles:
                 carry_over=self.carry_over,
                 progress=report,
             )
-        if self.file is not None and (warning := self.file.save(self.carry_over)) is not None:
+        if (
+            keep
+            and self.file is not None
+            and (warning := self.file.save(self.carry_over)) is not None
+        ):
             self.notices.warning("state_not_written", warning)
         for warning in result.warnings:
             self.notices.warning("cycle_warning", warning)

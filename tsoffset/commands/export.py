@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import structlog
 
 from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.plan_sync import exit_status
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.errors import CycleFailed, UsageError
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, csv_line
@@ -24,12 +27,19 @@ _UNREADABLE = "line end in the group's name"
 
 
 def run_export(
-    selection: Selection, output: Output, notices: Notices, *, with_group: bool, state: str | None
+    selection: Selection,
+    output: Output,
+    notices: Notices,
+    *,
+    with_group: bool,
+    state: str | None,
+    connect: Connect = KafkaCluster,
 ) -> int:
     """Plan one cycle of each flow, write what can be exported of it, and return the exit status.
 
     `with_group` is the form for several groups. Raises UsageError where the flows lead to more
-    than one cluster, for nothing in a file says which one its offsets are of.
+    than one cluster, for nothing in a file says which one its offsets are of; and where nothing
+    matches.
     """
     targets = sorted({flow.target.alias for flow in selection.flows})
     if len(targets) > 1:
@@ -37,6 +47,7 @@ def run_export(
             f"export: the flows lead to {' and '.join(targets)}, and a file is for one cluster; "
             "say which flow with --flow A->B"
         )
+    require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
     with spark_cycles(selection, notices, state) as cycles_of:
         for flow in selection.flows:

@@ -1,15 +1,19 @@
 """`tsoffset lists`: which groups and topics a flow takes, changed without editing the file."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from rich.text import Text
 
+from tsoffset.commands.scope import did_you_mean
 from tsoffset.config.overrides import LIST_KEYS, KnownLists, ListChange, Overrides, entry_of
 from tsoffset.config.selection import Selection
+from tsoffset.daemon.daemon import LOOK_ELSEWHERE_SECONDS, LOOK_SECONDS
 from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.errors import UsageError
+from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.report import head
@@ -36,12 +40,14 @@ def run_lists(
     *,
     reset: bool,
 ) -> int:
-    """Add to and take from the lists of the one flow selected, and print those of all selected.
+    """Add to and take from the lists of the one flow selected, print those of all selected, and
+    return the exit status: 1 where a running daemon has not taken the change up.
 
     `changes` has for each list the entries to add and those to take out; with `reset` all changes
     made before are undone first. Raises UsageError.
     """
     directory = selection.settings.state_dir
+    status = 0
     if reset or any(added or removed for added, removed in changes.values()):
         if len(selection.flows) != 1:
             raise UsageError("several flows are enabled; say which one with --flow A->B")
@@ -51,28 +57,78 @@ def run_lists(
         try:
             # What a damaged file has would be lost.
             before = OverridesFiles(directory).of(flow.name)
-            changed = _changed(Overrides() if reset else before, changes)
+            changed = _changed(
+                Overrides() if reset else before, changes, selection.configured().flow(flow.name)
+            )
             lists = KnownLists({**selection.lists.found, flow.name: changed})
             selection = selection.with_lists(lists, [flow.name])
             OverridesFiles(directory).write(flow.name, changed)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        notices.note(f"{flow.name}: taken up by `tsoffset run` with its next cycle")
+        look_seconds = LOOK_ELSEWHERE_SECONDS if "://" in directory else LOOK_SECONDS
+        server = selection.settings.server
+        status = _tell_whether_taken_up(server, flow.name, changed, notices, look_seconds)
     configured = selection.configured()
     rows = [
         _row(selection, configured, flow.name, key) for flow in selection.flows for key in LIST_KEYS
     ]
     output.show(ListRow, rows, partial(_lines, rows))
-    return 0
+    return status
+
+
+def _tell_whether_taken_up(
+    server: ServerSettings, flow: str, changed: Overrides, notices: Notices, look_seconds: float
+) -> int:
+    """Ask the daemon at the first listener, for as long as it needs to look at the file twice; the
+    exit status."""
+    # Loads pydantic, which showing the lists has no need of.
+    from tsoffset.server.remotes import NoAnswer, flows_of
+
+    url = next(iter(server.listeners), "").replace("//0.0.0.0:", "//127.0.0.1:")
+    wanted, deadline = list(changed.in_words()), time.monotonic() + 2 * look_seconds
+    while True:
+        try:
+            if not url:
+                raise NoAnswer("listeners is empty")
+            answer = flows_of(url.replace("//[::]:", "//[::1]:"), server.read_token)
+        except NoAnswer as error:
+            notices.note(
+                f"{flow}: kept. Whether a `tsoffset run` has taken it up is not known, for none "
+                f"answers at {url or 'any address'} ({error}): look at its status page or log."
+            )
+            return 0
+        lists = [one.lists for one in answer.flows if one.name == flow]
+        host = answer.instance.host
+        if wanted in lists:
+            notices.note(f"{flow}: taken up by the `tsoffset run` on {host}, for its next cycle")
+            return 0
+        if time.monotonic() > deadline:
+            notices.warning(
+                "lists_not_taken_up",
+                f"flow {flow}: kept, but the `tsoffset run` on {host} has not taken it up: see "
+                "that it runs this configuration with the same state.dir, and that its user can "
+                "read the file there. Its log says why as `lists_unknown` or "
+                "`configuration_rejected`.",
+            )
+            return 1
+        time.sleep(0.1)
 
 
 def _changed(
-    overrides: Overrides, changes: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+    overrides: Overrides,
+    changes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    configured: FlowSettings,
 ) -> Overrides:
     for key, (added, removed) in changes.items():
         change = overrides.lists.get(key, ListChange())
-        for text in removed:
-            change = change.remove(text.strip())
+        for text in map(str.strip, removed):
+            there = (*configured.lists[key], *change.added)
+            if text not in there:
+                raise UsageError(
+                    f"--{key.replace('.', '-')}-remove {text}: `{key}` of flow {configured.name} "
+                    f"has no entry `{text}`.{did_you_mean(text, there)}"
+                )
+            change = change.remove(text)
         for text in added:
             try:
                 change = change.add(entry_of(text))

@@ -9,9 +9,12 @@ import structlog
 from rich.text import Text
 
 from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.open_flow import Connect
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
@@ -32,13 +35,15 @@ def run_once(
     commit: bool,
     state: str | None = None,
     rewinding: "Rewinding | None" = None,
+    connect: Connect = KafkaCluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
     `state` as in `spark_cycles`; `rewinding` is what of the groups goes back after that. A cycle
-    that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, and what
-    `Rewinding.rows` does.
+    that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, what
+    `Rewinding.rows` does, and UsageError where nothing matches.
     """
+    require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
     done: list[tuple[FlowSettings, Sequence[Row]]] = []
     with spark_cycles(selection, notices, state) as cycles_of:
@@ -61,6 +66,7 @@ def run_once(
                 notices,
                 commits=commit and flow.commits,
                 started=started,
+                config=selection.configuration.path,
             )
             statuses.append(status)
             done.append((flow, result.rows))
@@ -68,13 +74,16 @@ def run_once(
         for flow, rows in done:
             if flow.commits and (back := rewinding.rows(flow, rows, notices)):
                 tally = Tally.of(back)
-                output.show(Row, back, partial(_went_back, flow.name, back, tally))
+                config = selection.configuration.path
+                output.show(Row, back, partial(_went_back, flow.name, back, tally, config))
                 statuses.append(exit_status(tally, unreachable=False))
     return max(statuses)
 
 
-def _went_back(flow: str, rows: Sequence[Row], tally: Tally, width: int | None) -> Iterator[Text]:
-    return cycle_lines(f"{flow}, back", rows, tally.in_words, width)
+def _went_back(
+    flow: str, rows: Sequence[Row], tally: Tally, config: str, width: int | None
+) -> Iterator[Text]:
+    return cycle_lines(f"{flow}, back", rows, tally.in_words, config, width)
 
 
 def hand_over(
@@ -84,11 +93,13 @@ def hand_over(
     *,
     commits: bool,
     started: float,
+    config: str,
 ) -> int:
     """Write the cycle's rows to standard output, then say in the log that it has finished, and
     return the flow's exit status.
 
-    A summary stands below the table, else it is for a person alone. `started` is when the cycle
+    A summary stands below the table, else it is for a person alone. `config` is the file of the
+    configuration, which next steps name. `started` is when the cycle
     began, in seconds of the monotonic clock: what it took, it took with all that is written here.
     """
     from tsoffset.terminal.row_columns import encoded, tally_of
@@ -104,7 +115,8 @@ def hand_over(
 
     try:
         if output.format is Format.TABLE:
-            output.lines(cycle_lines(result.flow, list(result.rows), summary, output.width))
+            rows = list(result.rows)
+            output.lines(cycle_lines(result.flow, rows, summary, config, output.width))
         else:
             output.encoded(table.schema.names, encoded(table, output.format))
         output.flush()

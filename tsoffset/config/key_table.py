@@ -30,6 +30,11 @@ class Key(Generic[T]):
     meaning: str
     fills: Field | None
 
+    @property
+    def default_in_words(self) -> str:
+        """The default value as a user would write it."""
+        return _shown(self.default)
+
 
 class Keys(dict[str, Key[Any]]):
     """The keys of one level by their names, in the order in which they are documented."""

@@ -326,6 +326,13 @@ PROVIDERS = FILE_KEYS.declare(
     "Further names for Kafka's providers of `${name:...}`; not needed for the three defaults.",
     "env, file, dir",
 )
+UNKNOWN_KEYS = FILE_KEYS.declare(
+    "config.unknown.keys",
+    "warn",
+    values.one_of("warn", "error"),
+    "`error`: a key that is unknown, such as a misspelt one, is an error that ends the command with"
+    " exit status 2.",
+)
 FILE_KEYS.declare(
     "config.providers.*",
     None,

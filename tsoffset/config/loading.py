@@ -81,11 +81,19 @@ def settings_of(
     dedicated = listed is not None
     clusters = () if listed is None else _aliases(listed, resolver, findings)
     places = _placed(entries, clusters, findings)
+    strict = _is_strict(places.get(Place(keys.UNKNOWN_KEYS.name)), resolver)
     settings = {
         place: replace(
             setting,
             usable=setting.usable
-            and review(place, setting, dedicated=dedicated, findings=findings),
+            and review(
+                place,
+                setting,
+                dedicated=dedicated,
+                findings=findings,
+                placed=places,
+                strict=strict,
+            ),
         )
         for place, entry in places.items()
         for setting in (_resolve(entry, resolver, findings),)
@@ -157,6 +165,17 @@ def _resolve(entry: Entry, resolver: Resolver, findings: Findings) -> Setting:
         for reason in error.reasons:
             findings.problem(entry, reason)
         return Setting(entry, "", usable=False)
+
+
+def _is_strict(entry: Entry | None, resolver: Resolver) -> bool:
+    """Whether unknown keys are errors."""
+    if entry is None:
+        return False
+    try:
+        return keys.UNKNOWN_KEYS.read(_resolve(entry, resolver, Findings()).value) == "error"
+    except ValueError:
+        # Said when all entries are looked at.
+        return True
 
 
 def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str, ...]:

@@ -3,10 +3,11 @@
 import difflib
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 from tsoffset.config.accepted import ACCEPTED_KEYS, CLIENT_NAMES, accepted_key
-from tsoffset.config.findings import Findings
+from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.keys import CLUSTER_KEYS, ENABLED, FILE_KEYS, FLOW_KEYS, ISOLATION
 from tsoffset.config.places import CLIENT_PREFIX, CLUSTER_PREFIX, Place, Setting
@@ -38,6 +39,21 @@ _ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith
 _FAMILIES = tuple(name.removesuffix("*") for name in FILE_KEYS if name.endswith(".*"))
 _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
+
+class UnknownKey(str):
+    """What to tell the user of a key that nobody knows; `near` is the name that may be meant."""
+
+    __slots__ = ("near",)
+
+    def __new__(cls, text: str, near: str | None = None) -> Self:
+        """The sentence with the name."""
+        made = super().__new__(cls, text)
+        made.near = near
+        return made
+
+    near: str | None
+
+
 # A key that is read; what to tell the user of one that is not; None where there is nothing to tell.
 Known = Key[Any] | str | None
 
@@ -45,11 +61,20 @@ Known = Key[Any] | str | None
 TOP_NAMES = frozenset({*FLOW_KEYS, *FILE_KEYS, *_ACCEPTED})
 
 
-def review(place: Place, setting: Setting, *, dedicated: bool, findings: Findings) -> bool:
+def review(
+    place: Place,
+    setting: Setting,
+    *,
+    dedicated: bool,
+    findings: Findings,
+    placed: Mapping[Place, Entry],
+    strict: bool,
+) -> bool:
     """Report what is wrong with one setting, or odd about it; False where it is wrong.
 
     `dedicated` is true for a file with `clusters`; a Connect configuration has only a top
-    level, and there a cluster's bare setting is nobody's.
+    level, and there a cluster's bare setting is nobody's. `placed` are all entries of the file;
+    where it is `strict`, unknown keys are wrong.
     """
     slip = _flow_slip(place, setting) if dedicated else None
     if slip is not None:
@@ -60,7 +85,13 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
         if key is not None and _SECURITY.match(place.name):
             findings.problem(setting.entry, key, with_value=False)
             return False
-        if key is not None:
+        if isinstance(key, UnknownKey):
+            told = key + _in_effect(place, key.near, placed)
+            if strict:
+                findings.problem(setting.entry, told, with_value=False)
+                return False
+            findings.warning(setting.entry, told)
+        elif key is not None:
             findings.warning(setting.entry, key)
         return True
     try:
@@ -69,6 +100,17 @@ def review(place: Place, setting: Setting, *, dedicated: bool, findings: Finding
         findings.problem(setting.entry, str(error), with_value=not _SECURITY.match(place.name))
         return False
     return True
+
+
+def _in_effect(place: Place, near: str | None, placed: Mapping[Place, Entry]) -> str:
+    """What the key that may be meant is instead: a misspelt list changes what is synced."""
+    key = None if near is None else (FLOW_KEYS | FILE_KEYS).get(near)
+    if key is None:
+        return ""
+    own = placed.get(replace(place, name=key.name)) or placed.get(Place(key.name))
+    if own is not None:
+        return f" It has no effect: `{key.name}` is what {own.place} says"
+    return f" It has no effect: `{key.name}` is now `{key.default_in_words}`, its default"
 
 
 def _flow_slip(place: Place, setting: Setting) -> str | None:
@@ -183,8 +225,10 @@ def _client_setting(rest: str, prefix: re.Match[str]) -> Known:
         return None
     close = difflib.get_close_matches(rest, sorted(_CLIENT), n=1, cutoff=_SLIP)
     if close:
-        return f"is no known key; did you mean {prefix.group()}{close[0]}?"
-    return f"is no known key of Kafka's {prefix['client']} clients; it has no effect here"
+        return UnknownKey(f"is no known key; did you mean {prefix.group()}{close[0]}?")
+    return UnknownKey(
+        f"is no known key of Kafka's {prefix['client']} clients; it has no effect here"
+    )
 
 
 def _alias_before(name: str) -> str | None:
@@ -195,4 +239,4 @@ def _alias_before(name: str) -> str | None:
 def _nearest(name: str, candidates: Collection[str], prefix: str) -> str:
     close = difflib.get_close_matches(name, sorted(candidates), n=1)
     hint = f"did you mean {prefix}{close[0]}?" if close else "it has no effect"
-    return f"is no known key; {hint}"
+    return UnknownKey(f"is no known key; {hint}", close[0] if close else None)

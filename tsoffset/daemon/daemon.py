@@ -71,6 +71,7 @@ class Daemon:
         # Spark takes a while to start; until then they are there, and starting.
         board.set_flows(selection.flows)
         board.warnings = selection.settings.warnings
+        board.config = selection.configuration.path
 
     def run(self) -> None:
         """Run the flows until `stop`, and take up what changes."""

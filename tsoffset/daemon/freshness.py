@@ -2,7 +2,7 @@
 would come again, and when the target group was last seen to stand where it should.
 
 `lag_records` is the most records that a consumer reads again that moves over right after the
-cycle; null where it would find no offset on the target, or where that is not known. `in_sync_at`
+cycle (`terminal.output.reread`); null where the target group has no usable offset. `in_sync_at`
 (seconds since 1970 UTC) is when a cycle last found, or left, the target group no further back than
 the group's translation: what a failover would use is `now - in_sync_at` seconds old.
 `synced_source_offset` is what the group had committed on the source then.
@@ -16,6 +16,7 @@ from tsoffset.cycle.schema import ROWS
 from tsoffset.model import OutcomeKind
 from tsoffset.records import Numbers
 from tsoffset.rule.carry_over import NOTHING
+from tsoffset.terminal.row_columns import in_place_of, reread_of
 
 FRESHNESS = pa.schema(
     [
@@ -38,16 +39,13 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
     last = take(before.select(FRESHNESS.names), at)
     offset = rows["source_offset"]
     there = on_target(rows)
-    behind = pc.max_element_wise(pc.subtract(rows["target_offset"], there), 0, skip_nulls=False)
+    no_further_back = pc.fill_null(pc.greater_equal(there, rows["target_offset"]), False)
     # A failed row is not known to have been committed.
     failed = pc.equal(rows["outcome"].cast(pa.string()), OutcomeKind.FAILED)
-    in_place = pc.and_not(pc.fill_null(pc.equal(behind, 0), False), failed)
+    in_place = pc.or_(in_place_of(rows), pc.and_not(no_further_back, failed))
     in_sync_at = pc.if_else(in_place, pa.scalar(now), last["in_sync_at"])
     synced = pc.if_else(in_place, offset, last["synced_source_offset"])
-    bound = pc.fill_null(rows["reread_bound"], 0)
-    since = pc.max_element_wise(pc.subtract(offset, synced), 0, skip_nulls=False)
-    lag = pc.coalesce(pc.add(behind, bound), pc.if_else(there.is_valid(), since, None))
-    for field, column in zip(FRESHNESS, (lag, in_sync_at, synced), strict=True):
+    for field, column in zip(FRESHNESS, (reread_of(rows), in_sync_at, synced), strict=True):
         rows = rows.append_column(field, column.cast(field.type))
     return rows.cast(PAIRS_KNOWN)
 

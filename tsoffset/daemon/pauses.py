@@ -1,12 +1,13 @@
 """Which flows an operator paused: kept in `state.dir`, so that it outlives the process."""
 
+import os
 import threading
 from collections.abc import Iterable
 from urllib.parse import quote
 
 import structlog
 
-from tsoffset.spark.places import UNREACHABLE, in_words, place_of
+from tsoffset.spark.places import UNREACHABLE, Folder, in_words, place_of
 
 log = structlog.get_logger(__name__)
 
@@ -77,6 +78,17 @@ class Pauses:
             if self._unwritten.get(flow) is paused:
                 del self._unwritten[flow]
                 self._written = self._written | {flow} if paused else self._written - {flow}
+
+
+def why_not_kept(directory: str | None) -> str | None:
+    """Why a pause cannot be kept there, as far as that can be seen without writing; else None."""
+    if directory is None:
+        return "state.dir is not set"
+    place = place_of(directory)
+    if not isinstance(place, Folder):
+        return None
+    there = next(one for one in (place.folder, *place.folder.absolute().parents) if one.exists())
+    return None if os.access(there, os.W_OK) else f"this user cannot write to state.dir ({there})"
 
 
 def _name(flow: str) -> str:

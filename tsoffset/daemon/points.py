@@ -20,9 +20,10 @@ class CyclePoint:
     """What one cycle came to.
 
     `at` is when it ended (seconds since 1970 UTC), `state` the flow's after it. The counts are
-    rows by outcome; `reread_bound` is what a failover re-reads at most (records). `lag_records`
-    adds up what is known of the pairs, `lag_seconds` is of the pair whose target group was not in
-    place for the longest time. All but the first four are None where the cycle came to no rows.
+    rows by outcome; `reread_bound` adds up the bounds of translations in place (records).
+    `lag_records` is what a failover would have re-read at most, `lag_seconds` is of the
+    pair whose target group was not in place for the longest time. All but the first four are None
+    where the cycle came to no rows.
     """
 
     at: float

@@ -15,12 +15,14 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tsoffset import __version__
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult
-from tsoffset.terminal.output import Tally, counted
+from tsoffset.terminal.output import IN_PLACE, Tally, by_name, counted
 
 
 class FlowState(StrEnum):
@@ -31,7 +33,8 @@ class FlowState(StrEnum):
     RUNNING = "running"
     """The last cycle came to rows, and none of them failed."""
     DEGRADED = "degraded"
-    """Some rows of the last cycle failed, or it was cut short by its limit."""
+    """Some rows of the last cycle failed, nothing at all could be synced, or it was cut short by
+    its limit."""
     FAILED = "failed"
     """The last cycle came to nothing: a cluster was away, or Spark gave up."""
     PAUSED = "paused"
@@ -117,6 +120,8 @@ class FlowStatus:
     what is known of each pair (schema PAIRS_KNOWN) as of the cycle that ended at `known_at`, None
     before any is known: of `last_reached`, or of one of another process. `lists` are the changes
     made by `tsoffset lists`, in words. `others` are instances seen at work on the same flow.
+    `records_per_second` is how fast the source groups' committed offsets grew at last; None where
+    that is not known.
     """
 
     flow: FlowSettings
@@ -137,6 +142,26 @@ class FlowStatus:
     known_at: float | None = None
     lists: tuple[str, ...] = ()
     others: tuple[Instance, ...] = ()
+    records_per_second: float | None = None
+
+    def unknown_since(self, now: float) -> float | None:
+        """When the pairs were last seen, where that is too long ago to say how they are: longer
+        than two intervals, or two cycles where these take longer; None where it is not."""
+        last, usual = self.last_reached, float(self.flow.sync_interval_seconds)
+        if last is None:
+            # What an earlier process has left, or another one, if anything.
+            seen = self.known_at
+        else:
+            seen, usual = last.ended_at, max(usual, last.seconds)
+        return None if seen is None or now - seen <= 2 * usual else float(seen)
+
+    def lag_estimate(self, known: int, now: float) -> int | None:
+        """What consumers would read again by now: what was `known` and what they have read since
+        at their last rate; None where that is not needed, or no rate is known."""
+        since = self.unknown_since(now)
+        if since is None or self.records_per_second is None:
+            return None
+        return known + round(self.records_per_second * (now - since))
 
     @property
     def name(self) -> str:
@@ -174,6 +199,8 @@ class Board:
     def __init__(self, instance: Instance, now: Callable[[], float] = time.time) -> None:
         self.instance = instance
         self.now = now
+        self.config = "FILE"
+        """The configuration file, as commands of next steps name it."""
         self.warnings: tuple[str, ...] = ()
         """What the configuration warns of, and why a changed file was not taken, if it was not."""
         self._lock = threading.Lock()
@@ -239,7 +266,7 @@ class Board:
             "state": state,
             "messages": messages,
             "cycles": status.cycles + 1,
-            "failures": status.failures + (cycle.result is None),
+            "failures": status.failures + (not cycle.reached),
             "failures_in_a_row": 0 if cycle.reached else status.failures_in_a_row + 1,
             "over_limit": status.over_limit + cycle.over_limit,
             "running_since": None,
@@ -250,10 +277,40 @@ class Board:
             changes["last_reached"] = cycle
             changes["pairs"] = pairs_known(cycle.result.rows.table, status.pairs, cycle.ended_at)
             changes["known_at"] = cycle.ended_at
+            changes["records_per_second"] = _records_per_second(status, cycle)
         if cycle.succeeded:
             changes["last_success_at"] = cycle.ended_at
         self._attempted = True
         return self.update(cycle.flow, **changes)
+
+
+# A group that is at work on the target, or was, is skipped for as long as that is so.
+_USUAL = frozenset({Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD})
+
+
+def _nothing_synced(tally: Tally) -> str | None:
+    """Why nothing of a flow can be synced; None where something can, or nothing is to be."""
+    if tally.reasons.keys() <= _USUAL or any(tally.outcomes[kind] for kind in IN_PLACE):
+        return None
+    skipped = counted(tally.outcomes[OutcomeKind.SKIPPED], "row")
+    return (
+        f"nothing can be synced: {skipped} skipped{by_name(tally.reasons)}, no other; "
+        "`tsoffset check` says what is wrong"
+    )
+
+
+def _records_per_second(before: FlowStatus, cycle: Cycle) -> float | None:
+    """How fast committed offsets have grown since the cycle before; as it was known where other
+    pairs have come or gone."""
+    last = before.last_reached
+    if last is None or last.result is None or cycle.result is None:
+        return before.records_per_second
+    old, new = (one.result.rows.table["source_offset"] for one in (last, cycle) if one.result)
+    seconds = cycle.ended_at - last.ended_at
+    if len(new) - new.null_count != len(old) - old.null_count or seconds <= 0 or not len(new):
+        return before.records_per_second
+    grown = (pc.sum(new).as_py() or 0) - (pc.sum(old).as_py() or 0)
+    return max(0, grown) / seconds
 
 
 def _judged(cycle: Cycle) -> tuple[FlowState, tuple[str, ...]]:
@@ -267,4 +324,6 @@ def _judged(cycle: Cycle) -> tuple[FlowState, tuple[str, ...]]:
         rows = counted(cycle.tally.failed, "row")
         failed = f"{rows} failed; see the groups with the outcome failed"
         return FlowState.DEGRADED, (failed, *warnings)
+    if cycle.tally is not None and (nothing := _nothing_synced(cycle.tally)) is not None:
+        return FlowState.DEGRADED, (nothing, *warnings)
     return FlowState.RUNNING, warnings

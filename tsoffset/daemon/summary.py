@@ -7,6 +7,7 @@ page of it) looks at entries alone.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from tsoffset.columns import Flags
 from tsoffset.cycle.matching import numbered
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.records import Numbers
+from tsoffset.terminal.output import Readiness
+from tsoffset.terminal.row_columns import readiness_of
 
 # From the best to the worst.
 OUTCOMES = tuple(OutcomeKind)
@@ -50,8 +53,8 @@ class Entry:
     `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
     what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
     translation) of which it is not. `in_sync_at` (seconds since 1970 UTC) is the oldest of them;
-    None where one was never seen in place. `reasons` counts rows; `message` is of the first row
-    with the worst outcome, where that is skipped or failed.
+    None where one was never seen in place. `reasons` counts rows; `reason` and `message` are of the
+    first row with the worst outcome, where that is skipped or failed.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Entry:
     reread_bound: int | None
     bound_unknown: int
     reasons: dict[str, int]
+    reason: str | None
     message: str | None
 
 
@@ -160,10 +164,10 @@ class Summary:
         lag, bound, precision = known("lag_records"), known("reread_bound"), known("precision")
         rank = int(self._columns["outcome"][place])
         rows = self._rows[self._starts[place] : self._starts[place + 1]]
-        message = None
+        reason = message = None
         if rank >= _ATTENTION:
             worst = int(rows[np.argmax(self._rank[rows] == rank)])
-            message = self._pairs["message"][worst].as_py()
+            reason, message = (self._pairs[name][worst].as_py() for name in ("reason", "message"))
         told = np.searchsorted(self._reason_numbers, [place, place + 1])
         return Entry(
             self.names[place].as_py(),
@@ -179,8 +183,13 @@ class Summary:
                 one["reason"]: one["count_all"]
                 for one in self._reasons.slice(told[0], told[1] - told[0]).to_pylist()
             },
+            reason,
             message,
         )
+
+    @cached_property
+    def _readiness(self) -> Readiness:
+        return readiness_of(self._pairs)
 
     def totals(self) -> "Totals":
         """The sums over all entries."""
@@ -200,14 +209,15 @@ class Summary:
             never,
             int(np.nansum(columns["reread_bound"])),
             int(columns["bound_unknown"].sum()),
+            dict(self._readiness.not_in_place),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The sums over entries: how many have which worst outcome and precision, and how many rows
-    which reason; `never_in_sync` counts entries with a pair that was never seen in place, the
-    others are as in Entry."""
+    which reason; `never_in_sync` counts entries with a pair that was never seen in place,
+    `not_in_place` groups that are not in place now by reason, the others are as in Entry."""
 
     entries: int
     pairs: int
@@ -220,6 +230,7 @@ class Totals:
     never_in_sync: int
     reread_bound: int
     bound_unknown: int
+    not_in_place: dict[str, int]
 
 
 def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, Any]:

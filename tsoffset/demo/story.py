@@ -285,7 +285,8 @@ class Story:
     def _show(self, flow: str, rows: Sequence[Row]) -> None:
         """The table that `tsoffset sync` prints."""
         summary = Tally.of(rows).in_words
-        self._narrator.lines(cycle_lines(flow, rows, summary, self._narrator.width))
+        config = str(self._clusters.configuration)
+        self._narrator.lines(cycle_lines(flow, rows, summary, config, self._narrator.width))
 
     def _configuration(self) -> Configuration:
         return Configuration.read(self._clusters.configuration)

@@ -15,6 +15,9 @@ from tsoffset.flow.policy import (
 )
 from tsoffset.flow.settings import FlowSettings
 
+# What stands for something else in an expression.
+_SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")
+
 
 @dataclass(frozen=True, slots=True)
 class AssignedGroups:
@@ -89,6 +92,11 @@ class Narrowing:
         if topics is not None:
             flow = replace(flow, topic_filter=MatchingTopics(flow.topic_filter, topics))
         return flow
+
+
+def whole_name(name: str) -> str:
+    """The expression for `--groups` or a list that matches this name alone."""
+    return _SIGNS.sub(r"\\\g<0>", name)
 
 
 def written_groups(chooser: GroupFilter) -> WrittenNames:

@@ -143,7 +143,17 @@ class Metrics(Collector):
         if status.state is not FlowState.STANDBY:
             if status.last is not None:
                 _put_last(families, status.last)
-            _put_sums(families, flow, self._sums_of(status), now)
+            self._put_pairs(families, status, now)
+
+    def _put_pairs(self, families: "Families", status: FlowStatus, now: float) -> None:
+        """What the flow's pairs come to; lags in records only while they are known."""
+        flow, sums, since = status.name, self._sums_of(status), status.unknown_since(now)
+        families.put(metrics.STALE, 0 if since is None else max(0.0, now - since), flow)
+        if since is not None:
+            known = sums.pairs["lag_records_sum"]
+            families.put(metrics.STALE_LAG, known, flow)
+            families.put(metrics.STALE_ESTIMATE, status.lag_estimate(known or 0, now), flow)
+        _put_sums(families, flow, sums, now, known=since is None)
 
     def _sums_of(self, status: FlowStatus) -> Sums:
         """The sums of the flow's pairs, which are others after each cycle."""
@@ -232,33 +242,36 @@ def _put_last(families: Families, cycle: Cycle) -> None:
             families.put(metrics.ROWS, tally.outcomes[outcome], cycle.flow, outcome, "")
 
 
-def _put_sums(families: Families, flow: str, sums: Sums, now: float) -> None:
+def _put_sums(families: Families, flow: str, sums: Sums, now: float, *, known: bool) -> None:
     for outcome, reason, number in sums.outcomes:
         families.put(metrics.GROUPS, number, flow, outcome, reason)
     for precision, number in sums.precisions:
         families.put(metrics.PRECISION, number, flow, precision)
     families.put(metrics.GROUPS_LEFT_OUT, sums.groups_left_out, flow)
     families.put(metrics.TOPICS_LEFT_OUT, sums.topics_left_out, flow)
-    _put_freshness(families, metrics.OF_FLOW, sums.pairs, now, flow)
+    _put_freshness(families, metrics.OF_FLOW, sums.pairs, now, flow, known=known)
     for one in sums.topics:
-        _put_freshness(families, metrics.OF_TOPIC, one, now, flow, one["name"])
+        _put_freshness(families, metrics.OF_TOPIC, one, now, flow, one["name"], known=known)
     for one in sums.groups:
-        _put_freshness(families, metrics.OF_GROUP, one, now, flow, one["name"])
+        _put_freshness(families, metrics.OF_GROUP, one, now, flow, one["name"], known=known)
+    if not known:
+        return
     _put_replication(families, metrics.REPLICATION_OF_FLOW, sums.replication, flow)
     for one in sums.replication_of_topics:
         _put_replication(families, metrics.REPLICATION_OF_TOPIC, one, flow, one["name"])
 
 
 def _put_freshness(
-    families: Families, level: Freshness, one: Sum, now: float, *labels: str
+    families: Families, level: Freshness, one: Sum, now: float, *labels: str, known: bool
 ) -> None:
     pairs = one["partition_count"]
     never = pairs - one["in_sync_at_count"]
     families.put(level.pairs, pairs, *labels)
     families.put(level.unknown, pairs - one["lag_records_count"], *labels)
-    families.put(level.lag, one["lag_records_sum"], *labels)
-    families.put(level.lag_max, one["lag_records_max"], *labels)
-    families.put(level.lag_min, one["lag_records_min"], *labels)
+    if known:
+        families.put(level.lag, one["lag_records_sum"], *labels)
+        families.put(level.lag_max, one["lag_records_max"], *labels)
+        families.put(level.lag_min, one["lag_records_min"], *labels)
     families.put(level.age_max, _age(one["in_sync_at_min"], now), *labels)
     families.put(level.age_mean, _age(one["in_sync_at_mean"], now), *labels)
     families.put(level.age_min, _age(one["in_sync_at_max"], now), *labels)

@@ -94,7 +94,8 @@ STATE = _gauge(
     "flow_state",
     "flow state",
     "1 for the state of the flow, 0 for the others: `starting`, `running`, `degraded` (rows failed,"
-    " or a cycle was cut short), `failed` (no rows), `paused`, `standby`.",
+    " nothing at all can be synced, or a cycle was cut short), `failed` (no rows), `paused`,"
+    " `standby`.",
 )
 INTERVAL = _gauge(
     "flow_interval_seconds", "flow", "From the start of a cycle to the start of the next."
@@ -119,6 +120,25 @@ FAILURES_IN_A_ROW = _gauge(
     "flow",
     "The last so many cycles came to nothing: a cluster was away, or Spark gave up.",
     "cycles",
+)
+STALE = _gauge(
+    "flow_stale_seconds",
+    "flow",
+    "How long it has not been known what consumers would read again, since no cycle reached both"
+    " clusters: from two intervals without one on, the time since the last one, and all lags in"
+    " records, those of the replicator too, are absent; 0 while it is known. Absent on standby.",
+)
+STALE_LAG = _gauge(
+    "flow_stale_lag_records",
+    "flow",
+    "While that is not known: what consumers would have read again as of the last cycle that"
+    " reached both clusters. It is at least so much now.",
+)
+STALE_ESTIMATE = _gauge(
+    "flow_stale_lag_estimate_records",
+    "flow",
+    "The same with what consumers have read since at their last known rate; absent where no rate is"
+    " known.",
 )
 OTHER_INSTANCES = _gauge(
     "flow_other_instances", "flow", "Other processes seen at work on the same flow.", "processes"
@@ -236,14 +256,15 @@ def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
         one("pairs", "Pairs {of}.", "pairs"),
         one(
             "unknown_lag_pairs",
-            "Those of which the lag in records is not known: a failover would find no offset, or"
-            " nothing says how far it lies back. They are in no lag in records.",
+            "Those without a usable offset on the target: none, one past the translation, or one of"
+            " which nothing says how far it lies back. They are in no lag in records.",
             "pairs",
         ),
         one(
             "lag_records",
-            "Translation lag: the most records that consumers read again that move over now, as of"
-            " the last cycle; the sum over the pairs {of}.",
+            "Translation lag: the most records that consumers read again that move over now, from"
+            " what the target groups have, as of the last cycle; the sum over the pairs {of}."
+            " Absent while tsoffset_flow_stale_seconds is above 0.",
         ),
         more("lag_max_records", "The same of the worst pair {of}."),
         more("lag_min_records", "The same of the best pair {of}."),

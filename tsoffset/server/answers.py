@@ -66,8 +66,17 @@ class Totals(BaseModel):
     reasons: dict[str, int] = Field(
         description="Rows by the reason that they were skipped or failed."
     )
-    lag_records: int = Field(description="Sum of the lags that are known (records).")
-    lag_unknown: int = Field(description="Pairs whose lag is not known.")
+    not_in_place: dict[str, int] = Field(
+        description="Groups that are not in place on the target now, by the reason of the worst of"
+        " their pairs; all others are in place."
+    )
+    lag_records: int = Field(
+        description="Most records that consumers read again that move over right after the cycle,"
+        " from what the target groups have."
+    )
+    lag_unknown: int = Field(
+        description="Pairs in which that is not known, for the target group has no usable offset."
+    )
     lag_seconds: float | None = Field(
         description="The longest that a group which was in place has not been so (seconds)."
     )
@@ -89,11 +98,22 @@ class Flow(BaseModel):
     interval_seconds: int = Field(description="From the start of a cycle to that of the next.")
     limit_seconds: int = Field(description="After how long a cycle is ended.")
     cycles: int = Field(description="Cycles that ended since the start.")
-    failures: int = Field(description="How many of them came to no rows.")
+    failures: int = Field(
+        description="How many of them had no result: a cluster was not reached, or Spark gave up."
+    )
     failures_in_a_row: int = Field(description="How many at the end of them.")
     late: int = Field(description="Cycles left out since the one before took too long.")
     over_limit: int = Field(description="Cycles that their limit ended.")
     last_cycle: CycleAnswer | None = Field(description="The last cycle.")
+    unknown_since: float | None = Field(
+        description="When a cycle last reached both clusters, where that is longer ago than two"
+        " intervals: what consumers would read again is not known since then, and all that is told"
+        " of pairs is as of then (seconds since 1970 UTC)."
+    )
+    lag_estimate_records: int | None = Field(
+        description="While that is not known: `totals.lag_records` and what consumers have read"
+        " since at their last known rate; null where no rate is known."
+    )
     last_success_at: float | None = Field(
         description="When the last one ended in which no row failed (seconds since 1970 UTC)."
     )
@@ -157,6 +177,16 @@ class ReasonCount(BaseModel):
     rows: int
 
 
+class NextStep(BaseModel):
+    """What to do about a group."""
+
+    when: str = Field(description="When to run the command, as words that lead to it.")
+    command: Name = Field(
+        description="A command for a shell where the daemon's configuration file is, narrowed to"
+        " the flow and the group."
+    )
+
+
 class Entry(BaseModel):
     """What is known of the pairs of one group, or of one source topic."""
 
@@ -170,6 +200,9 @@ class Entry(BaseModel):
     message: Sentence | None = Field(
         description="The sentence of its first row with the worst outcome, if that is skipped or"
         " failed."
+    )
+    next_step: NextStep | None = Field(
+        description="What to do about that row; null for a topic, which is of many groups."
     )
     lag_records: int | None = Field(
         description="Most records that are read again by consumers that move over right after the"
@@ -251,6 +284,7 @@ class PairRow(BaseModel):
         description="Most source records that can be read twice from the translation."
     )
     message: Sentence | None = Field(description="Cause and next step.")
+    next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
     lag_records: int | None = Field(
         description="Most records that a consumer reads again that moves over right after the"
         " cycle."
@@ -282,8 +316,12 @@ class Point(BaseModel):
     unchanged: int | None = Field(description="Rows with that outcome.")
     skipped: int | None = Field(description="Rows with that outcome.")
     failed: int | None = Field(description="Rows with that outcome.")
-    reread_bound: int | None = Field(description="What a failover re-reads at most (records).")
-    lag_records: int | None = Field(description="Sum of the lags that are known (records).")
+    reread_bound: int | None = Field(
+        description="Sum of the bounds of translations in place (records)."
+    )
+    lag_records: int | None = Field(
+        description="Most records that consumers would have read again then (records)."
+    )
     lag_seconds: float | None = Field(description="The longest of the pairs (seconds).")
 
 
@@ -319,6 +357,7 @@ class Resumption(BaseModel):
     outcome: OutcomeKind = Field(description="Of the last cycle.")
     reason: str | None = Field(description="Why it was skipped or failed.")
     message: Sentence | None = Field(description="Cause and next step.")
+    next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
 
 
 class Translation(BaseModel):

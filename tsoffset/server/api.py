@@ -19,15 +19,18 @@ from tsoffset.daemon.summary import Key, Summary
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
+    StepOf,
     Summaries,
     entry_fields,
     flow_answer,
     flows_answer,
+    no_step,
     remotes_answer,
     replication_lags,
     resumptions,
     row_answers,
     seconds_since,
+    step_of,
 )
 from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import Choice, Paging, only_documented
@@ -191,7 +194,7 @@ class _Routes:
         summary = self._summaries.of(status, Key.GROUP)
         places = choice.of(summary)
         entries = [
-            answers.Entry(**entry_fields(entry, now))
+            answers.Entry(**entry_fields(entry, now, self._steps(status)))
             for entry in summary.entries(places[paging.part])
         ]
         return answers.Groups(**paging.fields(status, now, len(places)), groups=entries)
@@ -212,8 +215,8 @@ class _Routes:
         rows = summary.rows_at(place)
         return answers.Group(
             **paging.fields(status, now, len(rows)),
-            group=answers.Entry(**entry_fields(summary.entry(place), now)),
-            rows=row_answers(rows[paging.part], now),
+            group=answers.Entry(**entry_fields(summary.entry(place), now, self._steps(status))),
+            rows=row_answers(rows[paging.part], now, self._steps(status)),
         )
 
     def topics(
@@ -230,7 +233,10 @@ class _Routes:
         places = choice.of(summary)
         lags = replication_lags(status)
         topics = [
-            answers.Topic(**entry_fields(entry, now), replication_lag_records=lags.get(entry.name))
+            answers.Topic(
+                **entry_fields(entry, now, no_step),
+                replication_lag_records=lags.get(entry.name),
+            )
             for entry in summary.entries(places[paging.part])
         ]
         return answers.Topics(**paging.fields(status, now, len(places)), topics=topics)
@@ -286,7 +292,7 @@ class _Routes:
             cycle=None if cycle is None else cycle.number,
             cycle_ended_at=status.known_at,
             age_seconds=seconds_since(status.known_at, now),
-            partitions=resumptions(rows, now),
+            partitions=resumptions(rows, now, self._steps(status)),
         )
 
     def pause(self, request: Request, flow: str) -> answers.Done:
@@ -333,6 +339,9 @@ class _Routes:
         if status.known_at is None and not lead.here:
             raise _led_elsewhere(name, lead, request, "knows of no cycle of")
         return status, self._board.now()
+
+    def _steps(self, status: FlowStatus) -> StepOf:
+        return step_of(self._board.config, status.name)
 
     def _known(self, name: str) -> FlowStatus:
         status = self._board.status(name)
@@ -388,18 +397,14 @@ def _led_elsewhere(flow: str, lead: Lead, request: Request, what: str) -> Refuse
 
 
 def _state(board: Board, *statuses: tuple[FlowStatus, Lead]) -> object:
-    """What stays as long as nothing changes but the time."""
+    """What stays as long as nothing changes but the time, and what that alone changes of a flow."""
+    now = board.now()
     known = [
         (
             *(status.name, status.cycles, status.state, status.state_since, status.messages),
             *(status.running_since, status.next_at, status.late, status.over_limit),
-            *(status.known_at, lead),
-            *(
-                status.lists,
-                status.others,
-                status.last_success_at,
-                status.flow.longest_cycle_seconds,
-            ),
+            *(status.lists, status.others, status.last_success_at, status.unknown_since(now)),
+            *(status.flow.longest_cycle_seconds, status.known_at, lead),
         )
         for status, lead in statuses
     ]

@@ -1,7 +1,7 @@
 """From what the daemon knows to what the API answers."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,6 +17,7 @@ from tsoffset.logs import redacted
 from tsoffset.server import answers
 from tsoffset.server.answers import clean
 from tsoffset.server.remotes import Remote
+from tsoffset.terminal.next_step import next_step
 
 
 class Summaries:
@@ -69,6 +70,8 @@ def flow_answer(status: FlowStatus, lead: Lead, summaries: Summaries, now: float
         failures_in_a_row=status.failures_in_a_row,
         late=status.late,
         over_limit=status.over_limit,
+        unknown_since=status.unknown_since(now),
+        lag_estimate_records=status.lag_estimate(totals.lag_records, now),
         last_cycle=None if status.last is None else cycle_answer(status.last),
         last_success_at=status.last_success_at,
         running_since=status.running_since,
@@ -122,11 +125,30 @@ def remotes_answer(remotes: Iterable[Remote]) -> answers.RemotesAnswer:
     )
 
 
-def entry_fields(entry: KnownEntry, now: float) -> dict[str, Any]:
+StepOf = Callable[[str | None, str | None], answers.NextStep | None]
+"""The next step for a group and a reason."""
+
+
+def step_of(config: str, flow: str) -> StepOf:
+    """Next steps in a flow, with commands that take this configuration file."""
+
+    def step(group: str | None, reason: str | None) -> answers.NextStep | None:
+        found = next_step(config, flow, group, reason)
+        return None if found is None else answers.NextStep(when=found.when, command=found.command)
+
+    return step
+
+
+def no_step(_group: str | None, _reason: str | None) -> None:
+    """What is of many groups has no step of one."""
+
+
+def entry_fields(entry: KnownEntry, now: float, step: StepOf) -> dict[str, Any]:
     """The fields of a group or topic."""
     reasons = sorted(entry.reasons.items(), key=lambda item: (-item[1], item[0]))
     return {
-        **_without(asdict(entry), "reasons"),
+        **_without(asdict(entry), "reasons", "reason"),
+        "next_step": step(entry.name, entry.reason),
         "reasons": [answers.ReasonCount(reason=name, rows=rows) for name, rows in reasons],
         "lag_seconds": seconds_since(entry.in_sync_at, now),
     }
@@ -144,15 +166,19 @@ def replication_lags(status: FlowStatus) -> dict[str, int]:
     )
 
 
-def row_answers(rows: pa.Table, now: float) -> list[answers.PairRow]:
+def row_answers(rows: pa.Table, now: float, step: StepOf) -> list[answers.PairRow]:
     """The rows of a group."""
     return [
-        answers.PairRow(**row, lag_seconds=seconds_since(row["in_sync_at"], now))
+        answers.PairRow(
+            **row,
+            next_step=step(row["group"], row["reason"]),
+            lag_seconds=seconds_since(row["in_sync_at"], now),
+        )
         for row in rows.to_pylist()
     ]
 
 
-def resumptions(rows: pa.Table, now: float) -> list[answers.Resumption]:
+def resumptions(rows: pa.Table, now: float, step: StepOf) -> list[answers.Resumption]:
     """Where the consumers of a group would resume; rows without a partition say nothing of that."""
     rows = rows.append_column("offset", on_target(rows)).filter(pc.is_valid(rows["source_topic"]))
     return [
@@ -168,6 +194,7 @@ def resumptions(rows: pa.Table, now: float) -> list[answers.Resumption]:
             outcome=row["outcome"],
             reason=row["reason"],
             message=row["message"],
+            next_step=step(row["group"], row["reason"]),
         )
         for row in rows.to_pylist()
     ]

@@ -75,7 +75,7 @@ class Remotes:
     def _ask(self, place: int) -> None:
         before = self._known[place]
         try:
-            after = Remote(before.url, _flows_of(before.url, self._token), self._now())
+            after = Remote(before.url, flows_of(before.url, self._token), self._now())
         except NoAnswer as error:
             after = replace(before, error=str(error))
         finally:
@@ -98,7 +98,8 @@ def _may_hold_a_secret(url: str) -> bool:
     return parts.scheme == "https" or is_local(parts.hostname or "")
 
 
-def _flows_of(url: str, token: str | None) -> Flows:
+def flows_of(url: str, token: str | None) -> Flows:
+    """What the instance at this address answers of its flows. Raises NoAnswer."""
     headers = {"Accept": "application/json"}
     safe = _may_hold_a_secret(url)
     if token is not None and safe:

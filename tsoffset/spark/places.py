@@ -8,6 +8,7 @@ ArrowInvalid for a URI that is none.
 import os
 import re
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -108,19 +109,21 @@ class Folder:
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
         """As `Place.write`."""
         path = self.path(name)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make()
         if head is not None:
             self._sweep(f".{name}.*{_HALF}")
             # Reading it all is cheap here, and mends a file that was damaged.
             if path.exists() and path.read_bytes() == content:
                 return
         # A name of its own, since process numbers repeat: each container has a number 1. It
-        # is made for this user alone: who could write to it could say where groups resume.
+        # is for the folder's owner, and for who else may write there: who could write to it could
+        # say where groups resume.
         # Spark, among others, reads no file whose name begins with a dot.
         with NamedTemporaryFile(
             dir=self.folder, prefix=f".{name}.", suffix=_HALF, delete=False
         ) as file:
             try:
+                _give_to_owner_of(self.folder, file.fileno())
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -130,6 +133,16 @@ class Folder:
                 with suppress(OSError):
                     Path(file.name).unlink()
                 raise
+
+    def _make(self) -> None:
+        """The folder with its parents, each for the owner of the one that it is in."""
+        missing = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
+        for folder in reversed(missing):
+            with suppress(FileExistsError):
+                folder.mkdir()
+                if os.geteuid() == 0:
+                    above = folder.parent.stat()
+                    os.chown(folder, above.st_uid, above.st_gid)
 
     def below(self, *names: str) -> "Folder":
         """As `Place.below`."""
@@ -176,6 +189,16 @@ def _keep_names(folder: Path) -> None:
             os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def _give_to_owner_of(folder: Path, file: int) -> None:
+    """Let who works in the folder read and write the new file: an administrator's command must not
+    lock a service of another user out of its own files."""
+    above = folder.stat()
+    if os.geteuid() == 0:
+        os.fchown(file, above.st_uid, above.st_gid)
+    if above.st_mode & stat.S_IWGRP and os.fstat(file).st_gid == above.st_gid:
+        os.fchmod(file, 0o660)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TextIO, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from tsoffset.model import OutcomeKind, Row
+from tsoffset.model import FailureKind, OutcomeKind, Reason, Row
 from tsoffset.terminal.streams import write_failure
 
 T = TypeVar("T")
@@ -129,6 +129,113 @@ def csv_line(values: Iterable[Any]) -> str:
     return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
 
 
+def reread(row: Row, *, after_sync: bool = False) -> int | None:
+    """The most records that a consumer of the group-partition reads again if it moves over now,
+    from what the target group has after the cycle; None where it has no usable offset: none at all,
+    one past the translation, or no bound is known. With `after_sync` a planned commit counts as
+    made.
+
+    The one definition of a re-read, for commands, page, metrics and `compare`;
+    `row_columns.reread_of` is the same by columns.
+    """
+    if row.reread_bound is None:
+        return None
+    if is_in_place(row.outcome, after_sync=after_sync):
+        return row.reread_bound
+    there = row.current_target_offset
+    if there is None or row.target_offset is None or there > row.target_offset:
+        return None
+    return row.target_offset - there + row.reread_bound
+
+
+def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
+    """Whether the target group stands at its translation after the cycle, or after a sync."""
+    return outcome in IN_PLACE and (after_sync or outcome is not OutcomeKind.WOULD_COMMIT)
+
+
+# Why a group is not in place: the worst of its rows says so.
+WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
+    (outcome, reason)
+    for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
+    for reason in (*Reason, *FailureKind, None)
+)
+
+
+class Standing(NamedTuple):
+    """So many groups that are not in place for one reason (`why` is a place in WHY_NOT; None: they
+    are in place); the most records that they read again from the offsets they have on the target;
+    their group-partitions without a usable offset there."""
+
+    why: int | None
+    groups: int
+    reread: int
+    unusable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """How many groups are in place, what consumers that move over read again at most (`reread`:
+    those of groups in place, `reread_others`: of the others), how many groups are not in place by
+    reason, and their group-partitions without a usable offset on the target."""
+
+    groups: int
+    reread: int
+    reread_others: int
+    not_in_place: Counter[str]
+    unusable: int
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], *, after_sync: bool) -> "Readiness":
+        """Count the groups of the rows."""
+        by_group: dict[str, Standing] = {}
+        for row in rows:
+            if row.group is None:
+                continue
+            before = by_group.get(row.group, Standing(None, 1, 0, 0))
+            again = reread(row, after_sync=after_sync)
+            why, unusable = before.why, before.unusable
+            if not is_in_place(row.outcome, after_sync=after_sync):
+                rank = WHY_NOT.index((row.outcome, row.reason))
+                why = rank if why is None else min(why, rank)
+                unusable += again is None and row.partition is not None
+            by_group[row.group] = Standing(why, 1, before.reread + (again or 0), unusable)
+        return cls.sum(by_group.values())
+
+    @classmethod
+    def sum(cls, standings: Iterable[Standing]) -> "Readiness":
+        """Count groups that were counted in parts."""
+        reasons: Counter[str] = Counter()
+        groups = again = others = unusable = 0
+        for one in standings:
+            groups += one.groups
+            unusable += one.unusable
+            if one.why is None:
+                again += one.reread
+            else:
+                others += one.reread
+                outcome, reason = WHY_NOT[one.why]
+                reasons[reason or outcome] += one.groups
+        return cls(groups, again, others, reasons, unusable)
+
+    def in_words(self) -> str:
+        """As a phrase."""
+        missing = self.not_in_place.total()
+        words = (
+            f"{self.groups - missing} of {counted(self.groups, 'group')} in place, re-reading at "
+            f"most {counted(self.reread, 'record')}"
+        )
+        if missing:
+            words += f"; {missing} not in place{by_name(self.not_in_place)}"
+            if self.reread_others:
+                words += f", re-reading at most {counted(self.reread_others, 'record')}"
+        if self.unusable:
+            words += (
+                f"; {counted(self.unusable, 'group-partition')} without a usable offset on the "
+                "target"
+            )
+        return words
+
+
 class Alike(NamedTuple):
     """How many rows have this outcome and reason, and a translation or none; how many of these
     have a bound on re-reads, and what their bounds add up to."""
@@ -147,7 +254,8 @@ class Tally:
 
     `reasons` counts skips, `failures` failures, by their names. `reread_bound` sums the most
     source records that can be read twice over the rows with a translation in place;
-    `unproven` counts those that have no bound.
+    `unproven` counts those that have no bound. `now` is what a failover would find after the cycle,
+    `after_sync` what it would find if planned commits were made.
     """
 
     outcomes: Counter[OutcomeKind]
@@ -155,11 +263,14 @@ class Tally:
     failures: Counter[str]
     reread_bound: int
     unproven: int
+    now: Readiness
+    after_sync: Readiness
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Tally":
         """Count the rows."""
-        return cls.sum(
+        rows = list(rows)
+        alike = (
             Alike(
                 row.outcome,
                 row.reason,
@@ -170,9 +281,11 @@ class Tally:
             )
             for row in rows
         )
+        now, after_sync = (Readiness.of(rows, after_sync=after) for after in (False, True))
+        return cls.sum(alike, now, after_sync)
 
     @classmethod
-    def sum(cls, counts: Iterable[Alike]) -> "Tally":
+    def sum(cls, counts: Iterable[Alike], now: Readiness, after_sync: Readiness) -> "Tally":
         """Count rows that were counted in parts."""
         outcomes: Counter[OutcomeKind] = Counter()
         reasons: Counter[str] = Counter()
@@ -187,7 +300,7 @@ class Tally:
             elif alike.outcome in IN_PLACE and alike.translated:
                 unproven += alike.rows - alike.bounded
                 bound += alike.reread_bound
-        return cls(outcomes, reasons, failures, bound, unproven)
+        return cls(outcomes, reasons, failures, bound, unproven, now, after_sync)
 
     @property
     def failed(self) -> int:
@@ -195,7 +308,8 @@ class Tally:
         return self.outcomes[OutcomeKind.FAILED]
 
     def in_words(self) -> str:
-        """The counts as one phrase, with what a failover would re-read."""
+        """The counts as one phrase, with what a failover would re-read: of a plan now, and after a
+        sync."""
         words = []
         for kind, name in (
             (OutcomeKind.COMMITTED, "committed"),
@@ -207,10 +321,16 @@ class Tally:
         words.append(f"{self.outcomes[OutcomeKind.UNCHANGED]} unchanged")
         words.append(f"{self.outcomes[OutcomeKind.SKIPPED]} skipped{by_name(self.reasons)}")
         words.append(f"{self.failed} failed{by_name(self.failures)}")
-        reread = f"a failover re-reads at most {counted(self.reread_bound, 'record')}"
+        ready = self.after_sync.in_words()
+        if not self.after_sync.groups:
+            # Of a cluster that is away, nothing is known of its groups.
+            unknown = "what a failover would re-read is not known"
+            ready = unknown if self.failed else "no group has an offset to sync"
+        elif self.outcomes[OutcomeKind.WOULD_COMMIT]:
+            ready = f"now {self.now.in_words()}. After a sync: {ready}"
         if self.unproven:
-            reread += f", and an unknown number for {counted(self.unproven, 'unproven row')}"
-        return f"{', '.join(words)}; {reread}"
+            ready += f"; an unknown number for {counted(self.unproven, 'unproven row')}"
+        return f"{', '.join(words)}; {ready}"
 
 
 def counted(number: int, noun: str) -> str:

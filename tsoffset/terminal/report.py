@@ -4,10 +4,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.text import Text
 
 from tsoffset.printable import printable
+from tsoffset.terminal.next_step import NextStep
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.tables import elided, wrapped
 
@@ -27,18 +29,31 @@ def total(text: str, width: int | None) -> Iterator[Text]:
     return wrapped(printable(text), width, "", "  ", style="bold")
 
 
-def notes(said: Iterable[tuple[str, str | None]], noun: str, width: int | None) -> Iterator[Text]:
-    """What is said of the rows of a table, by name: each distinct message once, of many only the
-    first few. `noun` is what a row is called."""
+class Said(NamedTuple):
+    """What is said of a row: under which name, and what to do."""
+
+    name: str
+    message: str | None
+    step: NextStep | None = None
+
+
+def notes(said: Iterable[Said], noun: str, width: int | None) -> Iterator[Text]:
+    """What is said of the rows of a table, by name: each distinct message once, with the next step
+    of its first row, of many only the first few. `noun` is what a row is called."""
     found: dict[str, Counter[str]] = {}
-    for name, message in said:
+    steps: dict[tuple[str, str], NextStep | None] = {}
+    for name, message, step in said:
         if message is not None:
             found.setdefault(name, Counter())[message] += 1
+            steps.setdefault((name, message), step)
     for name, messages in found.items():
         yield head(f"{name} ({counted(messages.total(), noun)})")
         for message, number in list(messages.items())[:_MESSAGES_PER_NAME]:
             times = f" ({counted(number, noun)})" if number > 1 and len(messages) > 1 else ""
             yield from wrapped(f"{printable(message)}{times}", width)
+            if (step := steps[name, message]) is not None:
+                # Whole, so that it can be pasted.
+                yield Text(f"    {step.when}: {printable(step.command)}")
         if len(messages) > _MESSAGES_PER_NAME:
             more = counted(len(messages) - _MESSAGES_PER_NAME, "further message")
             yield Text(f"  {more}: --format json shows all", "dim")

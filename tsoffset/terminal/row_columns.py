@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.model import OutcomeKind
-from tsoffset.terminal.output import Alike, Format, Tally, csv_line
+from tsoffset.terminal.output import (
+    WHY_NOT,
+    Alike,
+    Format,
+    Readiness,
+    Standing,
+    Tally,
+    csv_line,
+    is_in_place,
+)
 
 # More at once is hardly faster, and takes more memory: a row has some 300 bytes.
 _ROWS_AT_ONCE = 10_000
@@ -28,7 +37,7 @@ def tally_of(rows: pa.Table) -> Tally:
         .group_by(keys)
         .aggregate([("outcome", "count"), ("bound", "count"), ("bound", "sum")])
     )
-    return Tally.sum(
+    alike = (
         Alike(
             OutcomeKind(one["outcome"]),
             one["reason"],
@@ -38,6 +47,51 @@ def tally_of(rows: pa.Table) -> Tally:
             one["bound_sum"] or 0,
         )
         for one in counts.to_pylist()
+    )
+    now, after_sync = (readiness_of(rows, after_sync=after) for after in (False, True))
+    return Tally.sum(alike, now, after_sync)
+
+
+def reread_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
+    """What `reread` returns for each of the rows."""
+    behind = pc.subtract(rows["target_offset"], rows["current_target_offset"])
+    behind = pc.if_else(pc.less(behind, 0), None, behind)
+    in_place = in_place_of(rows, after_sync=after_sync)
+    return pc.add(pc.if_else(in_place, 0, behind), rows["reread_bound"])
+
+
+def in_place_of(rows: pa.Table, *, after_sync: bool = False) -> pa.ChunkedArray:
+    """What `is_in_place` returns for each of the rows."""
+    kinds = [kind for kind in OutcomeKind if is_in_place(kind, after_sync=after_sync)]
+    return pc.is_in(rows["outcome"].cast(pa.string()), value_set=pa.array(kinds, pa.string()))
+
+
+def readiness_of(rows: pa.Table, *, after_sync: bool = False) -> Readiness:
+    """What `Readiness.of` returns for the same rows."""
+    rows = rows.filter(rows["group"].is_valid())
+    in_place = in_place_of(rows, after_sync=after_sync)
+    again = reread_of(rows, after_sync=after_sync)
+    words = [f"{outcome} {reason or ''}" for outcome, reason in WHY_NOT]
+    told = pc.binary_join_element_wise(
+        rows["outcome"].cast(pa.string()), rows["reason"].cast(pa.string()).fill_null(""), " "
+    )
+    why = pc.if_else(in_place, None, pc.index_in(told, value_set=pa.array(words)))
+    unusable = pc.and_(pc.invert(in_place), pc.and_(again.is_null(), rows["partition"].is_valid()))
+    groups = (
+        pa.table(
+            [rows["group"].cast(pa.string()), why, again, unusable.cast(pa.int64())],
+            names=["group", "why", "again", "unusable"],
+        )
+        .group_by("group")
+        .aggregate([("why", "min"), ("again", "sum"), ("unusable", "sum")])
+    )
+    sums = [([], "count_all"), ("again_sum", "sum"), ("unusable_sum", "sum")]
+    found = groups.group_by("why_min").aggregate(sums)
+    return Readiness.sum(
+        Standing(
+            one["why_min"], one["count_all"], one["again_sum_sum"] or 0, one["unusable_sum_sum"]
+        )
+        for one in found.to_pylist()
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from tsoffset.model import OutcomeKind, Row
-from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.next_step import next_step
+from tsoffset.terminal.report import Said, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, place, table
 
 _STYLES = {
@@ -18,15 +19,24 @@ _STYLES = {
 
 
 def cycle_lines(
-    flow: str, rows: Sequence[Row], summary: Callable[[], str], width: int | None
+    flow: str, rows: Sequence[Row], summary: Callable[[], str], config: str, width: int | None
 ) -> Iterator[Text]:
-    """A cycle for a person: the table, what its messages say, and the summary, which is asked for
-    once all before it was taken."""
+    """A cycle for a person: the table, what its messages say with the next step (`config` is the
+    file that commands take), and the summary, which is asked for once all before it was taken."""
     yield head(f"flow {flow}")
     if rows:
         yield from table(_COLUMNS, rows, width)
         yield Text()
-        yield from notes(((row.reason or row.outcome, row.message) for row in rows), "row", width)
+        said = (
+            Said(
+                row.reason or row.outcome,
+                row.message,
+                next_step(config, row.flow, row.group, row.reason),
+            )
+            for row in rows
+            if row.message is not None
+        )
+        yield from notes(said, "row", width)
     yield from total(f"{flow}: {summary()}", width)
 
 

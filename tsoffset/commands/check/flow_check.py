@@ -181,7 +181,8 @@ class _FlowCheck:
     def _target(self, survey: SourceSurvey, synced: Sequence[SyncedTopic]) -> Iterator[Finding]:
         flow = self.flow
         there = survey_target(flow, self._reach.cluster(flow.target), synced, survey.listings)
-        yield from topics.target_topics(flow, survey.topics, there, synced)
+        every = self._reach.topics(flow.target)
+        yield from topics.target_topics(flow, survey.topics, there, synced, every)
         yield from self._part(flow.target, self._samples(there, synced))
         yield from groups.target_groups(flow, there, survey.listings)
         granting = Granting(flow.target, there.rights.principal)

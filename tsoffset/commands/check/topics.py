@@ -1,6 +1,7 @@
 """What the topics of a flow come to: originals, copies, and who stamps the copies (pure)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step, names
 from tsoffset.commands.check.rights import lacking, needed
@@ -11,6 +12,7 @@ from tsoffset.commands.check.survey import (
     TargetSurvey,
     renamed,
 )
+from tsoffset.flow.policy import DEFAULT_SEPARATOR
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, Resource, Side, TimestampType, TopicDescription
 from tsoffset.rule.reasons import rewritten
@@ -52,13 +54,22 @@ def target_topics(
     source: Mapping[str, TopicDescription | Failed],
     survey: TargetSurvey,
     synced: Sequence[SyncedTopic],
+    every: Collection[str],
 ) -> Iterator[Finding]:
-    """Whether the copies are there, as wide as the originals, and keep the timestamps."""
+    """Whether the copies are there, as wide as the originals, and keep the timestamps. `every` has
+    the names of all topics on the target."""
     at = Scope(flow.name, flow.target.alias)
+    missing = [topic for topic in synced if _is_missing(survey.topics.get(topic.target))]
+    named_otherwise = False
+    if missing and len(missing) == len(synced):
+        finding, named_otherwise = _no_copies(at, flow, missing, every)
+        yield finding
     refused = lacking(survey.rights.topics, needed(Side.TARGET, Resource.TOPIC))
     stamps: list[Stamp] = []
     for topic in synced:
         described = survey.topics.get(topic.target)
+        if _is_missing(described) and named_otherwise:
+            continue
         if _is_missing(described):
             yield at.warning(
                 f"topic {topic.target}",
@@ -82,6 +93,44 @@ def target_topics(
         if unseen:
             words += f"; {unseen} hold no record to see it by"
         yield at.ok("timestamps", words)
+
+
+def _no_copies(
+    at: Scope, flow: FlowSettings, missing: Sequence[SyncedTopic], every: Collection[str]
+) -> tuple[Finding, bool]:
+    """The error of a flow in which nothing can be synced, and whether topics are there instead: it
+    names these, and the replication policy that names them so."""
+    expected = names([f"{topic.target} for {topic.source}" for topic in missing])
+    words = (
+        f"none of the {counted(len(missing), 'topic')} that groups read is on {flow.target.alias} "
+        f"by the name that {type(flow.policy).__name__} gives ({expected}), so nothing can be "
+        "synced"
+    )
+    step = f"let the replicator mirror {names([topic.source for topic in missing])}"
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for topic in missing:
+        for name in every:
+            prefix = name.removesuffix(topic.source)
+            if name.endswith(topic.source) and (not prefix or prefix[-1] in "._-"):
+                found[prefix[:-1], prefix[-1:]].append(f"{name} for {topic.source}")
+    if not found:
+        return at.error("topics", words, step), False
+    # Of several ways to name copies the one that most topics have, and the alias of the source.
+    (alias, separator), there = max(
+        found.items(), key=lambda item: (len(item[1]), item[0][0] == flow.source.alias, item[0])
+    )
+    policy = "DefaultReplicationPolicy" if separator else "IdentityReplicationPolicy"
+    settings = [f"replication.policy.class = org.apache.kafka.connect.mirror.{policy}"]
+    if separator not in ("", DEFAULT_SEPARATOR):
+        settings.append(f"replication.policy.separator = {separator}")
+    if separator and alias != flow.source.alias:
+        settings.append(f"the alias {alias} for {flow.source.alias} in `clusters`")
+    finding = at.error(
+        "topics",
+        f"{words}; instead it has {names(sorted(there))}: the policy looks like {policy}",
+        f"name copies as the replicator does: {', '.join(settings)}; or {step}",
+    )
+    return finding, True
 
 
 def _is_missing(described: TopicDescription | Failed | None) -> bool:

@@ -17,6 +17,7 @@ from tsoffset.model import (
     Row,
     Translated,
 )
+from tsoffset.terminal.output import reread
 
 
 class Verdict(StrEnum):
@@ -60,8 +61,8 @@ class ComparedPair:
     would be skipped or has failed. `true_position` is, where ours is exact, the target offset up
     to which the group has read all, and from which it has read nothing but repeats. `records` is
     the most records that would be read again (`reread`) or never (`unsafe`, `beyond`) from
-    theirs, `target_commit_reread` those read again from what the target group has; None where
-    that is not known. What is absent is None.
+    theirs, `target_commit_reread` those read again from what the target group has (as
+    `terminal.output.reread`); None where that is not known. What is absent is None.
     """
 
     flow: str
@@ -155,9 +156,7 @@ def compared(
         records=records,
         target_commit=current,
         target_commit_is=_whose(current, answer, theirs),
-        target_commit_reread=(
-            None if current is None or answer is None else max(0, answer.equivalent_from - current)
-        ),
+        target_commit_reread=reread(row),
         message=message,
     )
 

@@ -10,7 +10,7 @@ from tsoffset.commands.compare.flow_comparison import Compared
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.totals import Sum, Totals, sums
 from tsoffset.terminal.output import counted
-from tsoffset.terminal.report import head, notes
+from tsoffset.terminal.report import Said, head, notes
 from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
 
 _STYLES = {
@@ -39,7 +39,7 @@ def comparison_lines(
         yield from table(_COLUMNS, pairs, width)
         yield Text()
     if pairs:
-        yield from notes(((pair.verdict, pair.message) for pair in pairs), "pair", width)
+        yield from notes((Said(pair.verdict, pair.message) for pair in pairs), "pair", width)
     yield head(f"{compared.flow}: {counted(len(pairs), 'pair')} of a group and a partition")
     for name, words in Totals.of(pairs).in_words().items():
         yield from wrapped(f"{name:6}  {words}", width, "  ", " " * 10)

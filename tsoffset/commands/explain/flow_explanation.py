@@ -1,7 +1,6 @@
 """Running a cycle's stages for one group of a flow, and listening to them."""
 
-import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tsoffset.cluster import all_failed
@@ -9,6 +8,7 @@ from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
 from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
+from tsoffset.commands.scope import did_you_mean
 from tsoffset.cycle.settle import failed_row, settle_groups
 from tsoffset.cycle.source_commits import Preflight, committed_offsets, preflight
 from tsoffset.cycle.turns import Settlement
@@ -158,7 +158,8 @@ class _FlowExplanation:
         if listed is None and not listings.failed_brokers:
             raise _NothingOfIt(
                 f"flow {flow.name}: group {group} does not exist on {source.alias}"
-                f"{_alike(group, listings.groups)}"
+                f", which has {counted(len(listings.groups), 'group')}."
+                f"{did_you_mean(group, listings.groups)}"
             )
         type_ = GroupType.UNKNOWN if listed is None else listed.type
         alone = GroupListings({group: GroupListing(group, type_, None)})
@@ -215,17 +216,6 @@ def _in_words(wanted: Wanted) -> str:
     if wanted.partition is None:
         return f"topic {wanted.topic}"
     return f"{wanted.topic}-{wanted.partition}"
-
-
-def _alike(group: str, known: Collection[str]) -> str:
-    """Groups that may be meant instead; letters' case does not count."""
-    by_lower = {name.lower(): name for name in sorted(known)}
-    wanted = group.lower()
-    close = difflib.get_close_matches(wanted, by_lower, n=_SHOWN)
-    close += [name for name in by_lower if wanted in name and name not in close]
-    if close:
-        return f"; is {' or '.join(by_lower[name] for name in close[:_SHOWN])} meant?"
-    return f", which has {counted(len(known), 'group')}, none of a like name; correct --group"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ the verdict. With the source away the verdict is what past cycles have left. It 
 paused, and what to do next.
 """
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +24,14 @@ from tsoffset.commands.failover.verdicts import (
     verdicts,
 )
 from tsoffset.commands.open_flow import Connect
+from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.pauses import Pauses
+from tsoffset.daemon.pauses import Pauses, why_not_kept
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
@@ -38,6 +41,10 @@ log = structlog.get_logger(__name__)
 # that is at work is seen to be within that time.
 _PAUSE_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
+_NOTHING_COMMITTED = (
+    "failover {flow}: the selected groups have no committed offset in the selected topics on "
+    "cluster {cluster}, so there is nothing to fail over."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +79,12 @@ def run_failover(
     timeout_seconds: float,
     pause: bool,
     resume: bool,
+    dry_run: bool = False,
     connect: Connect = KafkaCluster,
 ) -> int:
     """Let the one flow selected fail over, print the verdicts, and return the exit status; with
-    `resume` end its pause, and nothing else. Raises UsageError and CycleFailed."""
+    `dry_run` say what that would come to, and change nothing; with `resume` end its pause, and
+    nothing else. Raises UsageError and CycleFailed."""
     if len(selection.flows) != 1:
         raise UsageError("failover: several flows are enabled; say which one with --flow A->B")
     (flow,) = selection.flows
@@ -86,19 +95,34 @@ def run_failover(
             f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be "
             "committed; set it to true, or let `tsoffset export` say what to set"
         )
-    found = _found(selection, flow, notices, timeout_seconds, connect)
     # A pause is of all groups, and of a failover that takes place.
-    whole = selection.narrowing == Narrowing()
+    pause = pause and selection.narrowing == Narrowing()
+    lost = why_not_kept(selection.settings.state_dir) if pause else None
+    if lost is not None:
+        notices.warning(
+            "pause_not_kept",
+            f"failover {flow.name}: {lost}, so the pause after the failover cannot be kept, and a "
+            "running `tsoffset run` goes on committing for groups that have moved. Set state.dir, "
+            "stop `tsoffset run` first, or say --no-pause if none runs.",
+        )
+    found = _found(selection, flow, notices, None if dry_run else timeout_seconds, connect)
     paused = None
-    if pause and whole and found.target_away is None and not found.still_read:
-        paused = set_paused(selection, flow, True)
+    if pause and found.target_away is None and not found.still_read:
+        paused = lost is None if dry_run else set_paused(selection, flow, True)
     for sentence in (found.source_away, found.target_away):
         if sentence is not None:
             notices.warning("cluster_unreachable", sentence)
-    steps = next_steps(flow, found, paused=paused)
-    lines = partial(failover_lines, flow.name, found.verdicts, steps)
+    config = selection.configuration.path
+    steps = next_steps(flow, found, config, paused=paused, dry_run=dry_run)
+    lines = partial(failover_lines, flow.name, found.verdicts, steps, config)
     output.show(GroupVerdict, found.verdicts, lines)
-    log.info("failover_finished", flow=flow.name, paused=paused, result=in_words(found.verdicts))
+    log.info(
+        "failover_finished",
+        flow=flow.name,
+        dry_run=dry_run,
+        paused=paused and not dry_run,
+        result=in_words(found.verdicts),
+    )
     if output.format is not Format.TABLE:
         for sentence in (f"{flow.name}: {in_words(found.verdicts)}", *steps):
             notices.note(sentence)
@@ -109,15 +133,21 @@ def _found(
     selection: Selection,
     flow: FlowSettings,
     notices: Notices,
-    timeout_seconds: float,
+    timeout_seconds: float | None,
     connect: Connect,
 ) -> Found:
-    """The verdicts, of final cycles or of what is left. Raises CycleFailed and ClusterUnreachable
-    (for a cluster that comes and goes)."""
+    """The verdicts, of final cycles or of what is left; without a timeout of a plan, which changes
+    nothing. Raises CycleFailed,
+    ClusterUnreachable (for a cluster that comes and goes), and UsageError where there is nothing to
+    fail over."""
     source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
     if source_away is None and target_away is None:
+        names_of = on_cluster(selection.narrowing, connect)
+        require_match(selection, notices, names_of, must_have_groups=True)
         with spark_cycles(selection, notices) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
+        if found == []:
+            raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))
         if found is not None:
             return Found(found)
         source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
@@ -129,7 +159,13 @@ def _found(
         return Found((), source_away, target_away)
     with connect(flow.target) as target:
         known = known_pairs(selection.settings, flow)
-        return Found(unverified(flow, target, known, time.time()), source_away)
+        found = unverified(flow, target, known, time.time())
+    if not found:
+        notices.warning("cluster_unreachable", source_away or "")
+        listed = on_cluster(Narrowing(), connect, Side.TARGET)
+        require_match(selection, notices, listed, must_have_groups=True)
+        raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
+    return Found(found, source_away)
 
 
 def _away(settings: ClusterSettings, connect: Connect) -> str | None:
@@ -143,10 +179,12 @@ def _away(settings: ClusterSettings, connect: Connect) -> str | None:
 
 
 def final_cycles(
-    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float, connect: Connect
+    cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
 ) -> list[GroupVerdict] | None:
     """Cycles until each group is ready, or none has changed for a while, or the time is over: what
-    the last of them found; None where a cluster is away. Raises CycleFailed."""
+    the last of them found; without a timeout one plan. None where a cluster is away. Raises
+    CycleFailed."""
+    commit = timeout_seconds is not None
     started = since = time.monotonic()
     before: object = None
     while True:
@@ -156,7 +194,7 @@ def final_cycles(
                 listings = source.groups()
         except ClusterUnreachable:
             return None
-        result = cycles.run(commit=True)
+        result = cycles.run(commit=commit, keep=commit)
         if result.unreachable:
             return None
         rows = list(result.rows)
@@ -170,7 +208,8 @@ def final_cycles(
         if facts != before:
             before, since = facts, now
         if (
-            all(one.verdict is Verdict.READY for one in found)
+            timeout_seconds is None
+            or all(one.verdict is Verdict.READY for one in found)
             or now - since >= _STABLE_SECONDS
             or now - started >= timeout_seconds
         ):
@@ -199,13 +238,20 @@ def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
     return 0
 
 
-def next_steps(flow: FlowSettings, found: Found, *, paused: bool | None) -> list[str]:
-    """What to do next; `paused` says whether the flow could be paused, None where it was not to
-    be."""
+def next_steps(
+    flow: FlowSettings, found: Found, config: str, *, paused: bool | None, dry_run: bool
+) -> list[str]:
+    """What to do next, or after a `dry_run` what a failover would say; `paused` tells whether the
+    flow could be paused, None where it was not to be. `config` is the file that commands take."""
     here, there = flow.source.alias, flow.target.alias
     if found.target_away:
         return [f"Repair {there}, or its addresses in the configuration, and run this again."]
     steps = []
+    if dry_run:
+        steps.append(
+            "This was a dry run: nothing was committed and nothing paused. Run this without "
+            "--dry-run to fail over; the steps below are those after it."
+        )
     if found.not_ready:
         steps.append(
             "Do what the messages say of groups that are not ready, and run this again; or start "
@@ -225,15 +271,17 @@ def next_steps(flow: FlowSettings, found: Found, *, paused: bool | None) -> list
     ]
     match paused:
         case True:
+            is_paused = "would be paused, so that" if dry_run else "is paused,"
             steps.append(
-                f"{flow.name} is paused, a running daemon leaves it alone; `tsoffset failover "
-                f"--flow '{flow.name}' --resume` ends that. The way back to {here} is in "
-                "docs/failover.md."
+                f"{flow.name} {is_paused} a running daemon leaves it alone; `tsoffset failover "
+                f"-c {shlex.quote(config)} --flow '{flow.name}' --resume` ends that. "
+                f"The way back to {here} is in docs/failover.md."
             )
         case False:
             steps.append(
-                f"{flow.name} could not be paused, for state.dir is not set or cannot be written: "
-                "pause it on the status page of `tsoffset run`, or stop that."
+                f"{flow.name} {'cannot' if dry_run else 'could not'} be paused, for state.dir is "
+                "not set or cannot be written: pause it on the status page of `tsoffset run`, or "
+                "stop that."
             )
         case None:
             steps.append(

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict
+from tsoffset.terminal.next_step import next_step
 from tsoffset.terminal.output import by_name, counted
-from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.report import Said, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, table, wrapped
 
 _STYLES = {
@@ -19,15 +20,23 @@ _STYLES = {
 
 
 def failover_lines(
-    flow: str, found: Sequence[GroupVerdict], steps: Sequence[str], width: int | None
+    flow: str, found: Sequence[GroupVerdict], steps: Sequence[str], config: str, width: int | None
 ) -> Iterator[Text]:
-    """The groups as a table, the messages, the sum, and the next steps."""
+    """The groups as a table, the messages with the command for each (`config` is the file that it
+    takes), the sum, and the next steps."""
     yield head(f"flow {flow}")
     if found:
         aged = any(one.verdict is Verdict.UNVERIFIED for one in found)
         yield from table([one for one in _COLUMNS if aged or one is not _AGE], found, width)
         yield Text()
-        said = ((one.reason or one.verdict, one.message) for one in found)
+        said = (
+            Said(
+                one.reason or one.verdict,
+                one.message,
+                next_step(config, flow, one.group, one.reason),
+            )
+            for one in found
+        )
         yield from notes(said, "group", width)
         yield from total(f"{flow}: {in_words(found)}", width)
     for number, step in enumerate(steps, start=1):

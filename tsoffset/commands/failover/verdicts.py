@@ -108,8 +108,8 @@ def _verdict(
 
 
 def _stands(row: Row) -> int | None:
-    """Where a consumer begins after the cycle."""
-    if row.outcome is OutcomeKind.COMMITTED:
+    """Where a consumer begins after the cycle, or of a dry run after a failover."""
+    if row.outcome in (OutcomeKind.COMMITTED, OutcomeKind.WOULD_COMMIT):
         return row.target_offset
     return row.current_target_offset
 
@@ -140,5 +140,5 @@ def _explained(row: Row) -> str | None:
     return (
         f"on the target it stands at {row.target_topic}-{row.partition}:{row.current_target_offset}"
         f", {ahead} past what it has read on the source: if its consumers have read that there, it "
-        "resumes well as it is; if not, let it go back with `tsoffset sync --allow-rewind`"
+        "resumes well as it is; if not, let it go back with --allow-rewind, for this group alone"
     )

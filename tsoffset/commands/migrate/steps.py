@@ -99,6 +99,8 @@ def _side_by_side(file: str) -> Step:
     return Step(
         "Run side by side",
         (
+            "Set state.dir and history.dir, which a failover needs: the configuration suggests"
+            " both, commented out.",
             "tsoffset only plans now, and MirrorMaker 2 goes on as before:",
             Command(f"tsoffset run -c {file}"),
         ),

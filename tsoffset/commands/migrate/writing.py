@@ -15,13 +15,22 @@ from tsoffset.config.review import TOP_NAMES
 from tsoffset.printable import printable
 
 _WIDTH = 98
+_FOR_A_FAILOVER = (
+    "",
+    "# --- to be set before `tsoffset run`: folders that outlive the process, or URIs ---",
+    "# Without state.dir a failover cannot pause the flow, and each start translates all anew.",
+    "# Without history.dir nobody knows how old offsets are once the source cluster is gone.",
+    "# state.dir = /var/lib/tsoffset",
+    "# history.dir = /var/lib/tsoffset/history",
+)
 _ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
 
 
 def configuration_text(migration: Migration) -> str:
     """The whole file. It holds no secret that the input does not have in other words for all to
     read, and no date: the same input gives the same text."""
-    return "\n".join([*_head(migration), *_settings(migration), *_left(migration)]) + "\n"
+    lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_left(migration)]
+    return "\n".join(lines) + "\n"
 
 
 def _head(migration: Migration) -> Iterator[str]:

@@ -11,19 +11,20 @@ from rich.text import Text
 from tsoffset.cluster import Cluster
 from tsoffset.commands.confirming import confirmed
 from tsoffset.commands.open_flow import Connect
+from tsoffset.commands.scope import no_match, on_cluster, require_match
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.commands.snapshots.restoring import RestoredCommit, carry_out, look, plan
 from tsoffset.commands.snapshots.taking import named_for, take
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import UsageError
-from tsoffset.flow.narrowing import expression
+from tsoffset.flow.narrowing import Narrowing, expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import OutcomeKind
+from tsoffset.model import OutcomeKind, Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
-from tsoffset.terminal.report import head, notes, total
+from tsoffset.terminal.report import Said, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, place, table
 
 log = structlog.get_logger(__name__)
@@ -42,6 +43,8 @@ def run_snapshot(
     if len(selection.flows) != 1:
         raise UsageError("several flows are enabled; say which one with --flow A->B")
     (flow,) = selection.flows
+    if selection.narrowing != Narrowing():
+        require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
     with connect(flow.target) as target:
         snapshot, path = taken(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
@@ -88,6 +91,14 @@ def run_restore(
             narrowed is None or matches(narrowed, name)
         )
 
+    known_groups = {commit.group for commit in snapshot.commits}
+    known_topics = {commit.topic for commit in snapshot.commits}
+    for noun, wanted, pattern, names in (
+        ("group", groups, chosen, known_groups),
+        ("topic", topics, meant, known_topics),
+    ):
+        if wanted is not None and not any(matches(pattern, name) for name in names):
+            raise UsageError(f"{no_match(noun, wanted, names)} They are those of {path}.")
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
         snapshot, now = look(
@@ -136,7 +147,8 @@ def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None
     if rows:
         yield from table(_COLUMNS, rows, width)
         yield Text()
-        yield from notes(((row.reason or row.outcome, row.message) for row in rows), "row", width)
+        said = (Said(row.reason or row.outcome, row.message) for row in rows)
+        yield from notes(said, "row", width)
     yield from total(_summary(rows), width)
 
 

@@ -2,6 +2,7 @@
 
 import { token } from "./api.js";
 import { h } from "./dom.js";
+import { nextStep } from "./group.js";
 import { listSection } from "./list.js";
 import { flowName, plain, shown } from "./names.js";
 import { oldest } from "./overview.js";
@@ -80,14 +81,23 @@ function failover(flow, answer, now) {
   const inPlace = oldest(flow, answer.at);
   const unknown = totals.lag_unknown;
   const known = totals.pairs > unknown;
+  const away = Object.entries(totals.not_in_place).sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
+  const missing = away.reduce((sum, [, groups]) => sum + groups, 0);
+  const big = flow.unknown_since === null
+    ? [h("b", {}, known ? number(totals.lag_records) : "–"), h("span", {}, "records at most would be read again")]
+    : [h("b", {}, `unknown since ${time(flow.unknown_since, now)}`),
+      h("span", {}, `at least ${many(totals.lag_records, "record")} would be read again`,
+        flow.lag_estimate_records === null ? "" : `; about ${number(flow.lag_estimate_records)} at the consumers' last known rate`)];
   return h("section", { class: "failover", "aria-labelledby": "failover-title" },
     h("h2", { id: "failover-title" }, "If consumers moved to ", shown(flow.target), " now"),
-    h("p", { class: "big" }, h("b", {}, known ? number(totals.lag_records) : "–"), h("span", {}, "records at most would be read again")),
+    h("p", { class: flow.unknown_since === null ? "big" : "big unknown" }, big),
     h("ul", {},
+      h("li", {}, h("b", {}, `${number(totals.groups - missing)} of ${many(totals.groups, "group")}`), " in place"),
+      missing ? h("li", {}, h("b", {}, number(missing)), ` not in place (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
       h("li", {}, inPlace === null ? "no group was seen in place yet" : ["the oldest commit in use is of ", h("b", {}, since(inPlace, now)), " ago"]),
       totals.never_in_sync ? h("li", {}, h("b", {}, many(totals.never_in_sync, "group")), " never seen in place") : null,
       flow.last_cycle && !flow.last_cycle.reached ? h("li", {}, "as of the last cycle that reached both clusters") : null,
-      unknown ? h("li", {}, h("b", {}, many(unknown, "partition")), " not known, or without an offset on the target") : null));
+      unknown ? h("li", {}, h("b", {}, many(unknown, "partition")), " without a usable offset on the target") : null));
 }
 
 function figures(flow, now) {
@@ -135,7 +145,7 @@ function reasons(flow, details, here) {
       found === null ? h("p", { class: "quiet" }, "asking…") : [
         h("ul", {}, found.groups.map((group) => h("li", { "data-key": `=${group.name}` },
           h("a", { href: address({ flow: flow.name, group: group.name, query: here.query }) }, shown(group.name, { class: "name" })),
-          group.message === null ? null : h("p", {}, shown(group.message))))),
+          group.message === null ? null : h("p", {}, shown(group.message)), nextStep(group.next_step)))),
         h("p", {}, h("a", { href: all, "aria-label": `List all groups with ${plain(reason)}` },
           `${found.total > found.groups.length ? `All ${number(found.total)} groups` : "In the list"}`)),
       ]);

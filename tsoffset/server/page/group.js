@@ -1,7 +1,7 @@
 // One group: each of its partitions, and what a failover would use there.
 
 import { h } from "./dom.js";
-import { encoded, flowName, shown } from "./names.js";
+import { encoded, flowName, plain, shown } from "./names.js";
 import { kindBadge, problemNote } from "./parts.js";
 import { many, number, since } from "./words.js";
 
@@ -49,6 +49,7 @@ function rowItem(row, now) {
     h("h3", {}, place === null ? "the whole group" : shown(place, { class: "name" }), kindBadge(row.outcome),
       row.precision === null ? null : kindBadge(row.precision)),
     row.reason === null && row.message === null ? null : h("p", { class: "told" }, row.reason === null ? null : h("code", {}, row.reason), " ", shown(row.message ?? "")),
+    nextStep(row.next_step),
     place === null ? null : h("dl", {},
       pair("committed on the source", offset(row.source_offset)),
       pair("translated", [offset(row.target_offset), row.target_topic === null ? null : h("small", {}, " in ", shown(row.target_topic))]),
@@ -56,6 +57,11 @@ function rowItem(row, now) {
       pair("read again", row.lag_records === null ? "not known" : number(row.lag_records)),
       pair("bound of the translation", row.reread_bound === null ? "no bound" : `≤ ${number(row.reread_bound)}`),
       pair("last in place", age(row.in_sync_at, now))));
+}
+
+/** What to do, with the command to paste; nothing where there is no step. */
+export function nextStep(step) {
+  return step === null ? null : h("p", { class: "told step" }, `${step.when}: `, h("code", {}, plain(step.command)));
 }
 
 function pair(term, value) {

@@ -97,7 +97,7 @@ function line(flow, entry, topics, here, now) {
     h("td", {}, kindBadge(entry.outcome), entry.reasons.slice(0, 2).map(({ reason }) => h("code", { class: "why" }, reason)),
       entry.reasons.length > 2 ? h("span", { class: "quiet" }, ` +${entry.reasons.length - 2}`) : null),
     h("td", { class: "less" }, entry.precision === null ? "–" : kindBadge(entry.precision)),
-    h("td", { class: "amount" }, amount(entry.lag_records, entry.lag_unknown)),
+    h("td", { class: "amount" }, flow.unknown_since === null || entry.lag_records === null ? null : "≥ ", amount(entry.lag_records, entry.lag_unknown)),
     h("td", { class: "amount" }, entry.in_sync_at === null ? "never" : since(entry.in_sync_at, now)),
     h("td", { class: "amount less" }, number(entry.pairs)),
     topics ? h("td", { class: "amount less" }, entry.replication_lag_records === null ? "–" : number(entry.replication_lag_records)) : null);

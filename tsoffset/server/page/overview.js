@@ -23,7 +23,7 @@ function card(flow, answer, now, href, { remote = false, past = null } = {}) {
     h("dl", { class: "figures" },
       h("div", {},
         h("dt", {}, "read again by a failover"),
-        h("dd", { title: known ? many(totals.lag_records, "record") : null }, known ? compact(totals.lag_records) : "–")),
+        h("dd", { title: known ? many(totals.lag_records, "record") : null }, flow.unknown_since === null ? (known ? compact(totals.lag_records) : "–") : "unknown")),
       h("div", {},
         h("dt", {}, "oldest commit"),
         h("dd", {}, inPlace === null ? "–" : since(inPlace, now))),
@@ -33,6 +33,7 @@ function card(flow, answer, now, href, { remote = false, past = null } = {}) {
     past === null ? null : spark(past),
     bar("", totals.outcomes, OUTCOMES),
     h("p", { class: "says" }, flow.messages.length ? shown(flow.messages[0]) : attention(totals)),
+    flow.unknown_since === null ? null : h("p", { class: "says" }, `What would be read again is unknown since ${time(flow.unknown_since, now)}; at least ${many(totals.lag_records, "record")}.`),
     rhythm(flow, now));
 }
 

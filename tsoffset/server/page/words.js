@@ -58,7 +58,7 @@ export function duration(seconds) {
   const [unit, size] = UNITS[at];
   const count = Math.floor(whole / size);
   const [small, smaller] = UNITS[at + 1] ?? [];
-  const rest = small && count < 10 ? Math.floor((whole % size) / smaller) : 0;
+  const rest = small ? Math.floor((whole % size) / smaller) : 0;
   return `${number(count)} ${unit}${rest ? ` ${rest} ${small}` : ""}`;
 }
 

@@ -1,0 +1,180 @@
+"""Options and lists that match nothing: bad usage with what is near, in every command that narrows,
+before Spark is started."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.configured import properties_file
+from tests.memory_flows import Estate, mirrored_estate
+from tests.past_cycles import Past
+from tsoffset.commands.compare.asked import Asked
+from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.export import run_export
+from tsoffset.commands.failover.command import run_failover
+from tsoffset.commands.plan_sync import run_once
+from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.snapshots.command import run_restore, run_snapshot, taken
+from tsoffset.config.selection import Selection
+from tsoffset.errors import UsageError
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+
+Command = Callable[[Selection, Estate, Output, Path], int]
+
+
+def plan(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+    return run_once(selection, output, Notices(), commit=False, connect=estate.connect)
+
+
+def sync(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+    return run_once(selection, output, Notices(), commit=True, connect=estate.connect)
+
+
+def export(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+    return run_export(
+        selection, output, Notices(), with_group=True, state=None, connect=estate.connect
+    )
+
+
+def compare(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+    return run_compare(selection, Wanted(), output, Notices(), connect=estate.connect)
+
+
+def failover(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+    return run_failover(
+        selection,
+        output,
+        Notices(),
+        timeout_seconds=0,
+        pause=True,
+        resume=False,
+        connect=estate.connect,
+    )
+
+
+def failover_without_source(
+    selection: Selection, estate: Estate, output: Output, folder: Path
+) -> int:
+    estate["A"].unreachable = True
+    return failover(selection, estate, output, folder)
+
+
+def snapshot(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
+    path = folder / "one.snapshot"
+    return run_snapshot(selection, path, output, Notices(), connect=estate.connect)
+
+
+def restore(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
+    whole = selection.settings.flows[0]
+    _, path = taken(whole, estate["B"], None, folder / "whole.snapshot")
+    return run_restore(
+        selection.settings,
+        path,
+        output,
+        Notices(),
+        groups=selection.narrowing.groups,
+        topics=selection.narrowing.topics,
+        dry_run=True,
+        yes=False,
+        connect=estate.connect,
+    )
+
+
+ALL = (
+    *(plan, sync, export, compare, failover),
+    *(failover_without_source, snapshot, restore),
+)
+OF_SOURCE = plan, sync, export, compare, failover
+
+
+@pytest.fixture
+def estate() -> Estate:
+    """A group `billing` with commits on both sides."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    estate.commit("billing", "A.orders", 60, on="B")
+    return estate
+
+
+def outcome(
+    command: Command, estate: Estate, folder: Path, *lines: str, **narrowed: Any
+) -> tuple[str, str]:
+    """Why the command ends as bad usage, and what it has printed before."""
+    file = properties_file(folder, "a:1", "b:1", *lines)
+    words = {"groups": None, "topics": None} | narrowed
+    out = io.StringIO()
+    with pytest.raises(UsageError) as caught:
+        command(Selection.of(file, (), **words), estate, Output(out, Format.TABLE), folder)
+    return str(caught.value), out.getvalue()
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_a_group_that_no_name_matches_is_bad_usage(
+    command: Command, estate: Estate, tmp_path: Path
+) -> None:
+    """The sentence has the name that is near, and nothing is printed that could be followed."""
+    why, out = outcome(command, estate, tmp_path, groups="biling")
+    assert "No group" in why
+    assert "matches `biling`. Did you mean `billing`?" in why
+    assert out == ""
+
+
+@pytest.mark.parametrize("command", [*OF_SOURCE, restore])
+def test_so_is_a_topic(command: Command, estate: Estate, tmp_path: Path) -> None:
+    """By its name on the source; a snapshot has the target's names."""
+    why, _ = outcome(command, estate, tmp_path, topics="ordrs")
+    assert "matches `ordrs`. Did you mean `" in why
+
+
+@pytest.mark.parametrize("command", OF_SOURCE)
+def test_so_are_lists_of_the_file(command: Command, estate: Estate, tmp_path: Path) -> None:
+    """What the file's lists let through is nothing: the sentence names the list; and a group that
+    they leave out is not offered."""
+    why, _ = outcome(command, estate, tmp_path, "groups = biling")
+    assert "`groups` and `groups.exclude` of flow A->B" in why
+    assert "Did you mean `billing`?" in why
+    why, _ = outcome(command, estate, tmp_path, "groups.exclude = billing", groups="billing")
+    assert "leave `billing` out" in why
+
+
+def test_a_cluster_without_groups_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing to fail over is no failover that went well; other commands go on, and warn."""
+    estate = mirrored_estate(10)
+    why, out = outcome(failover, estate, tmp_path)
+    assert "Cluster A has no consumer groups" in why
+    assert out == ""
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    require_match(selection, Notices(), on_cluster(selection.narrowing, estate.connect))
+    assert "Cluster A has no consumer groups" in capsys.readouterr().err
+
+
+def test_one_flow_with_a_match_is_enough(estate: Estate, tmp_path: Path) -> None:
+    """The way back has no such group yet; and of a cluster that is away the command tells."""
+    lines = ("B->A.enabled = true",)
+    selection = Selection.of(
+        properties_file(tmp_path, "a:1", "b:1", *lines), (), "billing", "orders"
+    )
+    require_match(selection, Notices(), on_cluster(selection.narrowing, estate.connect))
+    estate["A"].unreachable = estate["B"].unreachable = True
+    other = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), "biling", None)
+    require_match(other, Notices(), on_cluster(other.narrowing, estate.connect))
+
+
+def test_a_history_without_the_group_is_said(estate: Estate, tmp_path: Path) -> None:
+    """`compare --history` asks no source, so the names near are history's."""
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync())
+    estate["A"].unreachable = True
+
+    def recorded(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+        wanted = Wanted(Asked(recorded=True))
+        return run_compare(selection, wanted, output, Notices(), connect=estate.connect)
+
+    why, _ = outcome(recorded, estate, tmp_path, f"history.dir = {past.directory}", groups="biling")
+    assert "matches `biling`. Did you mean `billing`?" in why

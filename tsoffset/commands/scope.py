@@ -1,0 +1,134 @@
+"""What a command's options and the configuration's lists match: where that is nothing at all, the
+command ends as bad usage before it does anything, and names what is near."""
+
+import difflib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from tsoffset.commands.open_flow import Connect
+from tsoffset.config.selection import Selection
+from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, renamings_of
+from tsoffset.errors import ClusterUnreachable, UsageError
+from tsoffset.flow.narrowing import Narrowing, expression
+from tsoffset.flow.patterns import matches
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import Side
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import counted
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The groups that `place` has, such as `Cluster A`, and where they are asked for its topics."""
+
+    place: str
+    groups: Collection[str]
+    topics: Collection[str] = ()
+
+
+NamesOf = Callable[[FlowSettings], Names | None]
+"""The names from which a flow chooses; None where they are not known."""
+
+
+def on_cluster(
+    narrowing: Narrowing, connect: Connect = KafkaCluster, side: Side = Side.SOURCE
+) -> NamesOf:
+    """The names on one cluster of a flow. Unknown where it cannot be reached, or a broker does not
+    list its groups: the command says so itself."""
+
+    def names(flow: FlowSettings) -> Names | None:
+        settings = flow.source if side is Side.SOURCE else flow.target
+        try:
+            with connect(settings) as cluster:
+                listings = cluster.groups()
+                topics = () if narrowing.topics is None else tuple(cluster.topics())
+        except ClusterUnreachable:
+            return None
+        if listings.failed_brokers:
+            return None
+        found = [name for name, one in listings.groups.items() if one.type in SUPPORTED_GROUPS]
+        return Names(f"Cluster {settings.alias}", found, topics)
+
+    return names
+
+
+def require_match(
+    selection: Selection, notices: Notices, names_of: NamesOf, *, must_have_groups: bool = False
+) -> None:
+    """Raise UsageError where the selection matches nothing in any of its flows. Clusters without
+    any group are a warning, unless the command `must_have_groups` or is narrowed."""
+    said = []
+    empty = True
+    for flow in selection.flows:
+        names = names_of(flow)
+        why = None if names is None else _nothing(selection, flow, names)
+        if names is None or why is None:
+            return
+        said.append(why)
+        empty = empty and not names.groups
+    sentence = " ".join(dict.fromkeys(said))
+    if empty and not must_have_groups and selection.narrowing == Narrowing():
+        notices.warning("no_groups", sentence)
+    elif said:
+        raise UsageError(sentence)
+
+
+def no_match(noun: str, wanted: str, names: Collection[str]) -> str:
+    """The sentence on an expression that matches none of the names."""
+    return f"No {noun} matches `{wanted}`.{did_you_mean(wanted, names)}"
+
+
+def did_you_mean(wanted: str, names: Collection[str]) -> str:
+    """The names that are near, as a question behind a sentence; empty where none is. Case does not
+    count."""
+    by_lower = {name.lower(): name for name in sorted(names)}
+    close = difflib.get_close_matches(wanted.lower(), by_lower, n=_SHOWN)
+    close += [name for name in by_lower if wanted.lower() in name and name not in close]
+    shown = " or ".join(f"`{by_lower[name]}`" for name in close[:_SHOWN])
+    return f" Did you mean {shown}?" if shown else ""
+
+
+def _nothing(selection: Selection, flow: FlowSettings, names: Names) -> str | None:
+    """Why the flow has nothing to work on; None where it has something."""
+    if not names.groups:
+        return (
+            f"{names.place} has no consumer groups that this user can see: check its addresses, "
+            "and that this user has DESCRIBE on its groups."
+        )
+    # As the configuration has it, without --groups and --topics.
+    whole = selection.settings.flow(flow.name)
+    chosen = whole.group_filter.should_replicate_group
+    if not any(map(flow.group_filter.should_replicate_group, names.groups)):
+        passing = list(filter(chosen, names.groups))
+        return _no_name("group", selection.narrowing.groups, names, names.groups, passing, whole)
+    if selection.narrowing.topics is None:
+        return None
+    renamings, failed = renamings_of(flow, names.topics)
+    if failed or any(renamings.values()):
+        return None
+    of_whole, _ = renamings_of(whole, names.topics)
+    passing = [topic for topic, renaming in of_whole.items() if renaming is not None]
+    return _no_name("topic", selection.narrowing.topics, names, names.topics, passing, whole)
+
+
+def _no_name(
+    noun: str,
+    wanted: str | None,
+    names: Names,
+    every: Collection[str],
+    passing: Sequence[str],
+    flow: FlowSettings,
+) -> str:
+    lists = f"`{noun}s` and `{noun}s.exclude` of flow {flow.name}"
+    if wanted is not None:
+        pattern = expression(f"--{noun}s", wanted)
+        left_out = sorted(name for name in every if matches(pattern, name))
+        if not left_out:
+            return no_match(noun, wanted, passing)
+        shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
+        return f"No {noun} matches `{wanted}`: {lists} leave {shown} out."
+    near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
+    return f"{names.place} has {counted(len(every), noun)}, and {lists} let none through.{near}"

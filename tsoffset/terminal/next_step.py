@@ -1,0 +1,86 @@
+"""What to do about a row that was skipped or failed, as a command that can be pasted: narrowed to
+its flow and group."""
+
+import shlex
+from dataclasses import dataclass
+
+from tsoffset.flow.narrowing import whole_name
+from tsoffset.model import FailureKind, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command, and when to run it, as words that lead to it."""
+
+    when: str
+    command: str
+
+
+_EXPLAIN = "To see why", "explain --flow {flow} --group {name}"
+_CHECK = "To see what is wrong", "check --flow {flow} --groups {groups}"
+_REWIND = (
+    "If its consumers have not read that on the target",
+    "sync --flow {flow} --groups {groups} --allow-rewind",
+)
+_STEPS: dict[str, tuple[str, str]] = {
+    Reason.UNSUPPORTED_GROUP: (
+        "To leave it out",
+        "lists --flow {flow} --groups-exclude-add {groups}",
+    ),
+    Reason.SEVERAL_SOURCES: _CHECK,
+    Reason.TARGET_MISSING: _CHECK,
+    Reason.TARGET_REWRITES_TIMESTAMPS: _CHECK,
+    Reason.NOT_MIRRORED: (
+        "Once the replicator has caught up",
+        "sync --flow {flow} --groups {groups}",
+    ),
+    Reason.SOURCE_REWOUND: _REWIND,
+    Reason.TARGET_AHEAD: _REWIND,
+    Reason.GROUP_ACTIVE: (
+        "Once its consumers on the target are stopped",
+        "sync --flow {flow} --groups {groups}",
+    ),
+    "SOURCE_ACTIVE": (
+        "Once its consumers on the source are stopped",
+        "failover --flow {flow}",
+    ),
+    "NO_COMMIT": (
+        "Once the source can be reached again",
+        "sync --flow {flow} --groups {groups}",
+    ),
+    FailureKind.CORRUPT_BATCH: _EXPLAIN,
+    FailureKind.INTERNAL: _EXPLAIN,
+    FailureKind.COORDINATOR: ("Try it again", "sync --flow {flow} --groups {groups}"),
+    FailureKind.TIMEOUT: ("Try it again", "sync --flow {flow} --groups {groups}"),
+    **dict.fromkeys(
+        (
+            FailureKind.AUTHENTICATION,
+            FailureKind.AUTHORIZATION,
+            FailureKind.UNREACHABLE,
+            FailureKind.NO_LEADER,
+            FailureKind.UNSUPPORTED_VERSION,
+        ),
+        _CHECK,
+    ),
+}
+
+
+def next_step(config: str, flow: str, group: str | None, reason: str | None) -> NextStep | None:
+    """The step for a row of the group, whose reason may be one of a row or of a verdict, or several
+    with blanks between (the first counts); None where there is none. `config` is the file."""
+    if reason is None:
+        return None
+    when, words = _STEPS.get(reason.split()[0], _EXPLAIN)
+    if group is None:
+        # What failed before groups were known.
+        when, words = _CHECK[0], "check --flow {flow}"
+    elif not group.isprintable():
+        # No terminal takes such a name as it is shown.
+        return None
+    named = words.format(
+        flow=shlex.quote(flow),
+        name=shlex.quote(group or ""),
+        groups=shlex.quote(whole_name(group or "")),
+    )
+    command, _, rest = named.partition(" ")
+    return NextStep(when, f"tsoffset {command} -c {shlex.quote(config)} {rest}")
