@@ -66,9 +66,9 @@ def _kept(groups: int, partitions: int, cycles: int, share: float) -> Result:
             times.append(seconds_of(lambda: _write(history, number, table)))  # noqa: B023
         full, *changed = (size for _, size in _sizes(folder, "pairs"))
         rows_a_cycle = sum(estate.written[1:]) / cycles
-        merging = seconds_of(lambda: tidy(place_of(folder), FLOW, date.max, date.min))
+        merging = seconds_of(lambda: tidy(place_of(folder), FLOW, date.max))
         # What was merged is removed the next time.
-        tidy(place_of(folder), FLOW, date.max, date.min)
+        tidy(place_of(folder), FLOW, date.max)
         merged = sum(size for _, size in _sizes(folder, "pairs"))
         summaries = sum(size for _, size in _sizes(folder, "cycles")) / (cycles + 1)
     # At 1 % and less of a small estate there are too few changes to be told from the rest.

@@ -38,10 +38,12 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.appName("history questions").getOrCreate()
     asked = Asked(start=time.time() - days * 86_400)
-    for warning in open_views(session, place_of(directory), asked).warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+    opened = open_views(session, place_of(directory), asked)
     for question in (WORST_MOMENT, RESTLESS):
         session.sql(question).show(100, truncate=False)
+    # Which files are damaged is known once they have been read.
+    for warning in opened.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     session.stop()
 
 

@@ -53,7 +53,7 @@ VERSIONS = {
     OFFSET_COMMIT: (8, 8),
     OFFSET_FETCH: (7, 8),
     FIND_COORDINATOR: (1, 4),
-    LIST_GROUPS: (0, 5),
+    LIST_GROUPS: (3, 5),
     API_VERSIONS: (0, 4),
 }
 _REQUESTS = {

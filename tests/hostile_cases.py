@@ -39,6 +39,7 @@ from tests.test_kafka_records import (
     sealed,
     sent,
 )
+from tsoffset.kafka.wire.flexible_encoding import unsigned
 
 CALM, HIT = "g4", "g0"
 """Groups whose coordinators are broker 0 and broker 1."""
@@ -290,8 +291,19 @@ def coordinators(*names: str) -> Callable[[Any], None]:
 def add_groups(answer: Any) -> None:
     made = type(answer).ListedGroup
     kind = {"protocol_type": "consumer", "group_state": "Empty", "group_type": "classic"}
-    for name in ("", "g" * 255, "g\u00fcnter \u2603\n\x1b[31m", HIT):
+    for name in ("", "g" * 255, "token" * 2_000, "g\u00fcnter \u2603\n\x1b[31m", HIT):
         answer.groups.append(made(group_id=name, **kind))
+
+
+def many_groups(asked: Asked) -> bytes:
+    """All right, and as many as an answer may hold."""
+    count = len(asked.answer.groups)
+    frame = asked.frame()[8:]
+    begin = frame.index(bytes((count + 1,)), 7)
+    end = len(frame) - 1
+    name = b"\6ghost\1\1\1\0"
+    listed = unsigned(count + _MANY_GROUPS + 1) + frame[begin + 1 : end] + name * _MANY_GROUPS
+    return body_of(frame[:begin] + listed + frame[end:], asked)
 
 
 def of_offsets(does: Callable[[Any], None]) -> Lie:
@@ -493,7 +505,10 @@ def aborted(count: int) -> Lie:
 
 
 _HUGE = 2**31 - 1
+_VAST = 40_000_000
+_MANY_GROUPS = 1_500_000
 _HUGE_COMPACT = b"\xff\xff\xff\xff\x0f"
+_COUNTED = unsigned(5_000_001)
 _SILENCE = "failed TIMEOUT"
 _NONE = "failed UNREACHABLE or failed TIMEOUT"
 _NO_KAFKA = "failed INTERNAL"
@@ -536,6 +551,14 @@ CASES = (
         "names 2,147,483,647 kinds in ApiVersions",
         API_VERSIONS,
         bound(body_of, struct.pack(">h", 0) + _HUGE_COMPACT),
+        _NONE,
+        waits=True,
+    ),
+    Case(
+        "vast versions",
+        "names 5,000,000 kinds in ApiVersions",
+        API_VERSIONS,
+        bound(body_of, struct.pack(">h", 0) + _COUNTED + bytes(_VAST)),
         _NONE,
         waits=True,
     ),
@@ -590,7 +613,7 @@ CASES = (
         "long host",
         "names a host of 10,000 letters",
         METADATA,
-        brokers(at(9092, "h" * 10_000)),
+        brokers(at(9092, "token" * 2_000)),
         _NONE,
         None,
         BOTH,
@@ -768,6 +791,22 @@ CASES = (
         LIST_GROUPS,
         change(set_to(error_code=-1)),
         "committed and failed INTERNAL",
+    ),
+    Case(
+        "vast groups",
+        "lists groups in 40 MB",
+        LIST_GROUPS,
+        bound(body_of, bytes(_VAST)),
+        "committed and failed INTERNAL",
+    ),
+    Case(
+        "many groups",
+        "lists 1,500,000 groups",
+        LIST_GROUPS,
+        many_groups,
+        "committed or failed TIMEOUT",
+        everybody=True,
+        waits=True,
     ),
     Case(
         "groups of nonsense",

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.configured import problems_of_two_clusters, the_problem, two_clusters
+from tests.configured import (
+    TWO_CLUSTERS,
+    problems_of_two_clusters,
+    resolved,
+    the_problem,
+    two_clusters,
+)
+from tests.invoking import ROOT
+from tsoffset.errors import ConfigurationError
 from tsoffset.flow.security import (
     KerberosLogin,
     MskToken,
@@ -23,6 +31,17 @@ KERBEROS = "com.sun.security.auth.module.Krb5LoginModule required"
 MSK = "software.amazon.msk.auth.iam.IAMLoginModule required"
 MSK_BROKER = "b-1.shop.abc.c2.kafka.eu-west-1.amazonaws.com:9098"
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+
+
+def tokens_of_examples() -> list[str]:
+    """What examples/ have for tokens."""
+    texts = (path.read_text() for path in (ROOT / "examples").rglob("*.yaml"))
+    return [
+        line.split(":", 1)[1].strip()
+        for text in texts
+        for line in text.splitlines()
+        if line.strip().startswith(("token: ", "read-token: "))
+    ]
 
 
 def of_source(*lines: str) -> Security:
@@ -380,3 +399,49 @@ def test_secrets_are_in_no_text_of_the_settings():
     ).flows[0]
     for shown in (flow, flow.source, flow.source.security, flow.source.security.login):
         assert "c4n4ry" not in repr(shown)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("host", ["kafka.example.com", "127.0.0.1", "localhost", "[::1]"])
+def test_a_password_that_everybody_on_the_way_reads_is_a_warning(mechanism: str, host: str) -> None:
+    """SCRAM shows none, and what stays on this machine has no way."""
+    login = PLAIN if mechanism == "PLAIN" else PLAIN.replace("plain.Plain", "scram.Scram")
+    lines = (
+        "A.security.protocol = SASL_PLAINTEXT",
+        f"A.sasl.mechanism = {mechanism}",
+        f"A.sasl.jaas.config = {login}",
+    )
+    text = TWO_CLUSTERS.replace("a1:9092, a2:9092", f"{host}:9092")
+    warnings = resolved(text + "\n".join(lines)).warnings
+    shown = mechanism == "PLAIN" and host == "kafka.example.com"
+    assert ["unencrypted" in one for one in warnings] == [True] * shown
+    assert "c4n4ry" not in "".join(warnings)
+
+
+def test_host_names_that_nobody_checks_are_a_warning() -> None:
+    """The encryption ends wherever somebody with a certificate stands."""
+    (warning,) = two_clusters(
+        "A.security.protocol = SSL", "A.ssl.endpoint.identification.algorithm ="
+    ).warnings
+    assert "can answer in place of the one meant" in warning
+
+
+@pytest.mark.parametrize("key", ["listeners.token", "listeners.read.token"])
+@pytest.mark.parametrize(
+    ("listeners", "warned"),
+    [
+        ("http://127.0.0.1:8083, http://[::1]:8083, http://localhost:1", False),
+        ("http://0.0.0.0:8083", True),
+        ("http://127.0.0.1:8083, http://tsoffset:8083", True),
+    ],
+)
+def test_a_token_that_is_sent_openly_is_a_warning(key: str, listeners: str, warned: bool) -> None:
+    settings = two_clusters(f"{key} = changing-token-0123", f"listeners = {listeners}")
+    assert ["bearer tokens" in one for one in settings.warnings] == [True] * warned
+
+
+@pytest.mark.parametrize("token", [*tokens_of_examples(), "CHANGE_ME-0123456789"])
+def test_a_placeholder_of_an_example_is_no_token(token: str) -> None:
+    """Everybody knows it, and nobody has to guess."""
+    with pytest.raises(ConfigurationError, match="the placeholder of an example"):
+        two_clusters(f"listeners.token = {token}")

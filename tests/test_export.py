@@ -13,9 +13,10 @@ from tests.invoking import invoke, start
 from tests.memory_flows import Estate, flow
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import member
-from tsoffset.commands.export import left_out, lines
+from tsoffset.commands.export import _tell, left_out, lines
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.model import OutcomeKind, Reason
+from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.embedded.tools import kafka_tool
 
@@ -50,11 +51,23 @@ def test_only_what_is_not_below_the_groups_commit_is_exported(estate: Estate) ->
         ("there", "orders"): None,
     }
     assert left_out(replace(rows[0], group="two\nlines")) == "line end in the group's name"
+    quoted = list(lines([replace(rows[0], group="two\rlines")], with_group=True))
+    assert quoted == ['"two\rlines",A.orders,0,100\n']
     assert "".join(lines(rows, with_group=True)) == (
         '"a,b",A.orders,0,100\nbilling,A.orders,0,100\nthere,A.orders,0,100\n'
     )
     (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
     assert list(lines([row], with_group=False)) == ["A.orders,0,100\n"]
+
+
+def test_a_group_that_the_tool_cannot_read_is_named(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever moves groups by the file has to know which one it does not have."""
+    rows = [replace(row, group="two\nlines") for row in estate.plan()]
+    _tell("A->B", "B", rows, Notices())
+    said = capsys.readouterr().err
+    assert said.count(r"'two\nlines' is left out") == 1
 
 
 def test_a_group_behind_markers_alone_is_not_moved_back(estate: Estate) -> None:

@@ -26,6 +26,7 @@ from structlog.testing import capture_logs
 from tests.past_cycles import DAY, FLOW, MINUTE, NOON, Past, files, pairs_of, row, rows_of
 from tests.waiting import wait_until
 from tsoffset.daemon.freshness import PAIRS_KNOWN
+from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import Instance
 from tsoffset.flow.settings import HistorySettings
@@ -33,13 +34,17 @@ from tsoffset.history import flow_history, tidying
 from tsoffset.history.files import Kind, day_of, days, look
 from tsoffset.history.reading import last_known, points
 from tsoffset.history.tables import CYCLES, Kept, replayed
-from tsoffset.history.tidying import tidy
+from tsoffset.history.tidying import remove_before, tidy
+from tsoffset.history.views import below_root, without_root
 from tsoffset.history.writing import History
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Row
+from tsoffset.spark.cells import to_cell
 from tsoffset.spark.places import Folder, Store, place_of
+from tsoffset.spark.state import StateFile
 
 NO_FOLDER = r"Not a directory|File exists"
 TODAY = date(2026, 11, 22)
+LONG_AGO = TODAY - timedelta(days=9)
 LATER = TODAY + timedelta(days=9)
 
 
@@ -52,7 +57,8 @@ def kept(directory: Path) -> list[tuple[int, str, str]]:
 def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
     """As two days in a row do: what was replaced on the first one goes on the second."""
     for _ in range(2):
-        tidy(place_of(directory), FLOW, today, oldest)
+        tidy(place_of(directory), FLOW, today)
+    remove_before(place_of(directory), FLOW, oldest)
 
 
 # --- what is written ----------------------------------------------------------------------
@@ -340,7 +346,7 @@ def test_an_end_in_the_middle_of_merging_changes_nothing(
     for offset in range(4):
         past.keep(row("a", offset=offset))
     before = rows_of(tmp_path, Kind.PAIRS)
-    tidy(place_of(tmp_path), FLOW, LATER, date.min)
+    tidy(place_of(tmp_path), FLOW, LATER)
     assert len(files(tmp_path / "pairs")) == 5
     left = [removed]
     remove = Folder.remove
@@ -391,16 +397,39 @@ def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
     assert known["source_offset"].to_pylist() == [9]
 
 
-def test_the_start_tidies(tmp_path: Path) -> None:
-    """What a process that was not there at midnight has left undone."""
+@pytest.mark.parametrize(
+    ("up_hours", "clock_hours", "retention_days", "left"),
+    [
+        (2, 2, 2, [TODAY]),
+        # Whoever starts with a wrong clock has it set right before long.
+        (0, 0, 2, [LONG_AGO, TODAY]),
+        # It was set forward, or back, while the process ran.
+        (2, 9_000, 30, [LONG_AGO, TODAY]),
+        (2, -9_000, 2, [LONG_AGO, TODAY]),
+    ],
+)
+def test_old_days_go_by_a_clock_that_runs_with_the_process(
+    tmp_path: Path, up_hours: int, clock_hours: int, retention_days: int, left: list[date]
+) -> None:
+    """What a process that was not there at midnight has left undone is done; nothing goes by a
+    clock that has jumped."""
     Past(tmp_path, NOON - 9 * DAY).keep(row())
-    history = observer(tmp_path, retention_days=2)
-    history.cycle_ended(*Past(tmp_path).ended([row()]))
-    history.close(60)
-    history = observer(tmp_path, retention_days=2)
-    history.cycle_ended(*Past(tmp_path).ended([row()]))
-    wait_until(lambda: days(place_of(tmp_path), Kind.PAIRS, FLOW) == [TODAY])
+    hours = [0, 0]
+    history = History(
+        HistorySettings(str(tmp_path), retention_days=retention_days),
+        Instance("a1", "here", 1, NOON),
+        now=lambda: NOON + 3600 * hours[0],
+        monotonic=lambda: 3600.0 * hours[1],
+    )
+    past = Past(tmp_path)
+    history.cycle_ended(*past.ended([row()]))
+    wait_until(lambda: len(files(tmp_path / "cycles")) == 2)
+    hours[:] = clock_hours, up_hours
+    history.cycle_ended(*past.ended([row()]))
+    # The clock that was set forward has the day merged, too.
+    wait_until(lambda: len(list(tmp_path.glob(f"cycles/*/day={TODAY}/*"))) >= 2)
     assert history.close(60)
+    assert days(place_of(tmp_path), Kind.CYCLES, FLOW) == left
 
 
 def test_a_place_that_hangs_delays_no_cycle(
@@ -553,6 +582,34 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(
     assert set(files(tmp_path / "pairs")) == {first, second}
 
 
+def damage(path: Path) -> None:
+    """Change bytes of what it holds; its metadata stays as it is."""
+    content = bytearray(path.read_bytes())
+    content[40:60] = bytes(byte ^ 0xFF for byte in content[40:60])
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind) -> None:
+    """It is named and stays, and no file stands in its place; the rest is merged and read."""
+    for hour in range(5):
+        Past(tmp_path, NOON + 3600 * hour, cycles=hour).keep(row("a", offset=hour))
+    strange = files(tmp_path / kind)[2]
+    damage(strange)
+    with capture_logs() as logs:
+        merge(tmp_path)
+        known = last_known(tmp_path, FLOW)
+        found = points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
+    said = {one["message"] for one in logs if one["event"] == "history_not_read"}
+    assert [str(strange) in message for message in said] == [True]
+    assert strange in files(tmp_path / kind)
+    assert len(files(tmp_path / kind)) == 3
+    assert len(files(tmp_path)) == 4
+    assert known is not None
+    assert known["source_offset"].to_pylist() == [4]
+    assert len(found) == (4 if kind is Kind.CYCLES else 5)
+
+
 def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> None:
     """So a later version may add some."""
     sample(tmp_path)
@@ -570,13 +627,24 @@ def test_stores_are_written_like_folders() -> None:
     known = last_known(uri, FLOW)
     assert known is not None
     assert pairs_of(known) == pairs_of(expected)
-    tidy(place_of(uri), FLOW, LATER, date.min)
+    tidy(place_of(uri), FLOW, LATER)
     assert len(look(place_of(uri), Kind.PAIRS, FLOW, TODAY).files) == 1
     known = last_known(uri, FLOW)
     assert known is not None
     assert pairs_of(known) == pairs_of(expected)
-    tidy(place_of(uri), FLOW, LATER, LATER)
+    remove_before(place_of(uri), FLOW, LATER)
     assert last_known(uri, FLOW) is None
+
+
+def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
+    """A task is told of a file below a root that it finds again by the configuration."""
+    uri = "mock://key:c4n4ry@store/history"
+    Past(uri).keep(row("a"))  # type: ignore[arg-type]
+    (file,) = look(place_of(uri), Kind.PAIRS, FLOW, TODAY).files
+    sent = without_root(file)
+    assert "c4n4ry" not in repr([file, place_of(uri), OverridesFiles(uri), StateFile(uri, FLOW)])
+    assert b"c4n4ry" not in to_cell(sent)
+    assert below_root(sent, lambda: place_of(uri)).table() == file.table()
 
 
 # --- a process that is killed -------------------------------------------------------------
@@ -587,7 +655,8 @@ from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 from tests.past_cycles import FLOW, Past, row
-from tsoffset.history.tidying import tidy
+from tsoffset.history.tidying import remove_before, tidy
+from tsoffset.history.views import below_root, without_root
 from tsoffset.spark.places import place_of
 
 directory = Path(sys.argv[1])
@@ -596,7 +665,7 @@ while True:
     past.keep(*(row(f"g{n}", offset=past.cycles + n) for n in range(200)))
     print(past.cycles, flush=True)
     if past.cycles % 5 == 0:
-        tidy(place_of(directory), FLOW, date.max, date.min)
+        tidy(place_of(directory), FLOW, date.max)
 """
 
 

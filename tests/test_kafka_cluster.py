@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.producing import Contents, Written, numbered
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterUnreachable, ConfigurationError
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka import client_settings
+from tsoffset.kafka import reads
 from tsoffset.kafka.client_settings import WINDOW
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
@@ -331,7 +332,7 @@ def test_one_answer_that_cannot_be_taken_leaves_its_neighbours_alone(
 ) -> None:
     """A response beyond the limit ends the connection with all that is under way on it; only
     the partition that it was for fails."""
-    monkeypatch.setattr(client_settings, "RESPONSE_BYTES_LIMIT", 30_000)
+    monkeypatch.setattr(reads, "FETCH", replace(reads.FETCH, answer_bytes=30_000))
     topic = source.create_topic(unique("topic"), 40)
     for number in range(40):
         size = 50_000 if number == 5 else 10

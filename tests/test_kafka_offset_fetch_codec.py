@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
+from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.group_offsets import OFFSET_FETCH
 from tsoffset.kafka.wire.offset_fetch_codec import (
     HIGHEST,
@@ -56,7 +57,7 @@ def groups(draw: st.DrawFn) -> list[Group]:
 
 
 def frames(version: int, client: str = "client", stable: bool = True) -> OffsetFetchFrames:
-    return OffsetFetchFrames(client, version, require_stable=stable)
+    return OffsetFetchFrames(client, version, Deadline.after(60_000), require_stable=stable)
 
 
 def library_frame(

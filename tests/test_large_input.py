@@ -5,12 +5,16 @@ from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
+from kafka.protocol.metadata import MetadataRequest
 
 from tests.hostile_broker import METADATA, Asked, Brokers, Lie, partition
 from tests.memory_flows import NOW_MS, Estate, flow, row_of
 from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.wire.library_codec import library_codec
 from tsoffset.model import OutcomeKind, Precision, Row, TopicDescription, TopicPartition
 from tsoffset.testing.memory_cluster import Message
 
@@ -69,3 +73,21 @@ def test_metadata_of_100_000_partitions_is_read() -> None:
         assert len(found.partitions) == 100_000
         assert getrusage(RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
         assert len(cluster.log_ranges([TopicPartition("orders", 0)], flow().isolation)) == 1
+
+
+def decoded(deadline: Deadline) -> object:
+    """A valid answer of 3 MB, decoded within the deadline."""
+    codec = library_codec(
+        lambda _, version: MetadataRequest(topics=None, version=version), 12, "c", deadline
+    )
+    codec.encode(None, 1)
+    return codec.decode(memoryview(bytes(3 * MEGABYTE)))
+
+
+def test_an_answer_is_given_up_where_the_call_has_no_time_for_it() -> None:
+    """A part of the call may be over: one address is not waited for as long as all of them."""
+    part = Deadline.after(60_000).within(0)
+    assert part.over
+    assert decoded(part)
+    with pytest.raises(KafkaTimeoutError):
+        decoded(Deadline.after(0))

@@ -90,14 +90,16 @@ def test_without_a_place_there_are_no_changes(tmp_path: Path) -> None:
     assert rows(bare)["topics"]["in_effect"] == ".*"
 
 
-def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path) -> None:
-    """What it held would be lost: showing the lists warns, changing them is refused."""
+@pytest.mark.parametrize("content", ["{}", "", "1", "[" * 100_000])
+def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str) -> None:
+    """What it held would be lost: showing the lists warns, changing them is refused. However deeply
+    it is nested: that ended all flows of a daemon, at each start."""
     change(file, "--topics-add", "audit")
     (kept,) = (tmp_path / "state").iterdir()
-    kept.write_text("{}")
+    kept.write_text(content)
     assert "it is damaged" in change(file)
     assert "remove it" in change(file, "--topics-add", "x", status=2)
-    assert kept.read_text() == "{}"
+    assert kept.read_text() == content
 
 
 @contextmanager

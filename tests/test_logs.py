@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import socket
 import socketserver
 import subprocess
@@ -11,11 +12,21 @@ from typing import Any
 
 import pytest
 import structlog
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.invoking import logging_kept
-from tsoffset.logs import HIDDEN, LogFormat, LogLevel, configure_logs, redact_event, redacted
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.logs import (
+    HIDDEN,
+    LogFormat,
+    LogLevel,
+    configure_logs,
+    hide_secrets,
+    redact_event,
+    redacted,
+)
+from tsoffset.model import Failed, FailureKind
 from tsoffset.terminal.notices import Notices
 
 SECRET = "hunter2-canary"
@@ -224,3 +235,57 @@ def test_what_is_no_secret_stays() -> None:
 def test_redaction_keeps_names_and_never_fails(settings: dict[str, Any]) -> None:
     """Only values are replaced, and no value makes it fail."""
     assert list(redacted(settings)) == list(settings)
+
+
+OLD = re.compile(
+    r"(?P<name>[\w.\-]*(?:password|passphrase|secret|token|credential|private[._-]?key"
+    r"|keystore[._-]key|api[._-]?key)[\w.\-]*"
+    r"""(?:\s*=|"\s*:|'\s*:(?=\s*b?["']))\s*)"""
+    r"""(?:b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\]|\\.)*'|[^\s;,]+)""",
+    re.IGNORECASE,
+)
+"""What hid secrets before: right, and as slow as the cube of a word's length."""
+
+PIECES = ["token", "Secret", "api_key", "x", ".", "-", " ", "=", ":", '"', "'", "\\", "b", ",", ";"]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "\n", "pass", "word", "é"]), max_size=25).map("".join))
+@settings(max_examples=1_000)
+def test_the_fast_way_to_hide_secrets_hides_what_the_simple_one_hides(text: str) -> None:
+    assert hide_secrets(text) == OLD.sub(rf"\g<name>{HIDDEN}", text)
+
+
+FORGED = "\x1b[2J\x1b]0;owned\x07\r\n2026-01-01T00:00:00Z [info] all_is_well"
+
+
+@pytest.mark.parametrize("name", ["group", "event"])
+def test_a_name_steers_no_terminal_and_forges_no_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escapes and line ends are signs in a console's values, and in the text of a traceback, whose
+    lines are set in."""
+    configure_logs(LogFormat.CONSOLE, LogLevel.INFO)
+    log = structlog.get_logger("x")
+    for error in (None, ValueError(FORGED)):
+        log.error(**{"event": "group_failed", name: FORGED}, exc_info=error)
+    logging.getLogger("somebody").error(FORGED)
+    first, second, *trace, last = capsys.readouterr().err.splitlines()
+    text = "".join([first, second, *trace, last])
+    assert text.isprintable()
+    assert [line for line in trace if not line.startswith("    ")] == []
+    assert all(line[:4].isdigit() and "x1b[2J" in line for line in (first, second, last))
+
+
+def test_a_long_name_is_shown_without_its_middle(capsys: pytest.CaptureFixture[str]) -> None:
+    """In logs and messages, which keep their beginning and their end."""
+    name = "g" * 32_767
+    configure_logs(LogFormat.JSON, LogLevel.INFO)
+    structlog.get_logger("x").warning("commit_failed", group=name)
+    said = Failed(FailureKind.TIMEOUT, f"commit group {name}: no answer in time; check it").message
+    Notices(LogFormat.CONSOLE).error(ClusterUnreachable(f"connect to {name}: refused"), trace=False)
+    logged, shown = capsys.readouterr().err.splitlines()
+    assert max(len(logged), len(shown)) < 5_000
+    assert shown.endswith(": refused")
+    assert len(said) == 2_000
+    assert said.startswith("commit group gg")
+    assert said.endswith("no answer in time; check it")

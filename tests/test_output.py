@@ -15,11 +15,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
+from tsoffset.printable import printable
 from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.report import Item, items
 from tsoffset.terminal.rows import cycle_lines
 from tsoffset.terminal.streams import StandardStream
-from tsoffset.terminal.tables import Column, elided, printable, table, wrapped
+from tsoffset.terminal.tables import Column, elided, table, wrapped
 
 COMMITTED = Row(
     flow="A->B",
@@ -122,6 +123,15 @@ def test_csv_has_one_header_for_all_flows_and_empty_fields_for_nulls() -> None:
     assert rows[0]["target_offset"] == "600"
     assert rows[0]["outcome"] == "committed"
     assert [rows[1][name] for name in ("group", "partition", "precision")] == ["", "", ""]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "\r", "a\r\nb", 'a"b', "a,b"])
+def test_csv_quotes_whatever_ends_a_line_or_a_field(name: str) -> None:
+    """A reader that takes a lone carriage return for a line's end finds the same rows."""
+    text = printed(Format.CSV, [replace(COMMITTED, group=name)])
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert (row["group"], row["outcome"]) == (name, "committed")
+    assert '"' in text.splitlines()[1]
 
 
 def test_csv_without_rows_is_its_header() -> None:

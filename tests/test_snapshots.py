@@ -1,11 +1,15 @@
 """`snapshot`, `restore` and `sync --allow-rewind` on clusters in memory: what is kept, what comes
 back, and what never goes back."""
 
+import errno
 import io
 import json
 import os
 import pty
+import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ from tsoffset.commands.confirming import confirmed
 from tsoffset.commands.snapshots.command import run_restore, taken
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.commands.snapshots.rewinding import Rewinding
+from tsoffset.commands.snapshots.taking import take
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter
@@ -112,6 +117,59 @@ def test_a_snapshot_is_never_replaced(estate: Estate, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is there already"):
         snapshot(estate, tmp_path)
     assert path.read_bytes() == before
+
+
+def test_of_two_snapshots_at_once_none_is_lost(estate: Estate, tmp_path: Path) -> None:
+    """One gets the name, the other is told to take another one."""
+    path = tmp_path / "deep" / "at-once.snapshot"
+    snapshots = [replace(take(flow(), estate["B"], None), taken_at=str(n)) for n in range(8)]
+
+    def write(snapshot: Snapshot) -> bool:
+        try:
+            snapshot.write(path)
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(snapshots)) as pool:
+        written = list(pool.map(write, snapshots))
+    assert written.count(True) == 1
+    assert Snapshot.read(path) == snapshots[written.index(True)]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_power_cut_loses_neither_a_snapshot_nor_its_name(
+    estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its content is on the disk before it has its name, and then the folder that names it."""
+    kept: list[tuple[bool, list[str]]] = []
+
+    def fsync(number: int) -> None:
+        there = [path.name for path in tmp_path.iterdir() if path.stat().st_size]
+        kept.append((stat.S_ISDIR(os.fstat(number).st_mode), there))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    take(flow(), estate["B"], None).write(tmp_path / "a.snapshot")
+    (of_file, half), (of_folder, whole) = kept
+    assert (of_file, of_folder, whole) == (False, True, ["a.snapshot"])
+    assert "a.snapshot" not in half
+
+
+def test_a_snapshot_that_cannot_be_written_leaves_nothing(
+    estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Least of all a file of that name, which would keep the next one from being written."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    snapshot = take(flow(), estate["B"], None)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(SnapshotFailed, match="No space left"):
+            snapshot.write(tmp_path / "a.snapshot")
+    assert list(tmp_path.iterdir()) == []
+    snapshot.write(tmp_path / "a.snapshot")
 
 
 def test_half_a_snapshot_is_not_written(estate: Estate, tmp_path: Path) -> None:

@@ -17,16 +17,22 @@ from typing import Any, TextIO, cast
 
 import structlog
 
+from tsoffset.printable import printable, shortened
+
 HIDDEN = "[hidden]"
+_LONGEST_VALUE = 4_000
 
 _SENSITIVE = (
     "password|passphrase|secret|token|credential|private[._-]?key|keystore[._-]key|api[._-]?key"
 )
 _SECRET_NAME = re.compile(f"{_SENSITIVE}|jaas", re.IGNORECASE)
 # As in properties (a = b), JSON ("a": b) and what Python shows of a mapping ('a': 'b').
+# Others choose the text, so nothing of it is looked at more than a few times: a word is tried from
+# its beginning alone, and as a whole.
 _SECRET_IN_TEXT = re.compile(
-    rf"""(?P<name>[\w.\-]*(?:{_SENSITIVE})[\w.\-]*(?:\s*=|"\s*:|'\s*:(?=\s*b?["']))\s*)"""
-    r"""(?:b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\]|\\.)*'|[^\s;,]+)""",
+    rf"""(?<![\w.\-])(?P<name>(?=[\w.\-]*?(?:{_SENSITIVE}))[\w.\-]++"""
+    r"""(?:\s*+=|"\s*+:|'\s*+:(?=\s*+b?["']))\s*+)"""
+    r"""(?:b?"(?:[^"\\]|\\.)*+"|b?'(?:[^'\\]|\\.)*+'|[^\s;,]++)""",
     re.IGNORECASE,
 )
 # They log each lost connection, some on the root logger; what it means is told by ours.
@@ -65,11 +71,10 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
     rendering: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
         redact_event,
-        structlog.processors.JSONRenderer(default=str)
-        if format is LogFormat.JSON
-        # The formatter that structlog takes by itself shows the variables of each frame.
-        else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        *(
+            [structlog.processors.JSONRenderer(default=str)]
+            if format is LogFormat.JSON
+            else _for_a_person(colors=sys.stderr.isatty())
         ),
     ]
     structlog.configure(
@@ -106,9 +111,7 @@ def warnings_alone() -> None:
                 structlog.stdlib.add_log_level,
                 structlog.processors.format_exc_info,
                 redact_event,
-                structlog.dev.ConsoleRenderer(
-                    colors=False, exception_formatter=structlog.dev.plain_traceback
-                ),
+                *_for_a_person(colors=False),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
             logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _StandardError())),
@@ -142,11 +145,39 @@ def hide_secrets(text: str) -> str:
     return _SECRET_IN_TEXT.sub(rf"\g<name>{HIDDEN}", text)
 
 
+def fit_to_be_shown(text: str) -> str:
+    """A sentence without secrets, and without its middle where it is longer than any of ours."""
+    return shortened(hide_secrets(text), _LONGEST_VALUE)
+
+
 def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """structlog processor: `redacted` for every event."""
     return redacted(event)
+
+
+def _for_a_person(*, colors: bool) -> list[structlog.typing.Processor]:
+    # The formatter that structlog takes by itself shows the variables of each frame.
+    traceback = structlog.dev.plain_traceback
+    return [
+        _spell_out,
+        structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=traceback),
+    ]
+
+
+def _spell_out(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """structlog processor: nothing of an event steers the terminal, or looks like another event.
+    The lines of a traceback are set in, for what an error says may have lines of its own."""
+    trace = event.pop("exception", None)
+    shown = {
+        name: printable(value) if isinstance(value, str) else value for name, value in event.items()
+    }
+    if trace is not None:
+        shown["exception"] = "\n".join(f"    {printable(line)}" for line in trace.split("\n"))
+    return shown
 
 
 def _redacted_value(name: str, value: Any) -> Any:
@@ -159,7 +190,8 @@ def _redacted_value(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_redacted_value(name, inner) for inner in value]
     # Whatever else it is, an error for one, is about to be made text.
-    return hide_secrets(str(value))
+    text = str(value)
+    return hide_secrets(text) if name == "exception" else fit_to_be_shown(text)
 
 
 def _worth_telling(record: logging.LogRecord) -> bool:

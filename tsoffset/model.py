@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tsoffset.printable import shortened
+
+LONGEST_MESSAGE = 2_000
+
 
 class Side(StrEnum):
     """Which cluster of a flow."""
@@ -158,6 +162,10 @@ class Failed:
     group_active: bool = False
     metadata_too_large: bool = False
     patience_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        # Others choose the names that it holds, and a group's may have 32,767 characters.
+        object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -397,6 +405,9 @@ class Skipped:
 
     reason: Reason
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
 
 
 Outcome = Translated | Skipped | Failed

@@ -28,8 +28,10 @@ from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
 from tsoffset.config.source import Format, parse
 from tsoffset.errors import ConfigurationError, UsageError
+from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.batch_records import BatchRecords
 from tsoffset.kafka.wire.fetch_codec import fetch_answer
+from tsoffset.kafka.wire.list_groups_codec import ListGroupsFrames
 from tsoffset.kafka.wire.list_offsets_codec import ListOffsetsFrames
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
 from tsoffset.kafka.wire.offset_commit_codec import offset_commit_answer
@@ -41,6 +43,7 @@ from tsoffset.model import Isolation
 from tsoffset.records import UnreadableRecords
 
 _UNREADABLE = (CorruptRecordError, UnsupportedCodecError, UnreadableRecords)
+_DAY_MS = 86_400_000
 _LAST_DELTA_AT, _BASE_TIME_AT, _COUNT_AT, _RECORDS_AT = 23, 27, 57, 61
 
 
@@ -108,7 +111,11 @@ _DECODERS: tuple[Callable[[memoryview], object], ...] = (
     fetch_answer,
     offset_commit_answer,
     *(ListOffsetsFrames("c", version, 0, 1).answer for version in (4, 6, 10)),
-    *(OffsetFetchFrames("c", version, require_stable=True).answer for version in (7, 8, 9)),
+    *(
+        OffsetFetchFrames("c", version, Deadline.after(_DAY_MS), require_stable=True).answer
+        for version in (7, 8, 9)
+    ),
+    *(ListGroupsFrames("c", version, 0, Deadline.after(_DAY_MS)).answer for version in (3, 4, 5)),
 )
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.configured import nowhere, properties_file
 from tests.invoking import start
 from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
-from tests.test_history import merge, spoiled
+from tests.test_history import damage, merge, spoiled
 from tsoffset.errors import UsageError
 from tsoffset.history.questions import Question, answer, own_answer
 from tsoffset.history.views import Asked, Opened, open_views
@@ -155,6 +155,16 @@ def test_files_that_cannot_be_read_are_named(session: SparkSession, past: Path) 
     assert 0 < len(ask(session, Question.CYCLES)) < 10
 
 
+def test_a_damaged_file_is_named(session: SparkSession, past: Path) -> None:
+    """Its metadata is right, so that only who reads it notices. The rest answers."""
+    strange = files(past / "cycles")[-1]
+    damage(strange)
+    found = opened(session, past)
+    assert 0 < len(ask(session, Question.CYCLES)) < 10
+    (warning,) = found.warnings
+    assert str(strange) in warning
+
+
 @pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM pairs", "SELECT 1 FROM rows"])
 def test_a_question_that_is_none_is_bad_usage(
     session: SparkSession, tmp_path: Path, sql: str
@@ -167,15 +177,18 @@ def test_a_question_that_is_none_is_bad_usage(
 
 @pytest.mark.thorough
 def test_the_command_answers(tmp_path: Path) -> None:
-    """As a process of its own, from configuration to JSON lines; what was read is said beside."""
+    """As a process of its own, from configuration to JSON lines; what was read is said beside.
+    Tasks find the store by the configuration, as it was referred to there."""
     directory = tmp_path / "history"
     past = Past(directory, started=time.time() - 60 * MINUTE)
     for n in range(1, 6):
         past.keep(row("billing", offset=n), row("active", offset=n, **SKIPPED))
-    extra = f"history.dir = {directory}", "spark.master = local[2]"
+    extra = "history.dir = ${env:TSOFFSET_HISTORY}", "spark.master = local[2]"
     config = properties_file(tmp_path, nowhere(), nowhere(), *extra)
     words = ("--cycles", "4", "--format", "json", "stuck")
-    command = start("history", "-c", str(config), *words)
+    command = start(
+        "history", "-c", str(config), *words, env={"TSOFFSET_HISTORY": f"local://{directory}"}
+    )
     output, said = command.communicate()
     assert command.returncode == 0, said
     (found,) = map(json.loads, output.splitlines())

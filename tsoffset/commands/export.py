@@ -23,6 +23,8 @@ from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, 
 
 log = structlog.get_logger(__name__)
 
+_UNREADABLE = "line end in the group's name"
+
 
 def run_export(
     selection: Selection,
@@ -74,8 +76,8 @@ def left_out(row: Row) -> str | None:
     if row.target_offset < (row.current_target_offset or 0):
         # Only markers lie between, so nothing is missed.
         return "in place already"
-    # The tool splits the file at line ends before it looks for quotes.
-    return "line end in the group's name" if "\n" in (row.group or "") else None
+    # The tool splits the file at line ends before it looks for quotes. All else it reads (4.3).
+    return _UNREADABLE if "\n" in (row.group or "") else None
 
 
 def lines(rows: Iterable[Row], *, with_group: bool) -> Iterator[str]:
@@ -93,5 +95,12 @@ def _tell(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None
     sentence = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if why:
         sentence += f"; left out {counted(why.total(), 'row')}{by_name(why)}, see `tsoffset plan`"
+    unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
+    for group in unreadable:
+        notices.warning(
+            "group_not_exported",
+            f"{flow}: {group!r} is left out: kafka-consumer-groups cannot read a name with a line"
+            " end; move this group by `tsoffset sync`",
+        )
     log.info("export_finished", flow=flow, offsets=offsets, groups=groups, left_out=dict(why))
     notices.note(sentence)

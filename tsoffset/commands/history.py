@@ -2,9 +2,10 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tsoffset.history.views import Asked, Opened
+    from tsoffset.spark.places import Place
 
 _Values = tuple[Any, ...]
 
@@ -50,7 +52,8 @@ def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) 
     if wanted.question == "group" and wanted.groups is None:
         raise UsageError("history group: say which groups: add --groups REGEX")
     pattern = expression("--groups", wanted.groups)
-    settings = Configuration.read(config).resolve()
+    configuration = Configuration.read(config)
+    settings = configuration.resolve()
     for warning in settings.warnings:
         notices.warning("configuration_warning", warning)
     for flow in wanted.flows:
@@ -70,7 +73,7 @@ def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) 
         progress("asking history", wanted=notices.format is LogFormat.CONSOLE),
         spark_session(settings.spark, app_name="tsoffset history") as session,
     ):
-        opened = _opened(session, directory, asked)
+        opened = _opened(session, directory, asked, partial(_place, configuration))
         rows = _answer(session, wanted)
     for warning in opened.warnings:
         notices.warning("history_not_read", warning)
@@ -79,13 +82,24 @@ def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) 
     return 0
 
 
-def _opened(session: "SparkSession", directory: str, asked: "Asked") -> "Opened":
+def _place(configuration: Configuration) -> "Place":
+    """Where history lies, in the process that calls it: `${...}` is resolved there."""
+    from tsoffset.spark.places import place_of
+
+    directory = configuration.resolve().history.directory
+    assert directory is not None
+    return place_of(directory)
+
+
+def _opened(
+    session: "SparkSession", directory: str, asked: "Asked", again: Callable[[], "Place"]
+) -> "Opened":
     from tsoffset.history.views import open_views
     from tsoffset.spark.places import UNREACHABLE, in_words, place_of
 
     root = place_of(directory)
     try:
-        return open_views(session, root, asked)
+        return open_views(session, root, asked, again)
     except UNREACHABLE as error:
         raise HistoryFailed(
             f"read history, {root.path('')}: {in_words(root, error)}; see that this user can reach "

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tsoffset.errors import Problem
+from tsoffset.printable import printable
 
 _SECRET_KEY = re.compile(
     r"passw|secret|token|credential|jaas|api[._-]?key|private|user\.?info|keystore\.key$",
@@ -50,7 +51,7 @@ class Findings:
     def problem(self, entry: Entry, allowed: str, *, with_value: bool = True) -> None:
         """The entry is wrong; its value is shown as the file has it, never resolved."""
         value = shown(entry) if with_value else None
-        key = _printable(entry.key)
+        key = printable(entry.key)
         self._problems[Problem(key, value, allowed, entry.file, entry.line)] = None
 
     def missing(self, key: str, allowed: str, file: str, line: int | None = None) -> None:
@@ -59,7 +60,7 @@ class Findings:
 
     def warning(self, entry: Entry, text: str) -> None:
         """The entry works, but perhaps not as meant."""
-        self._warnings[f"{entry.place}: {_printable(entry.key)}: {text}"] = None
+        self._warnings[f"{entry.place}: {printable(entry.key)}: {text}"] = None
 
 
 def names_secret(key: str) -> bool:
@@ -71,16 +72,8 @@ def shown(entry: Entry) -> str:
     """The entry's value for a person: `${...}` unresolved, passwords hidden, long text cut."""
     if names_secret(entry.key):
         return _HIDDEN
-    text = _printable(_URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text))
+    text = printable(_URL_PASSWORD.sub(f"://{_HIDDEN}@", entry.text))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-
-
-def _printable(text: str) -> str:
-    """`text` with line ends, control characters and the like written as escapes."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def without(text: str, secrets: Collection[str]) -> str:

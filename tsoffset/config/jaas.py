@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
-    r"(?P<blank>[\s\x00-\x20]+|//[^\r\n]*|/\*.*?\*/)"
+    r"(?P<blank>[\s\x00-\x20]+|//[^\r\n]*|/\*(?:(?!\*/).)*+(?:\*/)?)"
     r"|(?P<quote>[\"'])(?P<quoted>(?:\\[^\r\n]|(?!(?P=quote))[^\\\r\n])*)(?P<close>(?P=quote))?"
     r"|(?P<word>[A-Za-z0-9_$.\xa0-\U0010ffff-]+)"
     r"|(?P<sign>.)",

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
@@ -24,6 +25,7 @@ from tsoffset.config.security import warn_of_unused
 from tsoffset.config.source import Format, format_of, parse, read_text
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.patterns import split_list
+from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import HistorySettings, MetricsSettings, ServerSettings, Settings
 
 _SPARK = "spark."
@@ -118,16 +120,29 @@ def settings_of(
     if dedicated:
         secured = [side.security for flow in flows for side in (flow.source, flow.target)]
         warn_of_unused(top, secured, findings)
+    server = ServerSettings(**fields_of(ServerSettings, keys.FILE_KEYS, top))
+    if (server.token or server.read_token) and not all(map(_is_safe, server.listeners)):
+        findings.warning(
+            top["listeners"].entry,
+            "bearer tokens are sent there unencrypted; serve https, or let only a proxy that"
+            " encrypts reach it",
+        )
     return Settings(
         flows=flows,
         clusters=clusters,
         spark={name: s.value for name, s in top.items() if name.startswith(_SPARK)},
         state_dir=read(keys.STATE_DIR, top.get(keys.STATE_DIR.name)),
-        server=ServerSettings(**fields_of(ServerSettings, keys.FILE_KEYS, top)),
+        server=server,
         history=HistorySettings(**fields_of(HistorySettings, keys.FILE_KEYS, top)),
         metrics=MetricsSettings(**fields_of(MetricsSettings, keys.FILE_KEYS, top)),
         warnings=findings.warnings,
     )
+
+
+def _is_safe(listener: str) -> bool:
+    """Whether nobody else sees what is sent to it."""
+    parts = urlsplit(listener)
+    return parts.scheme == "https" or is_local(parts.hostname or "")
 
 
 def _overridden(source: FlowSource, origin: Configuration) -> FlowSource:

@@ -91,7 +91,7 @@ class Overrides:
                 key: ListChange(_entries(change["added"]), _entries(change["removed"]))
                 for key, change in lists.items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"it is damaged ({type(error).__name__})") from None
         if version != _VERSION:
             raise ValueError("it was written by another version of tsoffset")

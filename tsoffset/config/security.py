@@ -26,6 +26,7 @@ from tsoffset.flow.security import (
     TokenEndpoint,
     TokenFile,
     TokenLogin,
+    is_local,
 )
 
 Refuse = Callable[[str, str], None]
@@ -95,7 +96,24 @@ def security_of(
             settings[keys.TOKEN_ADDRESS.name].entry,
             "the client's secret goes there unencrypted; use https",
         )
-    return Security(_tls(texts, refuse) if "SSL" in protocol else None, login)
+    tls = _tls(texts, refuse) if "SSL" in protocol else None
+    if tls is None and _shows_secrets(login) and not all(map(_is_here, brokers)):
+        findings.warning(
+            settings[keys.PROTOCOL.name].entry,
+            "what proves who tsoffset is goes to the brokers unencrypted, for everybody on the way"
+            " to read and use; use SASL_SSL",
+        )
+    for name, secured in (
+        (keys.HOST_NAME_CHECK.name, tls),
+        (keys.JAAS.name, _tls_of_tokens(login)),
+    ):
+        if secured is not None and not secured.verify_host_name:
+            findings.warning(
+                settings[name].entry,
+                f"{keys.HOST_NAME_CHECK.name} is empty, so whoever has a certificate of a trusted"
+                " authority, for whatever host, can answer in place of the one meant; leave it out",
+            )
+    return Security(tls, login)
 
 
 def warn_of_unused(
@@ -119,7 +137,24 @@ def _sends_openly(login: TokenLogin) -> bool:
     origin = login.origin
     if not isinstance(origin, TokenEndpoint) or not origin.url.startswith("http:"):
         return False
-    return urlsplit(origin.url).hostname not in ("localhost", "127.0.0.1", "::1")
+    return not is_local(urlsplit(origin.url).hostname or "")
+
+
+def _shows_secrets(login: Login | None) -> bool:
+    """Whether a broker is told what another one could be told as well."""
+    return isinstance(login, TokenLogin) or (
+        isinstance(login, PasswordLogin) and login.mechanism == "PLAIN"
+    )
+
+
+def _tls_of_tokens(login: Login | None) -> Tls | None:
+    origin = login.origin if isinstance(login, TokenLogin) else None
+    return origin.tls if isinstance(origin, TokenEndpoint) else None
+
+
+def _is_here(broker: str) -> bool:
+    """Whether an address `host:port` is one of this machine alone."""
+    return is_local(broker.rpartition("://")[2].rpartition(":")[0].strip("[]"))
 
 
 def _of(texts: Mapping[str, str], key: Key[str | None]) -> str | None:

@@ -11,8 +11,9 @@ import javaproperties
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.errors import ConfigurationError, Problem
 
+# Of text that has been parsed, in which each string ends.
 _JSON_TOKEN = re.compile(
-    r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?|(?P<begin>[{[])|(?P<end>[]}])'
+    r'(?P<string>"(?:[^"\\]|\\.)*+"?)(?P<colon>\s*:)?|(?P<begin>[{[])|(?P<end>[]}])'
 )
 # An odd number of backslashes before a letter that makes no escape: `\d` is read as `d`.
 _LOST_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[a-eg-mo-qsv-zA-Z]")

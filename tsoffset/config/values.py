@@ -22,6 +22,8 @@ _ADDRESS = re.compile(
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _HOST = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?")
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]{16,}=*")
+# Of examples/kubernetes/.
+_PLACEHOLDER = re.compile(r"change[._-]?me", re.IGNORECASE)
 INT32_MAX = 2**31 - 1
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
@@ -251,6 +253,8 @@ def _is_url(text: str) -> bool:
 def token(value: str) -> str:
     """A bearer token (RFC 6750) that cannot be guessed by trying."""
     stripped = value.strip()
+    if _PLACEHOLDER.match(stripped):
+        raise ValueError("is the placeholder of an example, which everybody knows; make one up")
     if _TOKEN.fullmatch(stripped):
         return stripped
     raise ValueError("must be 16 letters, digits and -._~+/= at least")

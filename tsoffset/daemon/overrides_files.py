@@ -2,7 +2,7 @@
 that works on the flow, and again and again by the daemon."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from tsoffset.config.overrides import KnownLists, Overrides
@@ -17,7 +17,7 @@ class ListsDamaged(ValueError):
 class OverridesFiles:
     """The files of all flows in one directory: a path of this machine, or a URI."""
 
-    directory: str
+    directory: str = field(repr=False)
 
     def read(self, flows: Iterable[str], known: KnownLists) -> KnownLists:
         """What is changed of each flow; what cannot be read is as it is `known`. Where that is not

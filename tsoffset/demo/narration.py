@@ -6,8 +6,9 @@ from typing import TypeVar
 from rich.text import Text
 
 from tsoffset.demo.verdict import GroupVerdict, Way
+from tsoffset.printable import printable
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.tables import Cell, Column, printable, table, wrapped
+from tsoffset.terminal.tables import Cell, Column, table, wrapped
 
 R = TypeVar("R")
 

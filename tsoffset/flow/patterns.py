@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Sequence
 
-_COMMA = re.compile(r"\s*,\s*")
 # A dot stands for itself, too.
 _NAME = re.compile(r"(?:[\w.-]|\\[.-])+")
 _QUANTIFIER = re.compile(r"\{[0-9]+(,[0-9]*)?\}")
@@ -42,7 +41,7 @@ class InvalidPattern(ValueError):
 def split_list(text: str) -> tuple[str, ...]:
     """Split a value at its commas as Kafka does (ConfigDef, type LIST); blank means empty."""
     stripped = text.strip()
-    return tuple(_COMMA.split(stripped)) if stripped else ()
+    return tuple(part.strip() for part in stripped.split(",")) if stripped else ()
 
 
 def compile_list(patterns: Sequence[str]) -> re.Pattern[str] | None:

@@ -6,6 +6,7 @@ process for each connection. No text of a secret is in a repr.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +124,11 @@ class Security:
         if self.login is None:
             return "PLAINTEXT" if self.tls is None else "SSL"
         return "SASL_PLAINTEXT" if self.tls is None else "SASL_SSL"
+
+
+def is_local(host: str) -> bool:
+    """Whether the host of an address is one that only this machine reaches."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"

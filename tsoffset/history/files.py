@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file that can be read; `full` where it is of one cycle and has all pairs."""
+    """A file with metadata of ours; `full` where it is of one cycle and has all pairs."""
 
     kind: Kind
     flow: str
@@ -57,15 +57,22 @@ class HistoryFile:
 
     def batches(self) -> Iterator[pa.Table]:
         """Its rows, in parts, with the columns of this version; those that its version does not
-        have are null."""
+        have are null. Raises Damaged, and OSError where the place cannot be read."""
         schema = self.kind.schema
         text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        with self.place.open(self.name) as source:
-            file = pq.ParquetFile(source, read_dictionary=text)
-            there = [name for name in schema.names if name in file.schema_arrow.names]
-            for batch in file.iter_batches(columns=there):
-                rows = pa.Table.from_batches([batch])
-                yield columns_table(schema, len(rows), by_name(rows))
+        try:
+            with self.place.open(self.name) as source:
+                file = pq.ParquetFile(source, read_dictionary=text, page_checksum_verification=True)
+                there = [name for name in schema.names if name in file.schema_arrow.names]
+                for batch in file.iter_batches(columns=there):
+                    rows = pa.Table.from_batches([batch])
+                    yield columns_table(schema, len(rows), by_name(rows))
+        except FileNotFoundError:
+            raise
+        except UNREACHABLE as error:
+            # Of a place that is away arrow says the same: its bytes cannot be had, either.
+            self.place.read(self.name)
+            raise Damaged(self, in_words(self.place, error)) from error
 
     def table(self) -> pa.Table:
         """All its rows."""
@@ -85,6 +92,20 @@ class HistoryFile:
             and other.covers[instance][0] <= first
             and last <= other.covers[instance][1]
             for instance, (first, last) in self.covers.items()
+        )
+
+
+class Damaged(Exception):
+    """What a file holds cannot be read, although its metadata can; the text names it."""
+
+    def __init__(self, file: HistoryFile, why: str) -> None:
+        super().__init__(file, why)
+        self.file = file
+
+    def __str__(self) -> str:
+        return (
+            f"read history, flow {self.file.flow}: {self.file.place.path(self.file.name)}: "
+            f"{self.args[1]}; it is damaged and left out: remove it, or bring it back from a copy"
         )
 
 
@@ -190,6 +211,7 @@ def _encoding(schema: pa.Schema) -> dict[str, Any]:
     numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
     return {
         "compression": "zstd",
+        "write_page_checksum": True,
         "use_dictionary": [name for name in schema.names if name not in numbers],
         # Offsets seldom repeat, and lie close to each other.
         "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
@@ -236,7 +258,7 @@ def _file(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile:
                 "is left out; use that version to read it"
             )
         covers = {one: (first, last) for one, (first, last) in json.loads(facts[_COVERS]).items()}
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _Unusable("this is no history of tsoffset, and it is left out; move it") from error
     return HistoryFile(kind, flow, place, name, covers, _FULL in facts, found.num_rows)
 

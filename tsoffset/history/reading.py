@@ -14,6 +14,7 @@ from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import FlowState
 from tsoffset.history.files import (
+    Damaged,
     HistoryFile,
     Kind,
     concat,
@@ -26,6 +27,7 @@ from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
 log = structlog.get_logger(__name__)
 
 _DAY_SECONDS = 86_400.0
+_Read = tuple[HistoryFile, pa.Table]
 # In the order of CyclePoint's fields.
 _OF_A_POINT = (
     "ended_at",
@@ -90,8 +92,8 @@ def points(
                 if start + _DAY_SECONDS <= since or len(found) >= limit:
                     break
                 if start < until:
-                    for file in _newest_first(root, Kind.CYCLES, flow, day):
-                        for row in _between(file.table(), since, until, limit).to_pylist():
+                    for _, rows in _newest_first(root, Kind.CYCLES, flow, day):
+                        for row in _between(rows, since, until, limit).to_pylist():
                             if row["instance"] != instance or row["ended_at"] < begin:
                                 found[row["instance"], row["ended_at"]] = _point(row)
     except UNREACHABLE as error:
@@ -105,13 +107,12 @@ def _point(row: dict[str, Any]) -> CyclePoint:
     return CyclePoint(at, seconds, FlowState(state), *others)
 
 
-def _last_instance(files: Iterator[HistoryFile]) -> pa.Table | None:
+def _last_instance(files: Iterator[_Read]) -> pa.Table | None:
     """Of a day's files, the newest first, the rows of the instance that wrote last, from where all
     its pairs are; None where there is no file. A row that is in two of them does no harm."""
     found: list[pa.Table] = []
     instance = None
-    for file in files:
-        rows = file.table()
+    for file, rows in files:
         if instance is None and len(rows):
             instance = rows["instance"][pc.index(rows["at"], pc.max(rows["at"])).as_py()].as_py()
         elif instance is None:
@@ -123,11 +124,10 @@ def _last_instance(files: Iterator[HistoryFile]) -> pa.Table | None:
     return concat(PAIRS, found) if found else None
 
 
-def _last_reached(files: Iterator[HistoryFile], instance: str | None = None) -> float:
+def _last_reached(files: Iterator[_Read], instance: str | None = None) -> float:
     """When the last cycle of the instance, or of any, ended that reached the clusters, by files of
     which the newest is first; 0.0 where none is kept."""
-    for file in files:
-        rows = file.table()
+    for _, rows in files:
         if instance is not None:
             rows = rows.filter(pc.equal(rows["instance"].cast(pa.string()), instance))
         ended = pc.max(rows["ended_at"].filter(rows["reached"])).as_py()
@@ -136,12 +136,17 @@ def _last_reached(files: Iterator[HistoryFile], instance: str | None = None) -> 
     return 0.0
 
 
-def _newest_first(root: Place, kind: Kind, flow: str, day: date) -> Iterator[HistoryFile]:
+def _newest_first(root: Place, kind: Kind, flow: str, day: date) -> Iterator[_Read]:
     for one in newest_first(root, kind, flow, day):
         if isinstance(one, str):
             log.warning("history_not_read", flow=flow, message=one)
-        else:
-            yield one
+            continue
+        try:
+            rows = one.table()
+        except Damaged as error:
+            log.warning("history_not_read", flow=flow, message=str(error))
+            continue
+        yield one, rows
 
 
 def _between(rows: pa.Table, since: float, until: float, limit: int) -> pa.Table:

@@ -13,9 +13,11 @@ from hashlib import blake2b
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import structlog
 
 from tsoffset.history.files import (
     Covers,
+    Damaged,
     HistoryFile,
     Kind,
     concat,
@@ -29,21 +31,29 @@ from tsoffset.history.files import (
 from tsoffset.history.tables import Kept
 from tsoffset.spark.places import Place
 
+log = structlog.get_logger(__name__)
+
 # A file is made in memory: some tens of megabytes.
 _ROWS_IN_A_FILE = 4_000_000
 _ROWS_IN_A_GROUP = 128 * 1024
 
 
-def tidy(root: Place, flow: str, today: date, oldest: date, merged: date | None = None) -> None:
-    """Merge what the flow has of the days before `today` (from `merged` on, where those before it
-    have been), and remove those before `oldest`. Raises OSError and ArrowException; it may be
-    ended at any point, and goes on with the next."""
+def tidy(root: Place, flow: str, today: date, merged: date | None = None) -> None:
+    """Merge what the flow has of the days before `today`, from `merged` on where those before it
+    have been. What cannot be read stays as it is, and is logged. Raises OSError and
+    ArrowException; it may be ended at any point, and goes on with the next."""
+    for kind in Kind:
+        for day in days(root, kind, flow):
+            if day < today and (merged is None or day >= merged):
+                _merge_day(root, kind, flow, day)
+
+
+def remove_before(root: Place, flow: str, oldest: date) -> None:
+    """Remove what the flow has of the days before `oldest`. Raises OSError."""
     for kind in Kind:
         for day in days(root, kind, flow):
             if day < oldest:
                 remove_day(root, kind, flow, day)
-            elif day < today and (merged is None or day >= merged):
-                _merge_day(root, kind, flow, day)
 
 
 def _merge_day(root: Place, kind: Kind, flow: str, day: date) -> None:
@@ -53,15 +63,32 @@ def _merge_day(root: Place, kind: Kind, flow: str, day: date) -> None:
     if len(place.names()) < 2:
         return
     found = look(root, kind, flow, day)
-    for files in _batches(found.files):
+    runs = [found.files]
+    while runs:
+        files = runs.pop()
+        damaged = _merge(place, kind, files)
+        if damaged is not None:
+            # A file that covers both sides of it would stand in its place, too.
+            runs += (files[:damaged], files[damaged + 1 :])
+    # Those of an earlier time: somebody may be reading what was replaced just now.
+    for file in found.replaced:
+        place.remove(file.name)
+
+
+def _merge(place: Place, kind: Kind, run: Sequence[HistoryFile]) -> int | None:
+    """Write the files that stand in the place of those of the run. Which of them cannot be read,
+    and what is behind it is as it was; None where all can."""
+    for files in _batches(run):
         if len(files) > 1:
             covers = united(file.covers for file in files)
             # Of the time of the first one, so that names are in the order of time.
             name = f"{files[0].name.partition('-')[0]}-day-{_digest(covers)}.parquet"
-            place.write(name, parquet(kind, covers, _row_groups(files)))
-    # Those of an earlier time: somebody may be reading what was replaced just now.
-    for file in found.replaced:
-        place.remove(file.name)
+            try:
+                place.write(name, parquet(kind, covers, _row_groups(files)))
+            except Damaged as error:
+                log.warning("history_not_read", flow=files[0].flow, message=str(error))
+                return run.index(error.file)
+    return None
 
 
 def _batches(files: Sequence[HistoryFile]) -> Iterator[list[HistoryFile]]:

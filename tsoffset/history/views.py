@@ -7,19 +7,20 @@ pairs as they were at a time T.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tsoffset.flow.patterns import matches
-from tsoffset.history.files import HistoryFile, Kind, day_of, days, flows, look
+from tsoffset.history.files import Damaged, HistoryFile, Kind, day_of, days, flows, look
 from tsoffset.spark.cells import from_cell, to_cell
-from tsoffset.spark.places import Place
+from tsoffset.spark.places import Place, Store
 
 _FILES = "file binary"
 # Those that Spark's Java reads: text is text there, and the flow is a column.
@@ -81,24 +82,52 @@ class Asked:
 
 @dataclass(slots=True)
 class Opened:
-    """How many files the views are of, and sentences about those that are left out."""
+    """How many files the views are of, and sentences about those that are left out; about the
+    damaged ones once a question has been answered."""
 
+    damaged: Accumulator[set[str]]
     files: int = 0
-    warnings: list[str] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+
+    @property
+    def warnings(self) -> list[str]:
+        """All of them."""
+        return [*self.unusable, *sorted(self.damaged.value)]
 
 
-def open_views(session: SparkSession, root: Place, asked: Asked) -> Opened:
+class _Union(AccumulatorParam[set[str]]):
+    """Adds up sets of sentences."""
+
+    def zero(self, value: set[str]) -> set[str]:
+        """As `AccumulatorParam.zero`."""
+        return set()
+
+    def addInPlace(self, value1: set[str], value2: set[str]) -> set[str]:  # noqa: N802 (pyspark's)
+        """As `AccumulatorParam.addInPlace`."""
+        return value1 | value2
+
+
+def open_views(
+    session: SparkSession, root: Place, asked: Asked, again: Callable[[], Place] | None = None
+) -> Opened:
     """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException where
-    the history cannot be listed."""
-    opened = Opened()
+    the history cannot be listed.
+
+    With `again`, which Spark's tasks call for the root, a store's URI with its credentials is not
+    sent to them.
+    """
+    opened = Opened(session.sparkContext.accumulator(set(), _Union()))
     session.conf.set("spark.sql.session.timeZone", "UTC")
     # Ours is off, since it would cost each cycle time. How much these come to nobody knows.
     session.conf.set("spark.sql.adaptive.enabled", "true")
     for kind in Kind:
         files = list(_files(root, kind, asked, opened))
         opened.files += len(files)
+        if again is not None:
+            files = [without_root(file) for file in files]
         groups = asked.groups if kind is Kind.PAIRS else None
-        _rows(session, kind, files, groups).createOrReplaceTempView(f"tsoffset_{kind.value}")
+        rows = _rows(session, kind, files, partial(_read, groups, opened.damaged, again))
+        rows.createOrReplaceTempView(f"tsoffset_{kind.value}")
     for name, text in ((Kind.CYCLES, _CYCLES), (Kind.PAIRS, _PAIRS)):
         view = session.sql(text, args={"start": asked.start})
         view.createOrReplaceTempView(name.value)
@@ -111,34 +140,60 @@ def _files(root: Place, kind: Kind, asked: Asked, opened: Opened) -> Iterator[Hi
         for day in days(root, kind, flow):
             if day >= first:
                 found = look(root, kind, flow, day)
-                opened.warnings += found.warnings
+                opened.unusable += found.warnings
                 yield from found.files
 
 
 def _rows(
-    session: SparkSession, kind: Kind, files: Sequence[HistoryFile], groups: re.Pattern[str] | None
+    session: SparkSession,
+    kind: Kind,
+    files: Sequence[HistoryFile],
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     schema = from_arrow_schema(_PLAIN[kind])
     if not files:
         return session.createDataFrame([], schema)
     tasks = min(len(files), 4 * session.sparkContext.defaultParallelism)
     cells = session.createDataFrame([(to_cell(file),) for file in files], _FILES)
-    return cells.repartition(tasks).mapInArrow(partial(_read, groups), schema)
+    return cells.repartition(tasks).mapInArrow(read, schema)
+
+
+def without_root(file: HistoryFile) -> HistoryFile:
+    """The file as a task is told of it: a store's URI may hold credentials."""
+    if isinstance(file.place, Store):
+        return replace(file, place=replace(file.place, uri=""))
+    return file
+
+
+def below_root(file: HistoryFile, again: Callable[[], Place]) -> HistoryFile:
+    """What the file was before `without_root`, below the root that `again` makes."""
+    if isinstance(file.place, Store) and isinstance(root := again(), Store):
+        return replace(file, place=replace(file.place, uri=root.uri))
+    return file
 
 
 def _read(
-    groups: re.Pattern[str] | None, cells: Iterator[pa.RecordBatch]
+    groups: re.Pattern[str] | None,
+    damaged: Accumulator[set[str]],
+    again: Callable[[], Place] | None,
+    cells: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """What a task does: the rows of the files that it is given."""
+    """What a task does: the rows of the files that it is given, of a damaged one as far as they can
+    be read."""
     for batch in cells:
         for cell in batch["file"].to_pylist():
             file: HistoryFile = from_cell(cell)
-            for rows in file.batches():
-                if groups is not None:
-                    rows = rows.filter(_matching(rows["group"], groups))
-                flow = pa.array([file.flow] * len(rows), pa.string())
-                named = rows.add_column(0, "flow", flow)
-                yield from named.cast(_PLAIN[file.kind]).to_batches()
+            if again is not None:
+                file = below_root(file, again)
+            try:
+                for rows in file.batches():
+                    if groups is not None:
+                        rows = rows.filter(_matching(rows["group"], groups))
+                    flow = pa.array([file.flow] * len(rows), pa.string())
+                    named = rows.add_column(0, "flow", flow)
+                    yield from named.cast(_PLAIN[file.kind]).to_batches()
+            except Damaged as error:
+                damaged.add({str(error)})
 
 
 def _matching(group: pa.ChunkedArray, pattern: re.Pattern[str]) -> pa.Array:

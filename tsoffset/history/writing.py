@@ -16,13 +16,15 @@ from tsoffset.flow.settings import HistorySettings
 from tsoffset.history.files import day_of
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.reading import points
-from tsoffset.history.tidying import tidy
+from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
 
 # By then other instances have written what they had of the day before, too.
 _TIDIED_AFTER_SECONDS = 3600.0
+# By then a clock that was wrong when the machine started has been set.
+_REMOVED_AFTER_SECONDS = 3600.0
 
 
 class History:
@@ -33,12 +35,13 @@ class History:
         settings: HistorySettings,
         instance: Instance,
         now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         assert settings.directory is not None
         self._settings = settings
         self._instance = instance
         self._root = place_of(settings.directory)
-        self._now = now
+        self._clocks = now, monotonic
         self._lock = threading.Lock()
         self._writers: dict[str, _Writer] = {}
         self._recent = RecentCycles()
@@ -51,7 +54,7 @@ class History:
                 history = FlowHistory(
                     self._root, cycle.flow, self._instance.id, self._settings.full_every
                 )
-                writer = _Writer(history, self._settings.retention_days, self._now)
+                writer = _Writer(history, self._settings.retention_days, *self._clocks)
                 self._writers[cycle.flow] = writer
         self._recent.cycle_ended(cycle, status)
         writer.history.add(cycle, status)
@@ -79,13 +82,21 @@ class History:
 class _Writer:
     """The thread that writes the history of one flow."""
 
-    def __init__(self, history: FlowHistory, retention_days: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        history: FlowHistory,
+        retention_days: int,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
         self.history = history
         self._retention = timedelta(days=retention_days)
-        self._now = now
+        self._now, self._monotonic = now, monotonic
+        self._started_at, self._started = now(), monotonic()
         self._woken = threading.Event()
         self._ending = False
         self._tidied: date | None = None
+        self._oldest: date | None = None
         self._told: str | None = None
         self.thread = threading.Thread(
             target=self._run, name=f"history {history.flow}", daemon=True
@@ -118,13 +129,20 @@ class _Writer:
 
     def _tidy(self) -> None:
         """Once a day, and at the start."""
+        root, flow = self.history.root, self.history.flow
         today = day_of(self._now() - _TIDIED_AFTER_SECONDS)
         if today != self._tidied:
             # What is late is a day late at most.
             merged = None if self._tidied is None else self._tidied - timedelta(days=1)
-            oldest = today - self._retention
-            tidy(self.history.root, self.history.flow, today, oldest, merged)
+            tidy(root, flow, today, merged)
             self._tidied = today
+        # What is gone does not come back when a clock that was set wrong is set right.
+        spent = self._monotonic() - self._started
+        at = min(self._now(), self._started_at + spent) - _TIDIED_AFTER_SECONDS
+        oldest = day_of(at) - self._retention
+        if oldest != self._oldest and spent >= _REMOVED_AFTER_SECONDS:
+            remove_before(root, flow, oldest)
+            self._oldest = oldest
 
     def _warn(self, error: Exception) -> None:
         """Say it once, until it has gone away."""

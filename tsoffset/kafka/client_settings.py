@@ -8,9 +8,8 @@ from typing import Any
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import ClusterSettings
 
-# One request may bring a wide read and every batch is sent whole; the library's own bound
-# for connections without an admin client (1 MB) is below Kafka's default batch size.
-RESPONSE_BYTES_LIMIT = 100_000_000
+# What the library asks for itself: which versions a broker knows, and who we are.
+LIBRARY_ANSWER_BYTES = 1_000_000
 
 # How many requests are under way on one connection.
 WINDOW = 512
@@ -132,7 +131,7 @@ def client_settings(settings: ClusterSettings) -> ClientSettings:
             *((socket.SOL_SOCKET, option, size) for option, size in sizes.items() if size >= 0),
         ],
         "bootstrap_servers": list(settings.bootstrap_servers),
-        "receive_message_max_bytes": RESPONSE_BYTES_LIMIT,
+        "receive_message_max_bytes": LIBRARY_ANSWER_BYTES,
     }
     return ClientSettings(
         library,

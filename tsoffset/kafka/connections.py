@@ -57,6 +57,7 @@ class Api:
     """One kind of request: its class, the versions that the caller handles, its name.
 
     Where it asks for many things at once, it is for `at_most`, and before `many_since` for one.
+    An answer may have `answer_bytes` beside twice the length of what was asked.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Api:
     highest: int
     many_since: int = 0
     at_most: int = 1
+    answer_bytes: int = 1_000_000
 
     def version(self, connection: KafkaConnection) -> int:
         """The highest version that the broker and we know.
@@ -300,7 +302,7 @@ class Connections:
         `take` gets every question exactly once, with its response or the KafkaError that came
         instead. A question may be sent twice.
         """
-        codec, unwrap = self._through_library(build, take)
+        codec, unwrap = self._through_library(build, take, deadline)
         await self.stream(node, api, questions, codec, unwrap, deadline)
 
     async def pipeline_many(
@@ -313,18 +315,21 @@ class Connections:
         deadline: Deadline,
     ) -> None:
         """The same with as many items in each request as its version has room for."""
-        codec, unwrap = self._through_library(build, take)
+        codec, unwrap = self._through_library(build, take, deadline)
         await self.stream_many(node, api, items, codec, unwrap, deadline)
 
     def _through_library(
-        self, build: Callable[[Q, int], Any], take: Callable[[Q, Any], None]
+        self,
+        build: Callable[[Q, int], Any],
+        take: Callable[[Q, Any], None],
+        deadline: Deadline,
     ) -> tuple[
         Callable[[int], Codec[Q, LibraryAnswer]], Callable[[Q, LibraryAnswer | KafkaError], None]
     ]:
         """What `stream` needs for requests and responses of the library."""
 
         def codec(version: int) -> Codec[Q, LibraryAnswer]:
-            return library_codec(build, version, self.client.library["client_id"])
+            return library_codec(build, version, self.client.library["client_id"], deadline)
 
         def unwrap(question: Q, answer: LibraryAnswer | KafkaError) -> None:
             take(question, answer.response if isinstance(answer, LibraryAnswer) else answer)
@@ -433,7 +438,7 @@ class Connections:
             rest=self._rests.setdefault(node, Rest()),
             deadline=deadline,
             request_timeout_ms=deadline.at_most_a_step(self.client.request_timeout_ms),
-            frame_limit=self.client.library["receive_message_max_bytes"],
+            answer_bytes=api.answer_bytes,
             may_send=may_send,
         )
         await stream.run()

@@ -15,10 +15,17 @@ class Deadline:
     does not answer.
     """
 
-    __slots__ = ("_longest_rest", "_rests_until", "ends", "started", "step_ms")
+    __slots__ = ("_longest_rest", "_rests_until", "ends", "of_call", "started", "step_ms")
 
-    def __init__(self, started: float, ends: float, step_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        started: float,
+        ends: float,
+        step_ms: int | None = None,
+        of_call: "Deadline | None" = None,
+    ) -> None:
         self.started = started
+        self.of_call = of_call or self
         self.ends = ends
         self.step_ms = step_ms
         self._rests_until = started
@@ -35,7 +42,7 @@ class Deadline:
         """The deadline of a part of the call that begins now and may take so long; it ends with the
         call at the latest."""
         now = time.monotonic()
-        return Deadline(now, min(self.ends, now + milliseconds / 1000))
+        return Deadline(now, min(self.ends, now + milliseconds / 1000), of_call=self.of_call)
 
     def may_rest(self, seconds: float) -> bool:
         """Whether a broker may have the call wait for that long at once."""

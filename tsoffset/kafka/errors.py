@@ -149,6 +149,12 @@ _RULES: dict[type[BaseException], Rule] = {
         "check that {alias}.bootstrap.servers and the brokers' listeners are Kafka's own",
         detail=True,
     ),
+    kafka_errors.InvalidReceiveError: Rule(
+        FailureKind.INTERNAL,
+        "the answer is larger than what was asked for can be",
+        _SEE_BROKER + ", and please report this where the answer is right",
+        detail=True,
+    ),
     kafka_errors.UnsupportedCodecError: Rule(
         FailureKind.UNSUPPORTED_VERSION,
         "the batch is compressed in a way that cannot be read here",

@@ -37,6 +37,7 @@ OFFSET_FETCH = Api(
     offset_fetch_codec.HIGHEST,
     many_since=MANY_SINCE,
     at_most=50,
+    answer_bytes=32_000_000,  # 1,000,000 offsets
 )
 OFFSET_COMMIT = Api(
     "offset_commit", OffsetCommitRequest, offset_commit_codec.LOWEST, offset_commit_codec.HIGHEST
@@ -102,7 +103,7 @@ class CommittedOffsets:
 
         def codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
             client_id = self._connections.client.library["client_id"]
-            frames = OffsetFetchFrames(client_id, version, require_stable=require_stable)
+            frames = OffsetFetchFrames(client_id, version, deadline, require_stable=require_stable)
             return Codec(frames.frame, frames.answer)
 
         def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:

@@ -13,9 +13,18 @@ from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, rule
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import Topology
-from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
+from tsoffset.kafka.wire import list_groups_codec
+from tsoffset.kafka.wire.frame_stream import Codec
+from tsoffset.kafka.wire.list_groups_codec import ListGroupsAnswer, ListGroupsFrames
+from tsoffset.model import Failed, GroupListing, GroupListings
 
-LIST_GROUPS = Api("list_groups", ListGroupsRequest, 0, 5)
+LIST_GROUPS = Api(
+    "list_groups",
+    ListGroupsRequest,
+    list_groups_codec.LOWEST,
+    list_groups_codec.HIGHEST,
+    answer_bytes=16_000_000,  # 300,000 groups
+)
 # The protocol type of our own groups (`tsoffset.kafka.membership`), as "connect" is Connect's.
 ELECTION = "tsoffset"
 # For so long other brokers are asked for a coordinator where one does not understand.
@@ -47,7 +56,7 @@ class Groups:
             if isinstance(answer, Failed):
                 failed[node] = answer
             else:
-                groups.update((listing.group, listing) for listing in answer)
+                groups.update((one.group, one) for one in answer if one.protocol_type != ELECTION)
         return GroupListings(dict(sorted(groups.items())), failed)
 
     async def _list_round(
@@ -55,23 +64,21 @@ class Groups:
     ) -> dict[int, tuple[GroupListing, ...] | Failed | Again]:
         answers: dict[int, tuple[GroupListing, ...] | Failed | Again] = {}
 
-        def build(_: Node, version: int) -> Any:
-            return ListGroupsRequest(states_filter=[], types_filter=[], version=version)
-
-        def take(node: int, response: Any) -> None:
+        def take(node: int, response: ListGroupsAnswer | KafkaError) -> None:
             trouble = response if isinstance(response, KafkaError) else response.error_code
             if trouble:
                 operation = f"list groups of broker {node}"
                 answers[node] = answer_to(trouble, operation, self._connections.alias)
-            else:
-                answers[node] = tuple(
-                    _listing(group, node, response.API_VERSION)
-                    for group in response.groups
-                    if group.protocol_type != ELECTION
-                )
+            elif isinstance(response, ListGroupsAnswer):
+                answers[node] = response.groups
 
         async def ask(node: int, _: None) -> None:
-            await self._connections.pipeline(node, LIST_GROUPS, (node,), build, take, deadline)
+            def codec(version: int) -> Codec[int, ListGroupsAnswer]:
+                client_id = self._connections.client.library["client_id"]
+                frames = ListGroupsFrames(client_id, version, node, deadline)
+                return Codec(frames.frame, frames.answer)
+
+            await self._connections.stream(node, LIST_GROUPS, (node,), codec, take, deadline)
 
         await self._connections.at_each(dict.fromkeys(nodes), ask)
         return answers
@@ -146,20 +153,6 @@ class Groups:
 def _is_final(response: Any) -> bool:
     """Whether a broker was asked, and will not answer either if it is asked again."""
     return isinstance(response, KafkaError) and rule(response).remedy is Remedy.NONE
-
-
-def _listing(group: Any, node: int, version: int) -> GroupListing:
-    kind = GroupType.CLASSIC
-    if version >= 5:
-        name = group.group_type.lower()
-        kind = GroupType(name) if name in set(GroupType) else GroupType.UNKNOWN
-    return GroupListing(
-        group=group.group_id,
-        type=kind,
-        state=(group.group_state or None) if version >= 4 else None,
-        protocol_type=group.protocol_type,
-        coordinator=node,
-    )
 
 
 def _coordinator_request(groups: Sequence[str], version: int) -> Any:

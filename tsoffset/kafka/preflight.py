@@ -23,10 +23,14 @@ from tsoffset.kafka.topology import TOPICS_PER_REQUEST, Topology
 from tsoffset.model import Allowed, Failed, FailureKind, Operation
 
 # Up to version 5 groups that do not exist are answered for, too, with the rights on their names.
-_DESCRIBE_GROUPS = Api("describe_groups", DescribeGroupsRequest, 0, 5, at_most=200)
+_DESCRIBE_GROUPS = Api(
+    "describe_groups", DescribeGroupsRequest, 0, 5, at_most=200, answer_bytes=32_000_000
+)
 _RIGHTS_ON_GROUPS_SINCE = 3
 _DESCRIBE_CLUSTER = Api("describe_cluster", DescribeClusterRequest, 0, 0)
-_DESCRIBE_CONFIGS = Api("describe_configs", DescribeConfigsRequest, 1, 4, at_most=500)
+_DESCRIBE_CONFIGS = Api(
+    "describe_configs", DescribeConfigsRequest, 1, 4, at_most=500, answer_bytes=16_000_000
+)
 _DESCRIBE_QUORUM = Api("describe_quorum", DescribeQuorumRequest, 1, 1)
 
 # The codes of org.apache.kafka.common.acl.AclOperation, by which answers number rights.

@@ -34,7 +34,14 @@ S = TypeVar("S")
 # A request's number, and the epoch of its partition's leader.
 _Question = tuple[int, int]
 
-FETCH = Api("fetch", FetchRequest, fetch_codec.VERSION, fetch_codec.VERSION)
+FETCH = Api(
+    "fetch",
+    FetchRequest,
+    fetch_codec.VERSION,
+    fetch_codec.VERSION,
+    # Each batch is sent whole, and a topic may allow records of any size.
+    answer_bytes=100_000_000,
+)
 
 
 class Reads:

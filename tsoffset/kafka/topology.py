@@ -33,7 +33,7 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-METADATA = Api("metadata", MetadataRequest, 4, 12)
+METADATA = Api("metadata", MetadataRequest, 4, 12, answer_bytes=32_000_000)  # 700,000 partitions
 _RIGHTS_SINCE = 8
 
 # An address that does not answer must not hold up the next one for long; it may still

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
 from tsoffset.daemon.status import FlowState
-from tsoffset.logs import hide_secrets
+from tsoffset.logs import fit_to_be_shown
 from tsoffset.model import OutcomeKind, Precision
 
 
@@ -18,7 +18,7 @@ def well_formed(text: str) -> str:
 
 
 def _told(text: str) -> str:
-    return hide_secrets(well_formed(text))
+    return fit_to_be_shown(well_formed(text))
 
 
 Name = Annotated[str, AfterValidator(well_formed)]

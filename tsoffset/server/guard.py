@@ -15,6 +15,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tsoffset.flow.security import is_local
 from tsoffset.server.problems import Refused
 
 log = structlog.get_logger(__name__)
@@ -216,14 +217,6 @@ class Guard:
                 " listeners.hosts and restart",
                 connection="close",
             )
-
-
-def is_local(host: str) -> bool:
-    """Whether the host of a listener is one that only this machine reaches."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.rstrip(".").lower() == "localhost"
 
 
 def _is_address(host: str) -> bool:

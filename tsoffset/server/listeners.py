@@ -21,6 +21,7 @@ import uvicorn
 from tsoffset.daemon.points import PastCycles
 from tsoffset.daemon.status import Board, Controls
 from tsoffset.errors import ListenerError
+from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.api import Metrics, application
 from tsoffset.server.connections import (
@@ -30,7 +31,7 @@ from tsoffset.server.connections import (
     ListeningSocket,
     TimedProtocol,
 )
-from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts, Rates, is_local
+from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts, Rates
 
 log = structlog.get_logger(__name__)
 

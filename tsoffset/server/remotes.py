@@ -16,9 +16,9 @@ import truststore
 import urllib3
 from pydantic import ValidationError
 
+from tsoffset.flow.security import is_local
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.server.answers import Flows
-from tsoffset.server.guard import is_local
 
 FRESH_SECONDS = 5.0
 CONNECT_SECONDS = 3.0

@@ -29,7 +29,9 @@ _ANSWERS_WITHIN_SECONDS = 10.0
 # What a cycle does first, in the driver alone.
 _BEFORE_SPARK = "list groups"
 _LONGEST = 400
-_TASK_FAILURE = re.compile(r"most recent failure: Lost task .*? \(TID \d+\) \(.*?\): (?P<what>.+)")
+_TASK_FAILURE = re.compile(
+    r"most recent failure: Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()]*+\): (?P<what>.+)"
+)
 _JAVA_MESSAGE = re.compile(r"^(?:Caused by: |: )\S+: (?P<message>.+)$", re.MULTILINE)
 _JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
 _SAYS_NOTHING = "Exception thrown in awaitResult"

@@ -175,7 +175,7 @@ def pass_on(line: str) -> None:
 def _is_event(line: str) -> bool:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(found, dict) and "event" in found
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -128,6 +128,7 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(path)
+                _keep_names(self.folder)
             except OSError:
                 with suppress(OSError):
                     Path(file.name).unlink()
@@ -179,6 +180,17 @@ class Folder:
                     half.unlink()
 
 
+def _keep_names(folder: Path) -> None:
+    """Have the folder's names on the disk: what a file is called is in its folder, not in it."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        # Some file systems cannot, and keep names by themselves.
+        with suppress(OSError):
+            os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def _give_to_owner_of(folder: Path, file: int) -> None:
     """Let who works in the folder read and write the new file: an administrator's command must not
     lock a service of another user out of its own files."""
@@ -193,7 +205,7 @@ def _give_to_owner_of(folder: Path, file: int) -> None:
 class Store:
     """A file system that pyarrow knows by its URI; a file is an object, put as a whole."""
 
-    uri: str
+    uri: str = field(repr=False)
     inside: str = ""
 
     def path(self, name: str) -> str:

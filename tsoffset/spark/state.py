@@ -33,7 +33,7 @@ class StateFile:
     file of its own. What cannot be read or written costs a cold cycle and is a warning.
     """
 
-    directory: str | Path
+    directory: str | Path = field(repr=False)
     flow: str
     narrowing: Narrowing = field(default_factory=Narrowing)
 

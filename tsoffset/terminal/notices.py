@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tsoffset.errors import ConfigurationError, TsoffsetError
-from tsoffset.logs import LogFormat, hide_secrets
-from tsoffset.terminal.tables import printable
+from tsoffset.logs import LogFormat, fit_to_be_shown
+from tsoffset.printable import printable
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ def sentences(error: BaseException) -> list[str]:
 
 
 def _say(word: str, color: str, sentence: str) -> None:
-    _print(Text.assemble((f"{word}: ", color), printable(hide_secrets(sentence))))
+    _print(Text.assemble((f"{word}: ", color), printable(fit_to_be_shown(sentence))))
 
 
 def _print(text: Text) -> None:

@@ -119,12 +119,14 @@ class _Returning:
         return line
 
 
-_WRITER = csv.writer(_Returning(), lineterminator="\n")
+# What ends lines is put between quotation marks: of all signs that may, not only the one of ours.
+_LINE_END = "\r\n"
+_WRITER = csv.writer(_Returning(), lineterminator=_LINE_END)
 
 
 def csv_line(values: Iterable[Any]) -> str:
     """The values as a line of CSV."""
-    return str(_WRITER.writerow(values))
+    return str(_WRITER.writerow(values)).removesuffix(_LINE_END) + "\n"
 
 
 def reread(row: Row, *, after_sync: bool = False) -> int | None:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from tsoffset.printable import printable
 from tsoffset.terminal.next_step import NextStep
 from tsoffset.terminal.output import counted
-from tsoffset.terminal.tables import elided, printable, wrapped
+from tsoffset.terminal.tables import elided, wrapped
 
 _MESSAGES_PER_NAME = 3
 _LONG_NAME = 48

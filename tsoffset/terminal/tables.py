@@ -10,13 +10,14 @@ Drawn here, since rich's own table takes 1.5 ms a row, and a large cycle has 100
 
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len
 from rich.text import Span, Text
+
+from tsoffset.printable import printable
 
 R = TypeVar("R")
 
@@ -162,20 +163,6 @@ def wrapped(
         break_on_hyphens=False,
     ):
         yield Text(line, style)
-
-
-def printable(text: str) -> str:
-    """The text with control and formatting characters spelled out.
-
-    Groups and topics are named by others, and a name must not be able to steer a terminal.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c.encode("unicode_escape").decode("ascii") if _steers(c) else c for c in text)
-
-
-def _steers(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def _cell(value: Cell | str | int | None) -> Cell:

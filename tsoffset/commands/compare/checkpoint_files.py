@@ -23,8 +23,8 @@ from tsoffset.errors import UsageError
 from tsoffset.model import TopicPartition
 
 _FORMATTED = re.compile(
-    r"Checkpoint\{consumerGroupId=(?P<group>.*), "
-    r"topicPartition=(?P<topic>.*)-(?P<partition>\d{1,19}), "
+    r"Checkpoint\{consumerGroupId=(?P<group>(?:(?!, topicPartition=).)*+), "
+    r"topicPartition=(?P<topic>[^,]*)-(?P<partition>\d{1,19}), "
     r"upstreamOffset=(?P<source>\d{1,19}), downstreamOffset=(?P<target>\d{1,19}), metadata=.*\}"
 )
 # Names are not quoted there, so one that holds this word may be told apart in two ways.

@@ -16,7 +16,8 @@ from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
 from tsoffset.commands.compare.report import at_words
 from tsoffset.commands.compare.totals import Sum, Totals, sums
-from tsoffset.terminal.tables import place, printable
+from tsoffset.printable import printable
+from tsoffset.terminal.tables import place
 
 # Of pairs, groups and topics the worst; all are in the totals and in the plots.
 ROWS = 50

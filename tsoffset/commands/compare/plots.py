@@ -19,7 +19,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from tsoffset.commands.compare.course import Moment
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.report import at_words
-from tsoffset.terminal.tables import elided, place, printable
+from tsoffset.printable import printable
+from tsoffset.terminal.tables import elided, place
 
 # So many marks at most are drawn of each kind; beyond, pairs that lie close share one.
 MARKS = 1_500
@@ -55,13 +56,11 @@ _STYLE: dict[Any, Any] = {
     "ytick.labelcolor": _INK,
     "legend.frameon": False,
 }
-_PROLOGUE = re.compile(r".*?(?=<svg )", re.DOTALL)
-_MARK = re.compile(r"(<use [^>]*?)/>")
+_MARK = re.compile(r"(<use [^<>]*?)/>")
 # Of a group and a partition so much is said.
 _NAME = 60
 # Names that nothing refers to, and that all plots have.
 _NAMES = re.compile(r'<g id="[^"]*"')
-_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 
 class Point(NamedTuple):
@@ -356,7 +355,9 @@ def _plot(
     said of marks, by the names of the elements that they are in."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
-    text = _METADATA.sub("", _PROLOGUE.sub("", out.getvalue(), count=1))
+    _, element, text = out.getvalue().partition("<svg ")
+    before, _, behind = text.partition("<metadata>")
+    text = element + before.rstrip() + behind.partition("</metadata>")[2]
     for element, of_marks in (told or {}).items():
         text = _with_titles(text, element, of_marks)
     text = _NAMES.sub("<g", text)

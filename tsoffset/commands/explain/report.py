@@ -18,9 +18,10 @@ from tsoffset.commands.explain.statements import (
 )
 from tsoffset.commands.explain.timestamps import in_utc
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
+from tsoffset.printable import printable
 from tsoffset.terminal.output import Tally, counted
 from tsoffset.terminal.report import Item, head, items, total
-from tsoffset.terminal.tables import printable, wrapped
+from tsoffset.terminal.tables import wrapped
 
 _STYLES = {OutcomeKind.SKIPPED: "yellow", OutcomeKind.FAILED: "bold red"}
 _ROLES = {

@@ -18,7 +18,9 @@ from tsoffset.errors import UsageError
 _CLASS = "connector.class"
 _ROLES = {role.value: role for role in Role}
 # A line of the resource itself, or of a list of them.
-_KIND = re.compile(rf"^[\s-]*[\"']?kind[\"']?\s*:\s*[\"']?({RESOURCE}|List)\b", re.MULTILINE)
+_KIND = re.compile(
+    rf"^[ \t-]*+[\"']?kind[\"']?[ \t]*+:[ \t]*+[\"']?({RESOURCE}|List)\b", re.MULTILINE
+)
 _YAML = (".yaml", ".yml")
 
 

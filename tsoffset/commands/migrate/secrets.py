@@ -10,7 +10,7 @@ from tsoffset.config.findings import names_secret
 from tsoffset.config.jaas import login_module
 from tsoffset.config.keys import CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
 
-_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_REFERENCE = re.compile(r"\$\{(?:[^$}]|\$(?!\{))*+\}")
 _JAAS = security_keys.JAAS.name
 _SECRETS = frozenset(
     key.name

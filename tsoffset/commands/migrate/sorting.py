@@ -28,7 +28,7 @@ from tsoffset.config.plugins import (
 from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import Settings
-from tsoffset.terminal.tables import printable
+from tsoffset.printable import printable
 
 SYNC = "sync.group.offsets.enabled"
 TO_BE_CHANGED = "HAS TO BE CHANGED:"

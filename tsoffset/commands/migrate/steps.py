@@ -11,11 +11,12 @@ from tsoffset.commands.migrate.setup import Heading, Kind
 from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, Migration
 from tsoffset.commands.migrate.step import Command, Step, deletion
 from tsoffset.commands.migrate.ways import way_of
+from tsoffset.printable import printable
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import head
-from tsoffset.terminal.tables import printable, wrapped
+from tsoffset.terminal.tables import wrapped
 
-_REFERENCE = re.compile(r"\$\{env:([^}]+)\}")
+_REFERENCE = re.compile(r"\$\{env:([^$}]++)\}")
 
 
 def steps_lines(migration: Migration, config: str, width: int | None) -> Iterator[Text]:

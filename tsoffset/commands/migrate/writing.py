@@ -12,7 +12,7 @@ from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
 from tsoffset.config.findings import shown
 from tsoffset.config.places import place_of
 from tsoffset.config.review import TOP_NAMES
-from tsoffset.terminal.tables import printable
+from tsoffset.printable import printable
 
 _WIDTH = 98
 _FOR_A_FAILOVER = (

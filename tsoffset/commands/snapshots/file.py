@@ -54,14 +54,21 @@ class Snapshot:
     def write(self, path: Path) -> None:
         """Write a new file, in one step. Raises UsageError where there is one of that name, and
         SnapshotFailed where it cannot be written."""
-        if path.exists():
+        folder = Folder(path.parent)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Of two at once one gets the name.
+            path.touch(0o600, exist_ok=False)
+            try:
+                folder.write(path.name, "".join(self._lines()).encode())
+            except BaseException:
+                path.unlink()
+                raise
+        except FileExistsError:
             raise UsageError(
                 f"write snapshot, {path}: it is there already, and a snapshot is never replaced; "
                 "name another file"
-            )
-        folder = Folder(path.parent)
-        try:
-            folder.write(path.name, "".join(self._lines()).encode())
+            ) from None
         except UNREACHABLE as error:
             raise SnapshotFailed(
                 f"write snapshot, {path}: {in_words(folder, error)}; name a file that this user "
@@ -85,7 +92,7 @@ class Snapshot:
             why = f"{error.strerror}; see that this user can read it"
         except _Unusable as error:
             why = str(error)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             why = "it is no whole snapshot of tsoffset; take another one"
         raise UsageError(f"read snapshot, {path}: {why}")
 

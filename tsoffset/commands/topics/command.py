@@ -20,11 +20,12 @@ from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
 from tsoffset.model import Failed, TopicDescription
+from tsoffset.printable import printable
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.progress import progress
 from tsoffset.terminal.report import head
-from tsoffset.terminal.tables import Column, printable, table, wrapped
+from tsoffset.terminal.tables import Column, table, wrapped
 
 _TIMED = (Kind.UPSTREAM, Kind.HEARTBEATS)
 

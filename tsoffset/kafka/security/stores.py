@@ -29,8 +29,14 @@ from tsoffset.kafka.security.failures import StoreUnusable
 # Java's own form begins so: JKS and JCEKS.
 _JAVAS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----")
-_KEY = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.+?)-----END \1-----", re.DOTALL)
-_ENTRY = re.compile(r"^Alias name: (?P<alias>.+)\n(?:.+\n)*?Entry type: PrivateKeyEntry", re.M)
+_KEY = re.compile(
+    r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----((?:(?!-----).)+)-----END \1-----", re.DOTALL
+)
+_ENTRY = re.compile(
+    r"^Alias name: (?P<alias>.+)\n(?:(?!Alias name: |Entry type: ).+\n)*+"
+    "Entry type: PrivateKeyEntry",
+    re.MULTILINE,
+)
 _KEYTOOL_SECONDS = 30
 
 

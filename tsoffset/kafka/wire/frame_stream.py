@@ -33,6 +33,7 @@ from kafka.future import Future
 from kafka.net.connection import KafkaConnection
 from kafka.net.selector import NetworkSelector
 
+from tsoffset.kafka.client_settings import LIBRARY_ANSWER_BYTES
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.pace import Rate, Rest, Window
 
@@ -59,6 +60,7 @@ _IDS = 1 << 20
 _STREAMS = 1_000
 _numbers = count()
 
+# What each frame begins with: its size, and, of the same form, the id of what it answers.
 _SIZE = struct.Struct(">i")
 _PAUSE_SECONDS = 0.02
 _TOGETHER = 4
@@ -103,7 +105,7 @@ class FrameStream(Generic[Q, A]):
         rest: Rest,
         deadline: Deadline,
         request_timeout_ms: int,
-        frame_limit: int,
+        answer_bytes: int,
         may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         self._loop = loop
@@ -118,7 +120,8 @@ class FrameStream(Generic[Q, A]):
         self._rest = rest
         self._deadline = deadline
         self._timeout = request_timeout_ms / 1000
-        self._frame_limit = frame_limit
+        self._answer_bytes = answer_bytes
+        self._asked_bytes = 0
         self._may_send = may_send
         # Questions with the times of their requests, and how many came before the first of them.
         self._under_way: deque[tuple[Q, float]] = deque()
@@ -215,6 +218,7 @@ class FrameStream(Generic[Q, A]):
                 continue
             number = self._answered + len(self._under_way)
             frames.append(self._encode(question, self._first_id + number % _IDS))
+            self._asked_bytes = max(self._asked_bytes, len(frames[-1]))
             self._under_way.append((question, now))
         if frames:
             self._sent(len(frames))
@@ -305,28 +309,43 @@ class FrameStream(Generic[Q, A]):
         self._need = _SIZE.size
         while end - position >= _SIZE.size:
             (size,) = _SIZE.unpack_from(data, position)
-            if not _SIZE.size <= size <= self._frame_limit:
-                raise InvalidReceiveError(f"a frame of {size} bytes")
+            _check_size(size, max(one._most_bytes for one in self._all()))
             begin = position + _SIZE.size
+            if end - begin < _SIZE.size:
+                self._need = 2 * _SIZE.size
+                break
+            (correlation_id,) = _SIZE.unpack_from(data, begin)
+            stream = self._of(correlation_id)
+            _check_size(size, LIBRARY_ANSWER_BYTES if stream is None else stream._most_bytes)
             if end - begin < size:
                 self._need = _SIZE.size + size
                 break
-            self._hand_out(view[begin : begin + size])
+            self._hand_out(view[begin : begin + size], correlation_id, stream)
             position = begin + size
         self._chunks = [data[position:]] if position < end else []
         self._have = end - position
 
-    def _hand_out(self, frame: memoryview) -> None:
-        (correlation_id,) = _SIZE.unpack_from(frame)
-        for stream in self._all():
-            if 0 <= correlation_id - stream._first_id < _IDS:
-                try:
-                    stream._frame(frame, correlation_id)
-                except KafkaProtocolError:
-                    raise
-                except Exception as error:
-                    stream._broke = error
-                return
+    def _of(self, correlation_id: int) -> "FrameStream[Any, Any] | None":
+        """The stream that has asked so, None where the library has."""
+        return next(
+            (one for one in self._all() if 0 <= correlation_id - one._first_id < _IDS), None
+        )
+
+    @property
+    def _most_bytes(self) -> int:
+        return self._answer_bytes + 2 * self._asked_bytes
+
+    def _hand_out(
+        self, frame: memoryview, correlation_id: int, stream: "FrameStream[Any, Any] | None"
+    ) -> None:
+        if stream is not None:
+            try:
+                stream._frame(frame, correlation_id)
+            except KafkaProtocolError:
+                raise
+            except Exception as error:
+                stream._broke = error
+            return
         try:
             self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
         except KafkaProtocolError:
@@ -353,7 +372,7 @@ class FrameStream(Generic[Q, A]):
     def _decoded(self, frame: memoryview) -> A | KafkaError:
         try:
             return self._decode(frame)
-        except KafkaProtocolError as error:
+        except (KafkaProtocolError, KafkaTimeoutError) as error:
             return error
         except struct.error:
             return KafkaProtocolError("an answer that is cut off")
@@ -399,3 +418,8 @@ class FrameStream(Generic[Q, A]):
     def resume_writing(self) -> None:
         """Hand on."""
         self._connection.resume_writing()
+
+
+def _check_size(size: int, most: int) -> None:
+    if not _SIZE.size <= size <= most:
+        raise InvalidReceiveError(f"{size} bytes, where no more than {most} were asked for")

@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from kafka.errors import KafkaProtocolError
+from kafka.errors import KafkaProtocolError, KafkaTimeoutError
 
+from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.frame_stream import Codec
 
 Q = TypeVar("Q")
+
+# About what the library decodes on a busy machine, all at once.
+_BYTES_A_SECOND = 2_000_000
 
 
 class LibraryAnswer(NamedTuple):
@@ -29,9 +33,10 @@ class LibraryAnswer(NamedTuple):
 
 
 def library_codec(
-    build: Callable[[Q, int], Any], version: int, client_id: str
+    build: Callable[[Q, int], Any], version: int, client_id: str, deadline: Deadline
 ) -> Codec[Q, LibraryAnswer]:
-    """The codec for the requests, all of one kind, that `build` makes in this version."""
+    """The codec for the requests, all of one kind, that `build` makes in this version. An answer
+    that would take longer to decode than the call may is a KafkaTimeoutError."""
     response_class: Any = None
 
     def encode(question: Q, correlation_id: int) -> bytes:
@@ -43,6 +48,9 @@ def library_codec(
         return frame
 
     def decode(frame: memoryview) -> LibraryAnswer:
+        # Of the whole call: a part of it may end once an answer has come.
+        if len(frame) > _BYTES_A_SECOND * max(1.0, deadline.of_call.seconds_left):
+            raise KafkaTimeoutError(f"{len(frame)} bytes take longer to read than the call may")
         try:
             return LibraryAnswer(response_class.decode(frame, header=True))
         except (ValueError, IndexError) as error:

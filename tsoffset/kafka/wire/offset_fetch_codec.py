@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from kafka.errors import KafkaProtocolError
+from kafka.errors import KafkaProtocolError, KafkaTimeoutError
 from kafka.protocol.consumer import OffsetFetchRequest
 
+from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.wire.flexible_encoding import (
     NO_TAGS,
     NULL,
@@ -80,8 +81,11 @@ class OffsetFetchAnswer(NamedTuple):
 class OffsetFetchFrames:
     """Request and response frames of one client, in one version."""
 
-    def __init__(self, client_id: str, version: int, *, require_stable: bool) -> None:
+    def __init__(
+        self, client_id: str, version: int, deadline: Deadline, *, require_stable: bool
+    ) -> None:
         self._version = version
+        self._deadline = deadline
         self._begin = short_text(client_id) + NO_TAGS
         self._end = bytes((require_stable,)) + NO_TAGS
 
@@ -104,10 +108,11 @@ class OffsetFetchFrames:
     def answer(self, frame: memoryview) -> OffsetFetchAnswer:
         """What the frame of a response holds, its size left away.
 
-        Raises KafkaProtocolError where it is not such a response.
+        Raises KafkaProtocolError where it is not such a response, and KafkaTimeoutError where to
+        read all of it would outlast the call.
         """
         try:
-            return _Reading(bytes(frame)).answer(self._version)
+            return _Reading(bytes(frame), self._deadline).answer(self._version)
         except (IndexError, UnicodeDecodeError, error) as cause:
             raise KafkaProtocolError("an OffsetFetch answer that cannot be read") from cause
 
@@ -116,8 +121,9 @@ class _Reading:
     """One response. Its entries are put together without what is between them, each made as long
     as the shortest, and become columns all at once."""
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes, deadline: Deadline) -> None:
         self._raw = raw
+        self._deadline = deadline
         self._chunks: list[bytes] = []
         self._metadata: dict[int, str] = {}
         self._topics: dict[bytes, int] = {}
@@ -162,6 +168,8 @@ class _Reading:
         raw = self._raw
         topics, position = read_count(raw, position)
         for _ in range(topics):
+            if self._deadline.over:
+                raise KafkaTimeoutError("an answer that takes longer to read than the call may")
             size, position = read_count(raw, position)
             name, position = raw[position : position + size], position + size
             count, position = read_count(raw, position)

@@ -1,0 +1,99 @@
+"""ListGroups, versions 3 to 5, encoded and decoded by hand: all groups of a broker.
+
+A broker may have hundreds of thousands of them, and the library takes several times as long for
+each. Version 3 (KIP-482) has the flexible encoding, 4 (KIP-518) the groups' states, 5 (KIP-848)
+their types. `tsoffset.kafka.wire.frame_stream` sends it.
+"""
+
+from struct import Struct, error
+from typing import NamedTuple
+
+from kafka.errors import KafkaProtocolError, KafkaTimeoutError
+from kafka.protocol.admin import ListGroupsRequest
+
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.wire.flexible_encoding import (
+    NO_TAGS,
+    behind_tags,
+    encoded_count,
+    read_count,
+    read_text,
+    short_text,
+)
+from tsoffset.model import GroupListing, GroupType
+
+LOWEST, HIGHEST = 3, 5
+API_KEY: int = ListGroupsRequest.API_KEY
+
+_STATE_SINCE, _TYPE_SINCE = 4, 5
+_ALL = encoded_count(0)
+_KINDS = {str(kind): kind for kind in GroupType}
+
+# A request's frame: size, then the header (key, version, correlation id, client id, tags).
+_HEAD = Struct(">ihhi")
+# Of a response: correlation id; then, behind tagged fields, throttle time and error code.
+_INT32 = Struct(">i")
+_OUTCOME = Struct(">ih")
+_GROUPS_BETWEEN_LOOKS = 10_000
+
+
+class ListGroupsAnswer(NamedTuple):
+    """What a broker answers; `groups` in its order, each with the broker as its coordinator."""
+
+    throttle_time_ms: int
+    error_code: int
+    groups: tuple[GroupListing, ...]
+
+    @property
+    def held_back(self) -> bool:
+        """Never: brokers answer before they throttle (KIP-219)."""
+        return False
+
+
+class ListGroupsFrames:
+    """Request and response frames of one client and broker, in one version."""
+
+    def __init__(self, client_id: str, version: int, node: int, deadline: Deadline) -> None:
+        self._version = version
+        self._node = node
+        self._deadline = deadline
+        filters = _ALL * (version + 1 - _STATE_SINCE)
+        self._body = short_text(client_id) + NO_TAGS + filters + NO_TAGS
+
+    def frame(self, _: object, correlation_id: int) -> bytes:
+        """The whole frame of a request."""
+        size = _HEAD.size - _INT32.size + len(self._body)
+        return _HEAD.pack(size, API_KEY, self._version, correlation_id) + self._body
+
+    def answer(self, frame: memoryview) -> ListGroupsAnswer:
+        """What the frame of a response holds, its size left away.
+
+        Raises KafkaProtocolError where it is not such a response, and KafkaTimeoutError where to
+        read all of it would outlast the call.
+        """
+        try:
+            return self._read(bytes(frame))
+        except (IndexError, UnicodeDecodeError, error) as cause:
+            raise KafkaProtocolError("a ListGroups answer that cannot be read") from cause
+
+    def _read(self, raw: bytes) -> ListGroupsAnswer:
+        position = behind_tags(raw, _INT32.size)
+        throttle_time_ms, error_code = _OUTCOME.unpack_from(raw, position)
+        count, position = read_count(raw, position + _OUTCOME.size)
+        groups: list[GroupListing] = []
+        state, kind = None, GroupType.CLASSIC
+        for number in range(count):
+            if number % _GROUPS_BETWEEN_LOOKS == 0 and self._deadline.over:
+                raise KafkaTimeoutError(f"{count} groups take longer to read than the call may")
+            name, position = read_text(raw, position)
+            protocol_type, position = read_text(raw, position)
+            if self._version >= _STATE_SINCE:
+                state, position = read_text(raw, position)
+            if self._version >= _TYPE_SINCE:
+                named, position = read_text(raw, position)
+                kind = _KINDS.get(named.lower(), GroupType.UNKNOWN)
+            position = behind_tags(raw, position)
+            groups.append(GroupListing(name, kind, state or None, protocol_type, self._node))
+        if behind_tags(raw, position) != len(raw):
+            raise KafkaProtocolError("a ListGroups answer with more behind it")
+        return ListGroupsAnswer(throttle_time_ms, error_code, tuple(groups))
