@@ -67,7 +67,7 @@ test-fast: $(READY) ## those of them that need no Java
 	$(PYTEST) -n auto --dist worksteal -m "$(JAVA_FREE) and not thorough and not long"
 
 test-all: $(READY) ## what `make test` leaves out: more kinds of each, and ten times as many
-	@$(call SIDE_BY_SIDE,thorough and not long)
+	@$(call SIDE_BY_SIDE,thorough and not long,$(TWO))
 
 test-long: $(READY) ## everything at once, the long ones and ten times the random positions too
 	TSOFFSET_PROPERTY_EXAMPLES=30000 $(PYTEST)

@@ -68,11 +68,12 @@ def as_json(rows: Iterable[Row]) -> str:
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(ROWS.names)
-    writer.writerows(asdict(row).values() for row in rows)
-    return stream.getvalue()
+    """Whatever may end a line is put between quotation marks; lines end with a line feed."""
+    lines = []
+    for values in (ROWS.names, *(asdict(row).values() for row in rows)):
+        csv.writer(stream := io.StringIO(), lineterminator="\r\n").writerow(values)
+        lines.append(stream.getvalue().removesuffix("\r\n") + "\n")
+    return "".join(lines)
 
 
 @given(st.data(), st.lists(rows_of_any_kind, max_size=8))

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.no_cover
 # How many positions are judged: by `make test`, `make test-all` and `make test-long`.
 POSITIONS = 2_000
 POSITIONS_LARGE = 250
-POSITIONS_MORE = 25_000
+POSITIONS_MORE = 15_000
 POSITIONS_LONG = 1_000_000
 POSITIONS_PER_EXAMPLE = 25
 
@@ -276,7 +276,7 @@ def test_the_same_holds_while_both_logs_change() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1_800)
-@each_example(150)
+@each_example(100)
 @given(kinds, seeds, st.lists(ways, min_size=2, max_size=3))
 def test_exact_answers_are_the_same_however_they_are_asked_for(
     kind: Kind, seed: int, asked_in: list[Way]

@@ -36,7 +36,7 @@ jars._RETRIES = 0
 calls = {
     "jars": lambda: jars.fetch_jars(Path(folder), pins),
     "tokens": lambda: tokens.fetch(TokenLogin(endpoint)),
-    "instances": lambda: remotes._flows_of(f"https://{address}", None),
+    "instances": lambda: remotes.flows_of(f"https://{address}", None),
     "stores": lambda: places.place_of(store).open("cycle"),
 }
 said = {}
