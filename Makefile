@@ -104,9 +104,10 @@ sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 audit: $(READY) ## look the locked packages up among known vulnerabilities (needs the network)
 	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
-lock: $(READY) ## resolve the packages anew into .ci/*requirements.lock
+lock: $(READY) ## resolve the packages anew into .ci/*.lock
 	$(LOCK) --extra dev --group build --output-file .ci/requirements.lock pyproject.toml
 	$(LOCK) --group build --constraints .ci/requirements.lock --output-file .ci/build-requirements.lock
+	$(LOCK) --constraints .ci/requirements.lock --output-file .ci/runtime.lock pyproject.toml
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.

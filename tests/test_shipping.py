@@ -4,6 +4,7 @@ No Docker engine, no Kubernetes and no Grafana runs here, so the files are held 
 linters and each other; Prometheus's own tool runs the rules.
 """
 
+import base64
 import json
 import os
 import re
@@ -79,8 +80,8 @@ def test_dockerfile_is_sound() -> None:
 
 def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of() -> None:
     """A numbered user, a base image and packages with their versions, and packages by hash."""
-    assert instructions("USER")[-1].isdecimal()
-    (base,) = instructions("ARG")
+    assert re.fullmatch(r"\d+:\d+", instructions("USER")[-1])
+    base = instructions("ARG")[0]
     assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-\w+", base)
     assert set(instructions("FROM")) == {"${BASE} AS build", "${BASE}"}
     (apt,) = [run for run in instructions("RUN") if "apt-get install" in run]
@@ -133,11 +134,24 @@ def test_health_check_asks_healthz(
     assert (done.returncode == 0) is healthy
 
 
+# Every module is there, and Spark hands rows to workers and reads history's Parquet.
+RUNS_ON_SPARK = """
+import importlib, pkgutil, tsoffset
+from tsoffset.spark.session import spark_session
+for module in pkgutil.walk_packages(tsoffset.__path__, "tsoffset."):
+    if module.name != "tsoffset.__main__":
+        importlib.import_module(module.name)
+with spark_session({"spark.master": "local[1]"}) as spark:
+    spark.range(3).mapInArrow(lambda batches: batches, "id long").write.parquet("rows")
+    print(spark.read.parquet("rows").count())
+"""
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)  # It downloads and unpacks Spark three times, beside other tests.
 def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> None:
     """What the build stage copies and runs, in folders of this test in the place of the image's:
-    the environment then has the command, and no package of development."""
+    the environment then has the command, no package of development, and what Spark needs to run."""
     source, wheels, environment = (tmp_path / name for name in ("src", "wheels", "tsoffset"))
     source.mkdir()
     for copied in instructions("COPY"):
@@ -150,7 +164,7 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
             else:
                 shutil.copy(ROOT / one, source / place)
     ours = {"/opt/tsoffset": environment, "/wheels": wheels, "/build": tmp_path / "build"}
-    for step in instructions("RUN")[:2]:
+    for step in instructions("RUN")[:3]:
         for theirs, here in ours.items():
             step = step.replace(theirs, str(here))
         step = step.replace("python -m", f"{sys.executable} -m", 1)
@@ -164,6 +178,9 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
     installed = {path.name for path in environment.glob("lib/python3*/site-packages/*")}
     assert {"pyspark", "kafka", "fastapi", "prometheus_client"} <= installed
     assert not {"pytest", "mypy", "pip", "uv", "hypothesis"} & installed
+    assert not list(wheels.glob("pytest-*"))
+    running = [environment / "bin" / "python", "-c", RUNS_ON_SPARK]
+    assert succeeds(*running, cwd=tmp_path, env=clean).endswith("\n3\n")
 
 
 # --- compose ----------------------------------------------------------------------------
@@ -187,7 +204,17 @@ def test_compose_file_mounts_what_is_there() -> None:
             if volume.startswith("."):
                 assert (DOCKER / volume.split(":")[0]).exists(), volume
     mounted = " ".join(compose["services"]["tsoffset"]["volumes"])
-    assert json.loads(instructions("CMD")[-1])[2] in mounted
+    (environment,) = (value for value in instructions("ENV") if "TSOFFSET_CONFIG" in value)
+    configuration = dict(word.split("=", 1) for word in shlex.split(environment))
+    assert f":{configuration['TSOFFSET_CONFIG']}:" in mounted
+
+
+def test_brokers_of_the_compose_file_are_two_clusters() -> None:
+    """Each has an id of its own, as Kafka writes ids: the image's default is one for all."""
+    (compose,) = documents(COMPOSE)
+    ids = [compose["services"][name]["environment"].get("CLUSTER_ID") for name in ("east", "west")]
+    assert len({base64.urlsafe_b64decode(f"{one}==") for one in ids if one}) == 2
+    assert all(len(base64.urlsafe_b64decode(f"{one}==")) == 16 for one in ids)
 
 
 # --- configurations ---------------------------------------------------------------------
