@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -28,8 +29,12 @@ from tsoffset.metrics.table import METRICS
 
 DOCKER, EXAMPLES = ROOT / "docker", ROOT / "examples"
 DOCKERFILE, COMPOSE = DOCKER / "Dockerfile", DOCKER / "compose.yaml"
-DASHBOARD = DOCKER / "grafana" / "dashboards" / "tsoffset.json"
-MANIFESTS = sorted((EXAMPLES / "kubernetes").glob("*.yaml"))
+KUBERNETES = EXAMPLES / "kubernetes"
+MONITORING = KUBERNETES / "components" / "prometheus"
+DASHBOARD = MONITORING / "dashboards" / "tsoffset.json"
+SECRET = KUBERNETES / "secrets" / "secret.example.yaml"
+KUSTOMIZATIONS = sorted(KUBERNETES.rglob("kustomization.yaml"))
+MANIFESTS = sorted(set(KUBERNETES.rglob("*.yaml")) - set(KUSTOMIZATIONS))
 UNIT = EXAMPLES / "systemd" / "tsoffset.service"
 ALERTS = EXAMPLES / "prometheus" / "alerts.yaml"
 SCRAPE = DOCKER / "prometheus" / "prometheus.yaml"
@@ -231,7 +236,7 @@ def test_configuration_of_the_compose_file_is_one() -> None:
 def test_configuration_of_the_config_map_is_one(tmp_path: Path) -> None:
     """Each secret that it refers to is a key of the Secret; with these it resolves, once they are
     no placeholders any more."""
-    (secret,) = documents(EXAMPLES / "kubernetes" / "secret.yaml")
+    (secret,) = documents(SECRET)
     for name, value in secret["stringData"].items():
         (tmp_path / name).write_text(f"own-{value}")
     (config_map,) = documents(EXAMPLES / "kubernetes" / "configmap.yaml")
@@ -249,37 +254,89 @@ def test_configuration_of_the_config_map_is_one(tmp_path: Path) -> None:
 # --- Kubernetes -------------------------------------------------------------------------
 
 
-def manifest(name: str, kind: str) -> dict[str, Any]:
-    found = documents(EXAMPLES / "kubernetes" / name)
-    (one,) = [each for each in found if each["kind"] == kind]
+def manifest(path: Path, kind: str) -> dict[str, Any]:
+    (one,) = [each for each in documents(path) if each["kind"] == kind]
     return one
+
+
+def fits_kubernetes(document: dict[str, Any]) -> None:
+    """By its schema, strictly; the Prometheus operator's kinds are not Kubernetes' own."""
+    if not document["apiVersion"].startswith("monitoring.coreos.com/"):
+        kubernetes_validate.validate(document, "1.31", strict=True)
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_manifests_fit_their_schemas(path: Path) -> None:
-    """Those of Kubernetes, strictly. ServiceMonitor is not one of its kinds: see below."""
     for document in documents(path):
-        if document["kind"] != "ServiceMonitor":
-            kubernetes_validate.validate(document, "1.31", strict=True)
+        fits_kubernetes(document)
+
+
+def test_nothing_applied_is_an_example() -> None:
+    """Neither `kubectl apply -k` nor `-f` of the folder takes the Secret with public tokens; every
+    other manifest is in one kustomization."""
+    (base,) = documents(KUBERNETES / "kustomization.yaml")
+    in_the_folder = {path.name for path in MANIFESTS if path.parent == KUBERNETES}
+    assert set(base["resources"]) == in_the_folder
+    taken = {
+        path.parent / name for path in KUSTOMIZATIONS for name in documents(path)[0]["resources"]
+    }
+    assert set(MANIFESTS) - taken == {SECRET}
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl absent")
+@pytest.mark.parametrize("spark", [False, True], ids=["local", "executors"])
+def test_base_and_components_make_what_the_readme_says(spark: bool, tmp_path: Path) -> None:
+    """The kustomization of its README, beside a copy of the folder: all kinds, in one namespace and
+    with the image that it names; with executors one pod, without a budget."""
+    shutil.copytree(KUBERNETES, tmp_path / KUBERNETES.name)
+    readme = (KUBERNETES / "README.md").read_text(encoding="utf-8")
+    ours = readme.partition("```yaml\n")[2].partition("```")[0]
+    ours = ours.replace("# - kubernetes/components/spark", "- kubernetes/components/spark" * spark)
+    (tmp_path / "kustomization.yaml").write_text(ours)
+    made = {
+        (one["kind"], one["metadata"]["name"]): one
+        for one in yaml.safe_load_all(succeeds("kubectl", "kustomize", tmp_path))
+    }
+    for one in made.values():
+        fits_kubernetes(one)
+        assert one["metadata"]["namespace"] == "kafka"
+    kinds = {kind for kind, _ in made}
+    assert {"Service", "ServiceMonitor", "PrometheusRule"} <= kinds
+    assert "Secret" not in kinds
+    assert ("ServiceAccount" in kinds) is ("PodDisruptionBudget" not in kinds) is spark
+    deployment = made["Deployment", "tsoffset"]["spec"]
+    assert deployment["replicas"] == (1 if spark else 2)
+    pod = deployment["template"]["spec"]
+    assert pod["containers"][0]["image"].startswith("registry.of.yours/")
+    assert pod["automountServiceAccountToken"] is spark
+    assert json.loads(made["ConfigMap", "tsoffset-dashboard"]["data"][DASHBOARD.name])
+
+
+def test_rules_of_the_operator_are_the_alert_rules() -> None:
+    """As text: kustomize reads no file from another folder, so they are there twice."""
+    rules = (MONITORING / "prometheusrule.yaml").read_text(encoding="utf-8")
+    alerts = ALERTS.read_text(encoding="utf-8")
+    groups = alerts[alerts.index("groups:") :]
+    assert rules.partition("spec:\n")[2] == textwrap.indent(groups, "  ")
 
 
 def test_manifests_find_each_other() -> None:
     """The Service finds the pods, the ServiceMonitor the Service's port and the token, the budget
     the pods; what pods mount is there, where the configuration looks for it."""
-    pods = manifest("deployment.yaml", "Deployment")["spec"]["template"]
+    pods = manifest(KUBERNETES / "deployment.yaml", "Deployment")["spec"]["template"]
     (container,) = pods["spec"]["containers"]
     labels = pods["metadata"]["labels"].items()
-    service = manifest("service.yaml", "Service")
+    service = manifest(KUBERNETES / "service.yaml", "Service")
     assert service["spec"]["selector"].items() <= labels
     (port,) = service["spec"]["ports"]
     assert port["targetPort"] in {one["name"] for one in container["ports"]}
-    budget = manifest("poddisruptionbudget.yaml", "PodDisruptionBudget")
+    budget = manifest(KUBERNETES / "poddisruptionbudget.yaml", "PodDisruptionBudget")
     assert budget["spec"]["selector"]["matchLabels"].items() <= labels
-    monitor = manifest("servicemonitor.yaml", "ServiceMonitor")["spec"]
+    monitor = manifest(MONITORING / "servicemonitor.yaml", "ServiceMonitor")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     (endpoint,) = monitor["endpoints"]
     assert endpoint["port"] == port["name"]
-    secret = manifest("secret.yaml", "Secret")
+    secret = manifest(SECRET, "Secret")
     token = endpoint["authorization"]["credentials"]
     assert token["name"] == secret["metadata"]["name"]
     assert token["key"] in secret["stringData"]
@@ -287,13 +344,14 @@ def test_manifests_find_each_other() -> None:
         volume.get("secret", {}).get("secretName") or volume.get("configMap", {}).get("name")
         for volume in pods["spec"]["volumes"]
     }
-    config_map = manifest("configmap.yaml", "ConfigMap")
+    config_map = manifest(KUBERNETES / "configmap.yaml", "ConfigMap")
     assert {secret["metadata"]["name"], config_map["metadata"]["name"]} <= sources
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     file = Path(container["args"][container["args"].index("--config") + 1])
     assert {str(file.parent), SECRETS} <= mounts
     assert file.name in config_map["data"]
-    driver = manifest("spark-executors.yaml", "Service")
+    executors = KUBERNETES / "components" / "spark" / "spark-executors.yaml"
+    driver = manifest(executors, "Service")
     assert driver["spec"]["selector"].items() <= labels
     assert not monitor["selector"]["matchLabels"].items() <= driver["metadata"]["labels"].items()
 
