@@ -38,7 +38,7 @@ wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; ex
 endef
 
 .PHONY: help setup java demo test test-fast test-all test-long bench soak bench-check lint lock lock-jars
-.PHONY: docs wheel sbom audit
+.PHONY: docs wheel image sbom audit
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -96,6 +96,10 @@ docs: $(READY) ## build the documentation site into dist/site; a broken link fai
 # Two builds of one commit are the same, byte for byte.
 wheel: $(READY) ## build dist/*.whl of what is committed
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t wheel
+
+# BASE=... is another base image.
+image: ## build the container image and try it (with docker, podman or buildah)
+	@BASE="$(BASE)" docker/build.sh
 
 sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 	mkdir -p dist

@@ -188,6 +188,46 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
     assert succeeds(*running, cwd=tmp_path, env=clean).endswith("\n3\n")
 
 
+def build(folder: Path, *running: str, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run `make image` with stand-ins for the engines, of which these are running; they write down
+    how they are called."""
+    for name in ("docker", "podman", "buildah"):
+        program = folder / name
+        does = f'[ {int(name in running)} = 1 ] && echo "{name} $*" >>"{folder}/calls" && echo made'
+        program.write_text(f"#!/bin/sh\n{does}\n")
+        program.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["make", "--no-print-directory", "image"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_no_engine_to_build_the_image_with(tmp_path: Path) -> None:
+    """It says what is missing; Docker's client without its daemon is not enough."""
+    done = build(tmp_path)
+    assert done.returncode != 0
+    assert "Install docker, podman or buildah; docker also needs its daemon" in done.stderr
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman", "buildah"])
+def test_image_is_built_and_tried_with_what_is_there(engine: str, tmp_path: Path) -> None:
+    """From the base that is asked for, in the format that has a health check, and run by the
+    image's user and by one without a name."""
+    done = build(tmp_path, engine, BASE="mine:1")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "calls").read_text()
+    (built,) = [line for line in text.splitlines() if line.startswith(f"{engine} build ")]
+    assert "--build-arg BASE=mine:1 " in built
+    assert ("--format docker" in built) is (engine != "docker")
+    for user in (instructions("USER")[-1], "54321:0"):
+        assert re.search(rf"^{engine} run .*--user {user} ", text, re.MULTILINE)
+
+
 # --- compose ----------------------------------------------------------------------------
 
 
@@ -208,6 +248,8 @@ def test_compose_file_mounts_what_is_there() -> None:
         for volume in service.get("volumes", ()):
             if volume.startswith("."):
                 assert (DOCKER / volume.split(":")[0]).exists(), volume
+    # Where libraries cannot be loaded from /tmp, Spark reads no Parquet.
+    assert all(one.endswith(":exec") for one in compose["services"]["tsoffset"]["tmpfs"])
     mounted = " ".join(compose["services"]["tsoffset"]["volumes"])
     (environment,) = (value for value in instructions("ENV") if "TSOFFSET_CONFIG" in value)
     configuration = dict(word.split("=", 1) for word in shlex.split(environment))
