@@ -38,7 +38,7 @@ wait $$running; status=$$?; echo; echo "and without brokers:"; cat "$$first"; ex
 endef
 
 .PHONY: help setup java demo test test-fast test-all test-long bench soak bench-check lint lock lock-jars
-.PHONY: docs wheel sbom audit
+.PHONY: docs wheel image sbom audit
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -97,6 +97,10 @@ docs: $(READY) ## build the documentation site into dist/site; a broken link fai
 wheel: $(READY) ## build dist/*.whl of what is committed
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t wheel
 
+# BASE=... is another base image.
+image: ## build the container image and try it (with docker, podman or buildah)
+	@BASE="$(BASE)" docker/build.sh
+
 sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 	mkdir -p dist
 	$(BIN)/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml --output-file dist/sbom.cdx.json .ci/requirements.lock
@@ -104,9 +108,10 @@ sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 audit: $(READY) ## look the locked packages up among known vulnerabilities (needs the network)
 	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
-lock: $(READY) ## resolve the packages anew into .ci/*requirements.lock
+lock: $(READY) ## resolve the packages anew into .ci/*.lock
 	$(LOCK) --extra dev --group build --output-file .ci/requirements.lock pyproject.toml
 	$(LOCK) --group build --constraints .ci/requirements.lock --output-file .ci/build-requirements.lock
+	$(LOCK) --constraints .ci/requirements.lock --output-file .ci/runtime.lock pyproject.toml
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.

@@ -4,6 +4,7 @@ No Docker engine, no Kubernetes and no Grafana runs here, so the files are held 
 linters and each other; Prometheus's own tool runs the rules.
 """
 
+import base64
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -27,8 +29,12 @@ from tsoffset.metrics.table import METRICS
 
 DOCKER, EXAMPLES = ROOT / "docker", ROOT / "examples"
 DOCKERFILE, COMPOSE = DOCKER / "Dockerfile", DOCKER / "compose.yaml"
-DASHBOARD = DOCKER / "grafana" / "dashboards" / "tsoffset.json"
-MANIFESTS = sorted((EXAMPLES / "kubernetes").glob("*.yaml"))
+KUBERNETES = EXAMPLES / "kubernetes"
+MONITORING = KUBERNETES / "components" / "prometheus"
+DASHBOARD = MONITORING / "dashboards" / "tsoffset.json"
+SECRET = KUBERNETES / "secrets" / "secret.example.yaml"
+KUSTOMIZATIONS = sorted(KUBERNETES.rglob("kustomization.yaml"))
+MANIFESTS = sorted(set(KUBERNETES.rglob("*.yaml")) - set(KUSTOMIZATIONS))
 UNIT = EXAMPLES / "systemd" / "tsoffset.service"
 ALERTS = EXAMPLES / "prometheus" / "alerts.yaml"
 SCRAPE = DOCKER / "prometheus" / "prometheus.yaml"
@@ -79,8 +85,8 @@ def test_dockerfile_is_sound() -> None:
 
 def test_image_runs_as_nobody_in_particular_and_pins_what_it_is_made_of() -> None:
     """A numbered user, a base image and packages with their versions, and packages by hash."""
-    assert instructions("USER")[-1].isdecimal()
-    (base,) = instructions("ARG")
+    assert re.fullmatch(r"\d+:\d+", instructions("USER")[-1])
+    base = instructions("ARG")[0]
     assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-\w+", base)
     assert set(instructions("FROM")) == {"${BASE} AS build", "${BASE}"}
     (apt,) = [run for run in instructions("RUN") if "apt-get install" in run]
@@ -133,11 +139,24 @@ def test_health_check_asks_healthz(
     assert (done.returncode == 0) is healthy
 
 
+# Every module is there, and Spark hands rows to workers and reads history's Parquet.
+RUNS_ON_SPARK = """
+import importlib, pkgutil, tsoffset
+from tsoffset.spark.session import spark_session
+for module in pkgutil.walk_packages(tsoffset.__path__, "tsoffset."):
+    if module.name != "tsoffset.__main__":
+        importlib.import_module(module.name)
+with spark_session({"spark.master": "local[1]"}) as spark:
+    spark.range(3).mapInArrow(lambda batches: batches, "id long").write.parquet("rows")
+    print(spark.read.parquet("rows").count())
+"""
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)  # It downloads and unpacks Spark three times, beside other tests.
 def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> None:
     """What the build stage copies and runs, in folders of this test in the place of the image's:
-    the environment then has the command, and no package of development."""
+    the environment then has the command, no package of development, and what Spark needs to run."""
     source, wheels, environment = (tmp_path / name for name in ("src", "wheels", "tsoffset"))
     source.mkdir()
     for copied in instructions("COPY"):
@@ -150,7 +169,7 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
             else:
                 shutil.copy(ROOT / one, source / place)
     ours = {"/opt/tsoffset": environment, "/wheels": wheels, "/build": tmp_path / "build"}
-    for step in instructions("RUN")[:2]:
+    for step in instructions("RUN")[:3]:
         for theirs, here in ours.items():
             step = step.replace(theirs, str(here))
         step = step.replace("python -m", f"{sys.executable} -m", 1)
@@ -164,6 +183,49 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
     installed = {path.name for path in environment.glob("lib/python3*/site-packages/*")}
     assert {"pyspark", "kafka", "fastapi", "prometheus_client"} <= installed
     assert not {"pytest", "mypy", "pip", "uv", "hypothesis"} & installed
+    assert not list(wheels.glob("pytest-*"))
+    running = [environment / "bin" / "python", "-c", RUNS_ON_SPARK]
+    assert succeeds(*running, cwd=tmp_path, env=clean).endswith("\n3\n")
+
+
+def build(folder: Path, *running: str, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run `make image` with stand-ins for the engines, of which these are running; they write down
+    how they are called."""
+    for name in ("docker", "podman", "buildah"):
+        program = folder / name
+        does = f'[ {int(name in running)} = 1 ] && echo "{name} $*" >>"{folder}/calls" && echo made'
+        program.write_text(f"#!/bin/sh\n{does}\n")
+        program.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["make", "--no-print-directory", "image"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_no_engine_to_build_the_image_with(tmp_path: Path) -> None:
+    """It says what is missing; Docker's client without its daemon is not enough."""
+    done = build(tmp_path)
+    assert done.returncode != 0
+    assert "Install docker, podman or buildah; docker also needs its daemon" in done.stderr
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman", "buildah"])
+def test_image_is_built_and_tried_with_what_is_there(engine: str, tmp_path: Path) -> None:
+    """From the base that is asked for, in the format that has a health check, and run by the
+    image's user and by one without a name."""
+    done = build(tmp_path, engine, BASE="mine:1")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "calls").read_text()
+    (built,) = [line for line in text.splitlines() if line.startswith(f"{engine} build ")]
+    assert "--build-arg BASE=mine:1 " in built
+    assert ("--format docker" in built) is (engine != "docker")
+    for user in (instructions("USER")[-1], "54321:0"):
+        assert re.search(rf"^{engine} run .*--user {user} ", text, re.MULTILINE)
 
 
 # --- compose ----------------------------------------------------------------------------
@@ -186,8 +248,20 @@ def test_compose_file_mounts_what_is_there() -> None:
         for volume in service.get("volumes", ()):
             if volume.startswith("."):
                 assert (DOCKER / volume.split(":")[0]).exists(), volume
+    # Where libraries cannot be loaded from /tmp, Spark reads no Parquet.
+    assert all(one.endswith(":exec") for one in compose["services"]["tsoffset"]["tmpfs"])
     mounted = " ".join(compose["services"]["tsoffset"]["volumes"])
-    assert json.loads(instructions("CMD")[-1])[2] in mounted
+    (environment,) = (value for value in instructions("ENV") if "TSOFFSET_CONFIG" in value)
+    configuration = dict(word.split("=", 1) for word in shlex.split(environment))
+    assert f":{configuration['TSOFFSET_CONFIG']}:" in mounted
+
+
+def test_brokers_of_the_compose_file_are_two_clusters() -> None:
+    """Each has an id of its own, as Kafka writes ids: the image's default is one for all."""
+    (compose,) = documents(COMPOSE)
+    ids = [compose["services"][name]["environment"].get("CLUSTER_ID") for name in ("east", "west")]
+    assert len({base64.urlsafe_b64decode(f"{one}==") for one in ids if one}) == 2
+    assert all(len(base64.urlsafe_b64decode(f"{one}==")) == 16 for one in ids)
 
 
 # --- configurations ---------------------------------------------------------------------
@@ -204,7 +278,7 @@ def test_configuration_of_the_compose_file_is_one() -> None:
 def test_configuration_of_the_config_map_is_one(tmp_path: Path) -> None:
     """Each secret that it refers to is a key of the Secret; with these it resolves, once they are
     no placeholders any more."""
-    (secret,) = documents(EXAMPLES / "kubernetes" / "secret.yaml")
+    (secret,) = documents(SECRET)
     for name, value in secret["stringData"].items():
         (tmp_path / name).write_text(f"own-{value}")
     (config_map,) = documents(EXAMPLES / "kubernetes" / "configmap.yaml")
@@ -222,37 +296,89 @@ def test_configuration_of_the_config_map_is_one(tmp_path: Path) -> None:
 # --- Kubernetes -------------------------------------------------------------------------
 
 
-def manifest(name: str, kind: str) -> dict[str, Any]:
-    found = documents(EXAMPLES / "kubernetes" / name)
-    (one,) = [each for each in found if each["kind"] == kind]
+def manifest(path: Path, kind: str) -> dict[str, Any]:
+    (one,) = [each for each in documents(path) if each["kind"] == kind]
     return one
+
+
+def fits_kubernetes(document: dict[str, Any]) -> None:
+    """By its schema, strictly; the Prometheus operator's kinds are not Kubernetes' own."""
+    if not document["apiVersion"].startswith("monitoring.coreos.com/"):
+        kubernetes_validate.validate(document, "1.31", strict=True)
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
 def test_manifests_fit_their_schemas(path: Path) -> None:
-    """Those of Kubernetes, strictly. ServiceMonitor is not one of its kinds: see below."""
     for document in documents(path):
-        if document["kind"] != "ServiceMonitor":
-            kubernetes_validate.validate(document, "1.31", strict=True)
+        fits_kubernetes(document)
+
+
+def test_nothing_applied_is_an_example() -> None:
+    """Neither `kubectl apply -k` nor `-f` of the folder takes the Secret with public tokens; every
+    other manifest is in one kustomization."""
+    (base,) = documents(KUBERNETES / "kustomization.yaml")
+    in_the_folder = {path.name for path in MANIFESTS if path.parent == KUBERNETES}
+    assert set(base["resources"]) == in_the_folder
+    taken = {
+        path.parent / name for path in KUSTOMIZATIONS for name in documents(path)[0]["resources"]
+    }
+    assert set(MANIFESTS) - taken == {SECRET}
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl absent")
+@pytest.mark.parametrize("spark", [False, True], ids=["local", "executors"])
+def test_base_and_components_make_what_the_readme_says(spark: bool, tmp_path: Path) -> None:
+    """The kustomization of its README, beside a copy of the folder: all kinds, in one namespace and
+    with the image that it names; with executors one pod, without a budget."""
+    shutil.copytree(KUBERNETES, tmp_path / KUBERNETES.name)
+    readme = (KUBERNETES / "README.md").read_text(encoding="utf-8")
+    ours = readme.partition("```yaml\n")[2].partition("```")[0]
+    ours = ours.replace("# - kubernetes/components/spark", "- kubernetes/components/spark" * spark)
+    (tmp_path / "kustomization.yaml").write_text(ours)
+    made = {
+        (one["kind"], one["metadata"]["name"]): one
+        for one in yaml.safe_load_all(succeeds("kubectl", "kustomize", tmp_path))
+    }
+    for one in made.values():
+        fits_kubernetes(one)
+        assert one["metadata"]["namespace"] == "kafka"
+    kinds = {kind for kind, _ in made}
+    assert {"Service", "ServiceMonitor", "PrometheusRule"} <= kinds
+    assert "Secret" not in kinds
+    assert ("ServiceAccount" in kinds) is ("PodDisruptionBudget" not in kinds) is spark
+    deployment = made["Deployment", "tsoffset"]["spec"]
+    assert deployment["replicas"] == (1 if spark else 2)
+    pod = deployment["template"]["spec"]
+    assert pod["containers"][0]["image"].startswith("registry.of.yours/")
+    assert pod["automountServiceAccountToken"] is spark
+    assert json.loads(made["ConfigMap", "tsoffset-dashboard"]["data"][DASHBOARD.name])
+
+
+def test_rules_of_the_operator_are_the_alert_rules() -> None:
+    """As text: kustomize reads no file from another folder, so they are there twice."""
+    rules = (MONITORING / "prometheusrule.yaml").read_text(encoding="utf-8")
+    alerts = ALERTS.read_text(encoding="utf-8")
+    groups = alerts[alerts.index("groups:") :]
+    assert rules.partition("spec:\n")[2] == textwrap.indent(groups, "  ")
 
 
 def test_manifests_find_each_other() -> None:
     """The Service finds the pods, the ServiceMonitor the Service's port and the token, the budget
     the pods; what pods mount is there, where the configuration looks for it."""
-    pods = manifest("deployment.yaml", "Deployment")["spec"]["template"]
+    pods = manifest(KUBERNETES / "deployment.yaml", "Deployment")["spec"]["template"]
     (container,) = pods["spec"]["containers"]
     labels = pods["metadata"]["labels"].items()
-    service = manifest("service.yaml", "Service")
+    service = manifest(KUBERNETES / "service.yaml", "Service")
     assert service["spec"]["selector"].items() <= labels
     (port,) = service["spec"]["ports"]
     assert port["targetPort"] in {one["name"] for one in container["ports"]}
-    budget = manifest("poddisruptionbudget.yaml", "PodDisruptionBudget")
+    budget = manifest(KUBERNETES / "poddisruptionbudget.yaml", "PodDisruptionBudget")
     assert budget["spec"]["selector"]["matchLabels"].items() <= labels
-    monitor = manifest("servicemonitor.yaml", "ServiceMonitor")["spec"]
+    monitor = manifest(MONITORING / "servicemonitor.yaml", "ServiceMonitor")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     (endpoint,) = monitor["endpoints"]
     assert endpoint["port"] == port["name"]
-    secret = manifest("secret.yaml", "Secret")
+    secret = manifest(SECRET, "Secret")
     token = endpoint["authorization"]["credentials"]
     assert token["name"] == secret["metadata"]["name"]
     assert token["key"] in secret["stringData"]
@@ -260,13 +386,14 @@ def test_manifests_find_each_other() -> None:
         volume.get("secret", {}).get("secretName") or volume.get("configMap", {}).get("name")
         for volume in pods["spec"]["volumes"]
     }
-    config_map = manifest("configmap.yaml", "ConfigMap")
+    config_map = manifest(KUBERNETES / "configmap.yaml", "ConfigMap")
     assert {secret["metadata"]["name"], config_map["metadata"]["name"]} <= sources
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     file = Path(container["args"][container["args"].index("--config") + 1])
     assert {str(file.parent), SECRETS} <= mounts
     assert file.name in config_map["data"]
-    driver = manifest("spark-executors.yaml", "Service")
+    executors = KUBERNETES / "components" / "spark" / "spark-executors.yaml"
+    driver = manifest(executors, "Service")
     assert driver["spec"]["selector"].items() <= labels
     assert not monitor["selector"]["matchLabels"].items() <= driver["metadata"]["labels"].items()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,34 @@ def test_users_java_options_are_kept() -> None:
     own = "-Dlog4j2.configurationFile=mine -XX:TieredStopAtLevel=4"
     assert settings(spark__driver__extraJavaOptions=own)[key] == own
     assert "Tiered" not in settings(spark__master="yarn")[key]
+
+
+NAMELESS = ("unshare", "--user", "--map-user=54321")
+ONE_JOB = """
+from tsoffset.spark.session import spark_session
+with spark_session({"spark.master": "local[1]"}) as spark:
+    print(spark.range(3).mapInArrow(lambda batches: batches, "id long").count())
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run([*NAMELESS, "true"], capture_output=True, check=False).returncode != 0,
+    reason="no user namespaces (util-linux: unshare)",
+)
+def test_a_user_id_without_a_name_will_do() -> None:
+    """As containers have it (`docker run --user 54321`): Java and Hadoop find no user name, and no
+    home, in the system's list."""
+    done = subprocess.run(
+        [*NAMELESS, sys.executable, "-c", ONE_JOB],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("3\n"), done.stderr
 
 
 SUBMIT = """#!/bin/sh

@@ -5,6 +5,7 @@ workers run this interpreter where they run on this machine.
 """
 
 import os
+import pwd
 import re
 import signal
 import sys
@@ -106,6 +107,8 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         with environment(worker_environment(settings, os.environ)), _signals_kept():
             jvm.start(conf)
+            if not _user_has_a_name():
+                _log_in(jvm)
             context = SparkContext(conf=conf, gateway=jvm.gateway)
             # The server for accumulators, of which we have none, prints a traceback where its
             # Java is gone before it.
@@ -192,7 +195,25 @@ def _java_options(given: str, here: bool) -> str:
         # Measured: Java's part in a cycle is handing tables on, and it takes half the time to
         # start (6.5 s of a core instead of 12) without its second compiler.
         ours.append("-XX:TieredStopAtLevel=1")
+    if not _user_has_a_name():
+        home = os.environ.get("HOME") or tempfile.gettempdir()
+        ours += [f"-Duser.name={os.getuid()}", f'"-Duser.home={home}"']
     return " ".join([*ours, given]).rstrip()
+
+
+def _user_has_a_name() -> bool:
+    """False for a user id that the system has no name for, as containers have it (OpenShift)."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def _log_in(jvm: Jvm) -> None:
+    """Tell Hadoop who runs it: its own login asks the system for the user's name and fails."""
+    hadoop = jvm.gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+    hadoop.setLoginUser(hadoop.createRemoteUser(str(os.getuid())))
 
 
 def worker_environment(settings: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
