@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import structlog
 
-from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.plan_sync import exit_status
 from tsoffset.commands.scope import on_cluster, require_match
@@ -49,7 +49,7 @@ def run_export(
         )
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
-    with spark_cycles(selection, notices, state) as cycles_of:
+    with flow_cycles(selection, notices, connect, only_plan=True, state=state) as cycles_of:
         for flow in selection.flows:
             try:
                 result = cycles_of(flow).run(commit=False)

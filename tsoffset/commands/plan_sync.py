@@ -1,4 +1,4 @@
-"""`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
+"""`tsoffset plan` and `tsoffset sync`: one cycle of each flow."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 from rich.text import Text
 
-from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection, only_planned
@@ -39,14 +39,14 @@ def run_once(
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` as in `spark_cycles`; `rewinding` is what of the groups goes back after that. A cycle
+    `state` as in `flow_cycles`; `rewinding` is what of the groups goes back after that. A cycle
     that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, what
     `Rewinding.rows` does, and UsageError where nothing matches.
     """
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
     done: list[tuple[FlowSettings, Sequence[Row]]] = []
-    with spark_cycles(selection, notices, state) as cycles_of:
+    with flow_cycles(selection, notices, connect, only_plan=not commit, state=state) as cycles_of:
         for flow in selection.flows:
             if output.closed and not commit:
                 break
