@@ -9,13 +9,17 @@ import pytest
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
 from tests.test_scope import Command, export, plan, sync
+from tsoffset.commands.export import run_export
 from tsoffset.commands.failover.command import run_failover
+from tsoffset.commands.plan_sync import run_once
 from tsoffset.config.selection import Selection
 from tsoffset.errors import JavaMissing
-from tsoffset.model import Reason, Row
+from tsoffset.model import Failed, FailureKind, Reason, Row
 from tsoffset.spark import packing
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.row_columns import RowFilter
+from tsoffset.testing.memory_cluster import Verb
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +113,63 @@ def test_spark_runs_plans_that_are_large_or_that_it_is_asked_for(
 def test_what_commits_runs_on_spark(estate: Estate, tmp_path: Path) -> None:
     with pytest.raises(JavaMissing):
         ran(sync, estate, tmp_path)
+
+
+# --- what is printed of it ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("only", "groups"),
+    [
+        (RowFilter(outcomes=("skipped",)), ["ahead", "busy"]),
+        (RowFilter(reasons=("GROUP_ACTIVE", "EXPIRED")), ["busy"]),
+        (RowFilter(("would_commit",), ("GROUP_ACTIVE",)), []),
+        (RowFilter(("would_commit", "skipped"), ()), ["ahead", "billing", "busy"]),
+    ],
+)
+@pytest.mark.parametrize("format", [Format.JSON, Format.TABLE])
+def test_a_filter_narrows_what_is_printed_alone(
+    only: RowFilter,
+    groups: list[str],
+    format: Format,
+    estate: Estate,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The summary counts all rows, and says how many are printed; the status is that of all."""
+    broken = Failed(FailureKind.COORDINATOR, "made to fail")
+    estate.commit("broken", "orders", 60)
+    estate["A"].fail(broken, verb=Verb.COMMITTED, group="broken")
+    out = io.StringIO()
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    output = Output(out, format)
+    given = {"commit": False, "only": only, "connect": estate.connect}
+    assert run_once(selection, output, Notices(), **given) == 1
+    lines = out.getvalue().splitlines()
+    if format is Format.JSON:
+        assert [json.loads(line)["group"] for line in lines] == groups
+        summary = capsys.readouterr().err
+    else:
+        named = [line.split()[0] for line in lines if " orders-0 " in line]
+        assert named == groups
+        summary = lines[-1]
+    assert "1 to commit, 0 unchanged, 2 skipped" in summary or "1 would be committed" in summary
+    assert "1 failed (1 COORDINATOR)" in summary
+    assert f"{len(groups)} of 4 rows printed" in summary
+
+
+def test_an_export_may_be_narrowed_to_what_changes(
+    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.commit("there", "orders", 60)
+    estate.commit("there", "A.orders", 100, on="B")
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    for outcomes, expected in (((), 2), (("would_commit",), 1), (("unchanged",), 1)):
+        out = io.StringIO()
+        output = Output(out, Format.CSV)
+        given = {"with_group": True, "state": None, "connect": estate.connect}
+        run_export(selection, output, Notices(), outcomes=outcomes, **given)
+        assert len(out.getvalue().splitlines()) == expected
+        said = capsys.readouterr().err
+        assert "2 offsets of 2 groups for B" in said
+        assert ("1 offset of these written" in said) is bool(outcomes)
