@@ -105,7 +105,7 @@ def flow_cycles(
             carry_over, file = FlowCarryOver(), None
             directory = state or selection.settings.state_dir
             if directory is not None:
-                file = StateFile(directory, flow.name, selection.narrowing)
+                file = StateFile.of(directory, flow, selection.narrowing)
                 carry_over, warning = file.load()
                 if warning is not None:
                     notices.warning("state_not_read", warning)
