@@ -6,15 +6,18 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.invoking import invoke
 from tests.waiting import wait_until
 from tsoffset.demo.consumers import stops
 from tsoffset.demo.groups import GROUPS, Stand
+from tsoffset.demo.stopping import remember
 from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Entry, Topic
 from tsoffset.demo.verdict import (
     Count,
@@ -453,6 +456,41 @@ def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:
     assert left_of(tmp_path) == ([], [])
 
 
+def test_stop_ends_what_was_kept_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process whose id another program has now is left alone; so is a folder that is a link, and
+    a demo that is being played."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder, playing = tmp_path / "tsoffset-demo-a", tmp_path / "tsoffset-demo-b"
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    for each in (folder, playing):
+        each.mkdir()
+    (tmp_path / "tsoffset-demo-c").symlink_to(elsewhere)
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with (
+        subprocess.Popen([*sleeps, f"-Dconfiguration={folder}/log4j2.properties"]) as ours,
+        subprocess.Popen(sleeps) as other,
+    ):
+        try:
+            remember(folder, {"backup": ours.pid, "primary": other.pid, "mirror-maker": None})
+            remember(elsewhere, {"backup": other.pid})
+            result = invoke("demo", "--stop")
+            assert (result.exit_code, result.output) == (0, f"Ended backup; removed {folder}.\n")
+            assert ours.wait(10) == -signal.SIGKILL
+            assert other.poll() is None
+        finally:
+            other.kill()
+            ours.kill()
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "elsewhere",
+        "tsoffset-demo-b",
+        "tsoffset-demo-c",
+    ]
+    assert "No demo that was kept" in invoke("demo", "--stop").output
+    assert invoke("demo", "--stop", "--keep").exit_code == 2
+
+
 @pytest.mark.integration
 @pytest.mark.thorough
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
@@ -479,7 +517,7 @@ def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path, options: Sequen
         output, errors = process.communicate()
     assert (process.returncode, errors) == (0, ""), output + errors
     commands = [line.strip() for line in output.split("To look around", 1)[1].splitlines()]
-    (end,) = [line for line in commands if line.startswith("kill ")]
+    (end,) = [line for line in commands if line.endswith(" demo --stop")]
     try:
         assert len(left_of(tmp_path)[0]) == 3
         tried = [line for line in commands if " -c " in line or "--bootstrap-server" in line]
@@ -491,6 +529,7 @@ def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path, options: Sequen
             assert done.returncode == 0, line + done.stdout + done.stderr
             assert done.stdout
     finally:
-        subprocess.run(end, shell=True, check=True)
+        env = {**os.environ, "TMPDIR": str(tmp_path)}
+        subprocess.run(shlex.split(end), cwd=ROOT, env=env, check=True)
     wait_until(lambda: not left_of(tmp_path)[0])
     assert left_of(tmp_path) == ([], [])

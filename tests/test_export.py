@@ -101,7 +101,6 @@ def test_a_file_is_for_one_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.spark
 @pytest.mark.thorough
 def test_kafkas_own_tool_sets_what_was_exported(
     source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
@@ -119,8 +118,8 @@ def test_kafkas_own_tool_sets_what_was_exported(
     for number, group in enumerate(groups):
         source.commit_offsets(group, {(topic, 0): 60 + number, (topic, 1): 70 + number})
     target.commit_offsets(groups[1], {(f"A.{topic}", 0): 5})
-    lines = [f"groups = {', '.join(groups)}", "spark.master = local[1]"]
-    file = str(properties_file(tmp_path, source.bootstrap, target.bootstrap, *lines))
+    named = f"groups = {', '.join(groups)}"
+    file = str(properties_file(tmp_path, source.bootstrap, target.bootstrap, named))
 
     def reset(csv: str, of: Sequence[str], *how: str) -> str:
         path = tmp_path / "offsets.csv"

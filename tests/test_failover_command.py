@@ -170,7 +170,7 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
     found = FailingOver(estate, tmp_path / "state", MemoryCycles(estate))
 
     @contextmanager
-    def cycles(*_: object) -> Iterator[Callable[[FlowSettings], MemoryCycles]]:
+    def cycles(*_: object, **__: object) -> Iterator[Callable[[FlowSettings], MemoryCycles]]:
         yield lambda _: found.cycles
 
     class Clock:
@@ -183,7 +183,7 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
         def sleep(self, seconds: float) -> None:
             found.now += seconds
 
-    monkeypatch.setattr(command, "spark_cycles", cycles)
+    monkeypatch.setattr(command, "flow_cycles", cycles)
     monkeypatch.setattr(command, "time", Clock())
     return found
 

@@ -248,6 +248,8 @@ def test_topics_are_summed_up(client: TestClient) -> None:
     clicks, orders = answered(client, f"{PATH}/topics")["topics"]
     assert (clicks["name"], clicks["outcome"]) == ("clicks", "failed")
     assert (orders["name"], orders["pairs"], orders["outcome"]) == ("orders", 3, "skipped")
+    # Two groups have a commit in one of them.
+    assert orders["partitions"] == 2
     assert orders["replication_lag_records"] is None
 
 

@@ -85,7 +85,7 @@ def test_waves_have_no_more_than_fits(sizes: list[int], most: int, most_tasks: i
 )
 def test_a_small_cycle_is_one_task(groups: int, pairs_before: int | None, one: bool) -> None:
     """Few groups of which nothing is known, or of which little came last time, take one task."""
-    assert packing.in_one_task(groups, pairs_before) is one
+    assert packing.fits(groups, pairs_before, PAIRS_IN_ONE_TASK) is one
 
 
 def test_groups_are_packed_by_coordinator() -> None:

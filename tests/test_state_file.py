@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.memory_flows import flow
 from tests.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
 from tsoffset.cycle.schema import PAIRS, PARTITIONS, table
 from tsoffset.cycle.values import carry_overs_of, partitions_table
@@ -79,22 +80,37 @@ def test_what_is_saved_comes_back(
 
 
 def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path: Path) -> None:
-    """Names of flows may hold what a file's name may not; a narrowed cycle, which knows nothing
-    of the other groups, has a file of its own."""
+    """Names of flows may hold what a file's name may not."""
     folder = tmp_path / "a" / "b"
-    files = [
-        StateFile(folder, "A->B"),
-        StateFile(folder, "../A->B"),
-        StateFile(folder, "A->B", Narrowing(groups="billing")),
-        StateFile(folder, "A->B", Narrowing(topics="billing")),
-    ]
+    files = [StateFile(folder, "A->B"), StateFile(folder, "../A->B")]
     for number, file in enumerate(files):
         assert file.save(carry_over(number)) is None
     assert sorted(folder.iterdir()) == sorted({file.path for file in files})
-    assert len(set(folder.iterdir())) == 4
+    assert len(set(folder.iterdir())) == 2
     assert [contents(file.load()[0]) for file in files] == [
-        contents(carry_over(n)) for n in range(4)
+        contents(carry_over(n)) for n in range(2)
     ]
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "pairs"),
+    [(Narrowing("billing"), 1), (Narrowing("other"), 0), (Narrowing(topics="orders"), 1)],
+)
+def test_a_narrowed_cycle_reads_the_state_and_leaves_none(
+    narrowing: Narrowing, pairs: int, tmp_path: Path
+) -> None:
+    """It knows nothing of the other groups, and of its own what the whole cycles have left; that
+    these had many rows says nothing of it."""
+    whole, settings = StateFile(tmp_path, "A->B"), narrowing.apply(flow())
+    narrowed = StateFile.of(str(tmp_path), settings, narrowing)
+    assert narrowed.save(carry_over(8)) is None
+    assert list(tmp_path.iterdir()) == []
+    assert whole.save(carry_over()) is None
+    found, _ = narrowed.load()
+    assert (len(found.pairs), len(found.partitions)) == (pairs, pairs)
+    assert (found.rows, found.binding) == (None, "these clusters")
+    assert narrowed.save(carry_over(8)) is None
+    assert contents(whole.load()[0]) == contents(carry_over())
 
 
 def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:

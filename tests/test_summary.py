@@ -80,6 +80,7 @@ def test_an_entry_adds_up_its_rows(rows: list[Row], key: Key) -> None:
     for entry in entries(made):
         own = [one for one in rows if getattr(one, key) == entry.name]
         assert entry.pairs == len(own)
+        assert entry.partitions == len({(one.source_topic, one.partition) for one in own})
         assert entry.outcome is max((one.outcome for one in own), key=OUTCOMES.index)
         told = [one.precision for one in own if one.precision is not None]
         assert entry.precision is max(told, key=PRECISIONS.index, default=None)

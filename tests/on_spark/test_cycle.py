@@ -41,8 +41,8 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.spark import steps
-from tsoffset.spark.dataflow import run_cycle
+from tsoffset.spark import packing, steps
+from tsoffset.spark.dataflow import plan_cycle, run_cycle
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.spent import Stage
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
@@ -88,6 +88,46 @@ def test_rows_are_those_of_a_cycle_in_one_process(shape: str, commit: bool, worl
     assert reasons >= {Reason.GROUP_ACTIVE, Reason.TARGET_AHEAD, Reason.TARGET_MISSING}
     assert reasons >= {FailureKind.COORDINATOR, FailureKind.NO_LEADER}
     assert [(r.group, r.source_topic, r.partition) for r in result.rows] == sorted(expected)
+
+
+@pytest.mark.parametrize("most", [packing.POSITIONS_HERE, 0])
+def test_a_plan_has_the_same_rows_with_and_without_spark(
+    most: int, shape: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a position too many, what began in this process goes on on Spark. Failures, skips,
+    warnings and what is counted are the same, and so is what the next cycle is left, from which it
+    has the same rows again."""
+    source, target = mirrored()
+    source.group("g1").offsets[TopicPartition("gone", 0)] = CommittedOffset(3)
+    source.create_topic("gone")
+    target.group("g2").state = "Stable"
+    target.group("g3").offsets[TopicPartition("A.orders", 0)] = CommittedOffset(RECORDS)
+    source.fail(Failed(FailureKind.COORDINATOR, "made to fail"), verb=Verb.COMMITTED, group="g0")
+    no_leader = Failed(FailureKind.NO_LEADER, "no leader")
+    source.fail(no_leader, partition=TopicPartition("orders", 2), verb=Verb.READ)
+    world.store(source, target)
+    monkeypatch.setattr(packing, "POSITIONS_HERE", most)
+    started: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        started.append(world.session)
+        return world.session
+
+    kept, kept_here = FlowCarryOver(), FlowCarryOver()
+    for _ in range(2):
+        there = world.cycle(commit=False, carry_over=kept)
+        here = plan_cycle(session, world.task(), carry_over=kept_here)
+        assert list(here.rows) == list(there.rows)
+        assert (here.groups, here.positions, here.warnings) == (
+            there.groups,
+            there.positions,
+            there.warnings,
+        )
+        assert kept_here.pairs.equals(kept.pairs)
+        assert kept_here.partitions.equals(kept.partitions)
+        assert kept_here.binding == kept.binding
+    assert len(started) == (2 if most == 0 else 0)
+    assert world.asked("B", Verb.COMMIT) == []
 
 
 def test_commit_leaves_the_target_where_the_rows_say(shape: str, world: World) -> None:

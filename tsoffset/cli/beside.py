@@ -28,6 +28,7 @@ Examples:
   tsoffset demo
   tsoffset demo --scenario failback
   tsoffset demo --keep
+  tsoffset demo --stop
   tsoffset demo --secure"""
 )
 @click.option(
@@ -43,9 +44,14 @@ Examples:
 @click.option(
     "--secure", is_flag=True, help="Have both clusters ask all clients for TLS and a password."
 )
+@click.option(
+    "--stop",
+    is_flag=True,
+    help="End all clusters that --keep has left running, and remove their folders.",
+)
 @quiet_logs
 @carried_out
-def demo(_: Notices, *, scenario: str, keep: bool, secure: bool) -> int:
+def demo(_: Notices, *, scenario: str, keep: bool, secure: bool, stop: bool) -> int:
     """See it work: two real brokers and MirrorMaker 2 on this machine.
 
     Real groups at many depths, one sync, then a failover that counts which records were read
@@ -53,6 +59,14 @@ def demo(_: Notices, *, scenario: str, keep: bool, secure: bool) -> int:
     migration, the way from MirrorMaker 2's checkpoint connector to tsoffset. Needs Java 17, and
     once the network for Kafka's jars.
     """
+    if stop:
+        if keep or secure:
+            raise UsageError("demo: --stop ends what --keep has left; give it alone")
+        from tsoffset.demo.stopping import stop_kept
+
+        for sentence in stop_kept():
+            click.echo(sentence)
+        return 0
     from tsoffset.demo.command import run
     from tsoffset.demo.scenarios import Scenario
 

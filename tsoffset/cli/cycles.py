@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, Unpack
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 import click
 
@@ -13,6 +13,8 @@ from tsoffset.commands.options import (
     CONFIG,
     FLOW,
     FORMAT,
+    OUTCOME,
+    REASON,
     STATE,
     WIDE,
     YES,
@@ -26,6 +28,9 @@ from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
+if TYPE_CHECKING:
+    from tsoffset.terminal.row_columns import RowFilter
+
 
 @click.command(
     short_help="Show what `sync` would do.",
@@ -33,18 +38,27 @@ from tsoffset.terminal.output import Format, Output
 Examples:
   tsoffset plan -c mm2.properties
   tsoffset plan -c mm2.properties --flow 'A->B' --groups 'billing.*'
-  tsoffset plan -c mm2.properties --format json | jq 'select(.outcome == "failed")'
+  tsoffset plan -c mm2.properties --outcome failed --outcome skipped
 
 {EXIT_STATUS}""",
 )
 @selection
+@OUTCOME
+@REASON
 @FORMAT
 @WIDE
 @STATE
 @quiet_logs
 @carried_out
 def plan(
-    notices: Notices, *, format: Format, wide: bool, state: str | None, **choice: Unpack[Choice]
+    notices: Notices,
+    *,
+    outcomes: tuple[str, ...],
+    reasons: tuple[str, ...],
+    format: Format,
+    wide: bool,
+    state: str | None,
+    **choice: Unpack[Choice],
 ) -> int:
     """Show what `sync` would do: one cycle that commits nothing.
 
@@ -54,7 +68,8 @@ def plan(
     from tsoffset.commands.plan_sync import run_once
 
     chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
-    return run_once(chosen, output, notices, commit=False, state=state)
+    only = _only(outcomes, reasons)
+    return run_once(chosen, output, notices, commit=False, state=state, only=only)
 
 
 @click.command(
@@ -83,6 +98,8 @@ Examples:
     " written]",
 )
 @YES
+@OUTCOME
+@REASON
 @FORMAT
 @WIDE
 @STATE
@@ -94,6 +111,8 @@ def sync(
     allow_rewind: bool,
     snapshot: Path | None,
     yes: bool,
+    outcomes: tuple[str, ...],
+    reasons: tuple[str, ...],
     format: Format,
     wide: bool,
     state: str | None,
@@ -112,7 +131,16 @@ def sync(
         raise UsageError("sync: --snapshot and --yes are for --allow-rewind")
     chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
     rewinding = Rewinding.asked_for(chosen, snapshot, yes=yes) if allow_rewind else None
-    return run_once(chosen, output, notices, commit=True, state=state, rewinding=rewinding)
+    only = _only(outcomes, reasons)
+    return run_once(
+        chosen, output, notices, commit=True, state=state, rewinding=rewinding, only=only
+    )
+
+
+def _only(outcomes: tuple[str, ...], reasons: tuple[str, ...]) -> "RowFilter | None":
+    from tsoffset.terminal.row_columns import RowFilter
+
+    return RowFilter(outcomes, reasons) if outcomes or reasons else None
 
 
 @click.command(

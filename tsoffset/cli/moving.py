@@ -17,10 +17,12 @@ from tsoffset.commands.options import (
     YES,
     Choice,
     in_order,
+    outcome_of,
     quiet_logs,
     selection,
 )
 from tsoffset.errors import UsageError
+from tsoffset.model import OutcomeKind
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 
@@ -114,11 +116,17 @@ Examples:
     metavar="GROUP",
     help="Only this group, by its whole name, in the form for one group.",
 )
+@outcome_of(OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
 @STATE
 @quiet_logs
 @carried_out
 def export(
-    notices: Notices, *, group: str | None, state: str | None, **choice: Unpack[Choice]
+    notices: Notices,
+    *,
+    group: str | None,
+    outcomes: tuple[str, ...],
+    state: str | None,
+    **choice: Unpack[Choice],
 ) -> int:
     """Write the offsets that `sync` would commit, as Kafka's own tool takes them.
 
@@ -135,7 +143,9 @@ def export(
     if group is not None:
         choice["groups"] = whole_name(group)
     chosen, output = choose(notices, **choice), Output(sys.stdout, Format.CSV)
-    return run_export(chosen, output, notices, with_group=group is None, state=state)
+    return run_export(
+        chosen, output, notices, with_group=group is None, state=state, outcomes=outcomes
+    )
 
 
 @click.command(

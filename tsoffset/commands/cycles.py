@@ -1,11 +1,13 @@
-"""Cycles of flows in one Spark session, and what each leaves to the next, for commands."""
+"""Cycles of flows in one Spark session, or small ones that only plan in this process, and what each
+leaves to the next, for commands."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from typing import TYPE_CHECKING
 
+from tsoffset.commands.open_flow import Connect
 from tsoffset.config.selection import Selection
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.logs import LogFormat
@@ -21,9 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlowCycles:
-    """The cycles of one flow."""
+    """The cycles of one flow.
 
-    session: "SparkSession"
+    `session` starts Spark where it is not started yet. `plans_here` says that these cycles only
+    plan, and do without Spark while they are small.
+    """
+
+    session: Callable[[], "SparkSession"]
+    plans_here: bool
     task: "FlowTask"
     flow: FlowSettings
     carry_over: "FlowCarryOver"
@@ -33,16 +40,21 @@ class FlowCycles:
     def run(self, *, commit: bool, keep: bool = True) -> "CycleResult":
         """One cycle, its warnings told; unless `keep` is false what it learned is kept in the file.
         Raises CycleFailed."""
-        from tsoffset.spark.dataflow import run_cycle
+        from tsoffset.spark.dataflow import plan_cycle, run_cycle
 
         with progress(self.flow.name, wanted=self.notices.format is LogFormat.CONSOLE) as report:
-            result = run_cycle(
-                self.session,
-                self.task,
-                commit=commit and self.flow.commits,
-                carry_over=self.carry_over,
-                progress=report,
-            )
+            if self.plans_here:
+                result = plan_cycle(
+                    self.session, self.task, carry_over=self.carry_over, progress=report
+                )
+            else:
+                result = run_cycle(
+                    self.session(),
+                    self.task,
+                    commit=commit and self.flow.commits,
+                    carry_over=self.carry_over,
+                    progress=report,
+                )
         if (
             keep
             and self.file is not None
@@ -55,39 +67,49 @@ class FlowCycles:
 
 
 @contextmanager
-def spark_cycles(
-    selection: Selection, notices: Notices, state: str | None = None
+def flow_cycles(
+    selection: Selection,
+    notices: Notices,
+    connect: Connect,
+    *,
+    only_plan: bool,
+    state: str | None = None,
 ) -> Iterator[Callable[[FlowSettings], FlowCycles]]:
-    """A function that makes the cycles of a flow of the selection, in a session that ends with the
-    block.
+    """A function that makes the cycles of a flow of the selection; Spark, where it is started, ends
+    with the block.
 
+    Cycles that `only_plan` start Spark only where they are large, unless `spark.master` is set.
     `state` is a folder or a URI at which what a cycle learns is kept for the next process; None
     takes `state.dir`, where the configuration has it. Raises what keeps Spark from starting.
     """
     # Imported here, since no other command should wait for Spark to be loaded.
+    from tsoffset.spark.clients import CLIENTS
     from tsoffset.spark.session import spark_session
 
+    plans_here = only_plan and "spark.master" not in selection.settings.spark
     with ExitStack() as stack:
-        with progress("starting Spark", wanted=notices.format is LogFormat.CONSOLE):
-            session = stack.enter_context(spark_session(selection.settings.spark))
-        yield partial(_cycles, session, selection, notices, state or selection.settings.state_dir)
+        stack.callback(CLIENTS.close_idle, all_of_them=True)
 
+        @cache
+        def session() -> "SparkSession":
+            return stack.enter_context(spark_session(selection.settings.spark))
 
-def _cycles(
-    session: "SparkSession",
-    selection: Selection,
-    notices: Notices,
-    directory: str | None,
-    flow: FlowSettings,
-) -> FlowCycles:
-    from tsoffset.spark.flow import FlowCarryOver, FlowTask
-    from tsoffset.spark.state import StateFile
+        if not plans_here:
+            with progress("starting Spark", wanted=notices.format is LogFormat.CONSOLE):
+                session()
 
-    carry_over, file = FlowCarryOver(), None
-    if directory is not None:
-        file = StateFile(directory, flow.name, selection.narrowing)
-        carry_over, warning = file.load()
-        if warning is not None:
-            notices.warning("state_not_read", warning)
-    task = FlowTask(selection.configuration, flow.name, selection.narrowing)
-    return FlowCycles(session, task, flow, carry_over, file, notices)
+        def cycles_of(flow: FlowSettings) -> FlowCycles:
+            from tsoffset.spark.flow import FlowCarryOver, FlowTask
+            from tsoffset.spark.state import StateFile
+
+            carry_over, file = FlowCarryOver(), None
+            directory = state or selection.settings.state_dir
+            if directory is not None:
+                file = StateFile.of(directory, flow, selection.narrowing)
+                carry_over, warning = file.load()
+                if warning is not None:
+                    notices.warning("state_not_read", warning)
+            task = FlowTask(selection.configuration, flow.name, selection.narrowing, connect)
+            return FlowCycles(session, plans_here, task, flow, carry_over, file, notices)
+
+        yield cycles_of

@@ -6,11 +6,11 @@ has a header. It is the failover by hand, for who may not let us write.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import structlog
 
-from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.plan_sync import exit_status
 from tsoffset.commands.scope import on_cluster, require_match
@@ -33,11 +33,13 @@ def run_export(
     *,
     with_group: bool,
     state: str | None,
+    outcomes: Collection[str] = (),
     connect: Connect = KafkaCluster,
 ) -> int:
     """Plan one cycle of each flow, write what can be exported of it, and return the exit status.
 
-    `with_group` is the form for several groups. Raises UsageError where the flows lead to more
+    `with_group` is the form for several groups; only rows with one of the `outcomes`
+    are written, if there are any. Raises UsageError where the flows lead to more
     than one cluster, for nothing in a file says which one its offsets are of; and where nothing
     matches.
     """
@@ -49,7 +51,7 @@ def run_export(
         )
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
-    with spark_cycles(selection, notices, state) as cycles_of:
+    with flow_cycles(selection, notices, connect, only_plan=True, state=state) as cycles_of:
         for flow in selection.flows:
             try:
                 result = cycles_of(flow).run(commit=False)
@@ -58,9 +60,13 @@ def run_export(
                 statuses.append(error.exit_status)
                 continue
             rows = list(result.rows)
-            output.encoded(None, lines(rows, with_group=with_group))
+            written = [row for row in rows if not outcomes or row.outcome in outcomes]
+            output.encoded(None, lines(written, with_group=with_group))
             output.flush()
             _tell(flow.name, flow.target.alias, rows, notices)
+            if outcomes:
+                count = sum(left_out(row) is None for row in written)
+                notices.note(f"{flow.name}: --outcome: {counted(count, 'offset')} of these written")
             statuses.append(exit_status(Tally.of(rows), unreachable=result.unreachable))
     return max(statuses)
 

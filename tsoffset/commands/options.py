@@ -8,6 +8,7 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from tsoffset.logs import LogFormat, LogLevel
+from tsoffset.model import FailureKind, OutcomeKind, Reason
 from tsoffset.terminal.output import Format
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,6 +66,29 @@ TOPICS = click.option(
     help="Of the configured topics, only those whose whole name on the source matches.",
 )
 FORMAT = word_of("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+
+
+def outcome_of(*outcomes: OutcomeKind) -> Callable[[F], F]:
+    """The option that narrows what is printed to some of these outcomes."""
+    return click.option(
+        "--outcome",
+        "outcomes",
+        multiple=True,
+        type=click.Choice([word.value for word in outcomes], case_sensitive=False),
+        help="Print only rows with this outcome; may be given several times. What is done, the"
+        " summary and the exit status stay those of all rows.",
+    )
+
+
+OUTCOME = outcome_of(*OutcomeKind)
+REASON = click.option(
+    "--reason",
+    "reasons",
+    multiple=True,
+    type=click.Choice([word.value for word in (*Reason, *FailureKind)], case_sensitive=False),
+    metavar="REASON",
+    help="Print only rows with this reason, such as TARGET_AHEAD; otherwise as --outcome.",
+)
 WIDE = click.option(
     "--wide",
     is_flag=True,

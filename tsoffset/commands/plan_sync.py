@@ -1,4 +1,4 @@
-"""`tsoffset plan` and `tsoffset sync`: one cycle of each flow, in one Spark session."""
+"""`tsoffset plan` and `tsoffset sync`: one cycle of each flow."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 from rich.text import Text
 
-from tsoffset.commands.cycles import spark_cycles
+from tsoffset.commands.cycles import flow_cycles
 from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection, only_planned
@@ -23,6 +23,7 @@ from tsoffset.terminal.rows import cycle_lines
 if TYPE_CHECKING:
     from tsoffset.commands.snapshots.rewinding import Rewinding
     from tsoffset.spark.flow import CycleResult
+    from tsoffset.terminal.row_columns import RowFilter
 
 log = structlog.get_logger(__name__)
 
@@ -35,18 +36,20 @@ def run_once(
     commit: bool,
     state: str | None = None,
     rewinding: "Rewinding | None" = None,
+    only: "RowFilter | None" = None,
     connect: Connect = KafkaCluster,
 ) -> int:
     """Run one cycle of each flow, print its rows, and return the exit status.
 
-    `state` as in `spark_cycles`; `rewinding` is what of the groups goes back after that. A cycle
+    `state` as in `flow_cycles`; `rewinding` is what of the groups goes back after that.
+    `only` says which rows are printed. A cycle
     that Spark gives up on costs its own flow only. Raises what keeps Spark from starting, what
     `Rewinding.rows` does, and UsageError where nothing matches.
     """
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
     done: list[tuple[FlowSettings, Sequence[Row]]] = []
-    with spark_cycles(selection, notices, state) as cycles_of:
+    with flow_cycles(selection, notices, connect, only_plan=not commit, state=state) as cycles_of:
         for flow in selection.flows:
             if output.closed and not commit:
                 break
@@ -67,6 +70,7 @@ def run_once(
                 commits=commit and flow.commits,
                 started=started,
                 config=selection.configuration.path,
+                only=only,
             )
             statuses.append(status)
             done.append((flow, result.rows))
@@ -94,31 +98,34 @@ def hand_over(
     commits: bool,
     started: float,
     config: str,
+    only: "RowFilter | None" = None,
 ) -> int:
     """Write the cycle's rows to standard output, then say in the log that it has finished, and
     return the flow's exit status.
 
+    `only` says which rows are written; the summary and the status count all.
     A summary stands below the table, else it is for a person alone. `config` is the file of the
     configuration, which next steps name. `started` is when the cycle
     began, in seconds of the monotonic clock: what it took, it took with all that is written here.
     """
+    from tsoffset.spark.flow import Rows
     from tsoffset.terminal.row_columns import encoded, tally_of
 
-    table = result.rows.table
-    tally = tally_of(table)
+    tally = tally_of(result.rows.table)
+    shown = result.rows if only is None else Rows(only.of(result.rows.table))
 
     def seconds() -> float:
         return time.monotonic() - started
 
     def summary() -> str:
-        return f"{tally.in_words()}; {seconds():.1f} s"
+        printed = "" if only is None else f"; {len(shown)} of {len(result.rows)} rows printed"
+        return f"{tally.in_words()}{printed}; {seconds():.1f} s"
 
     try:
         if output.format is Format.TABLE:
-            rows = list(result.rows)
-            output.lines(cycle_lines(result.flow, rows, summary, config, output.width))
+            output.lines(cycle_lines(result.flow, list(shown), summary, config, output.width))
         else:
-            output.encoded(table.schema.names, encoded(table, output.format))
+            output.encoded(shown.table.schema.names, encoded(shown.table, output.format))
         output.flush()
     finally:
         # Groups have been moved, whatever becomes of the printing.

@@ -344,7 +344,8 @@ FILE_KEYS.declare(
     "spark.*",
     None,
     values.text,
-    "Handed to Spark as it stands; `spark.master` (default `local[*]`) is where Spark runs.",
+    "Handed to Spark as it stands; `spark.master` (default `local[*]`) is where Spark runs. Where"
+    " it is set, `plan`, `export` and `failover --dry-run` use Spark for small work, too.",
     "Spark's own",
 )
 STATE_DIR = FILE_KEYS.declare(

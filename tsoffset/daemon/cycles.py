@@ -30,7 +30,7 @@ class SparkCycles:
         """As `Cycles.run`."""
         task = FlowTask(selection.configuration, flow.name, selection.narrowing)
         directory = selection.settings.state_dir
-        file = None if directory is None else StateFile(directory, flow.name, selection.narrowing)
+        file = None if directory is None else StateFile.of(directory, flow, selection.narrowing)
         carry_over = self._remembered(file)
         with self._sessions.lease() as session:
             result = run_cycle(

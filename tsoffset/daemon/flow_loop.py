@@ -113,6 +113,7 @@ class FlowLoop:
         self._paused = False
         self._after: FlowLoop | None = None
         self._waiting = False
+        self._first = True
         # When a flow that another instance runs looks again at what is kept of its cycles.
         self._look_at = now()
         # On the clock that nobody sets; None while no cycle runs.
@@ -318,7 +319,10 @@ class FlowLoop:
             except Exception:
                 log.exception("observer_failed", flow=self.name, observer=type(observer).__name__)
         late = self._schedule.ended(self._now(), failures_in_a_row=status.failures_in_a_row)
-        if late:
+        # The first cycle starts Spark's workers and translates everything: how long that takes
+        # says nothing of the interval.
+        first, self._first = self._first, False
+        if late and not first:
             self._board.update(self.name, late=status.late + late)
             log.warning(
                 "cycles_left_out",

@@ -39,6 +39,7 @@ class Order(StrEnum):
 
     NAME = "name"
     PAIRS = "pairs"
+    PARTITIONS = "partitions"
     OUTCOME = "outcome"
     PRECISION = "precision"
     LAG_RECORDS = "lag_records"
@@ -50,6 +51,7 @@ class Order(StrEnum):
 class Entry:
     """What is known of one group or source topic.
 
+    `partitions` counts each source partition once, however many groups have a commit in it.
     `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
     what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
     translation) of which it is not. `in_sync_at` (seconds since 1970 UTC) is the oldest of them;
@@ -59,6 +61,7 @@ class Entry:
 
     name: str
     pairs: int
+    partitions: int
     outcome: OutcomeKind
     precision: Precision | None
     lag_records: int | None
@@ -98,6 +101,9 @@ class Summary:
         self.names = pairs[key].take(firsts).combine_chunks().cast(pa.string())
         self._rank = _ranks(pairs["outcome"], OUTCOMES)
         self._columns = _aggregated(pairs, number, self._rank)
+        if key is Key.GROUP:
+            # A group has one row for each partition, of any of its topics.
+            self._columns["partitions"] = self._columns["pairs"]
         # Which words stand in which entry, for the rows that have a reason.
         told = pairs["reason"].is_valid().to_numpy()
         words = pairs["reason"].cast(pa.string()).filter(pa.array(told))
@@ -172,6 +178,7 @@ class Summary:
         return Entry(
             self.names[place].as_py(),
             int(self._columns["pairs"][place]),
+            int(self._columns["partitions"][place]),
             OUTCOMES[rank],
             None if precision is None else PRECISIONS[int(precision)],
             None if lag is None else int(lag),
@@ -243,6 +250,7 @@ def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, An
             "number": number,
             # The row of a group that failed as a whole is of no pair.
             "pairs": place_known.cast(pa.int64()),
+            "partitions": pairs["partition"],
             "outcome": rank,
             "precision": pc.index_in(
                 pairs["precision"].cast(pa.string()), value_set=pa.array(PRECISIONS, pa.string())
@@ -255,7 +263,12 @@ def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, An
             "bound_unknown": unbounded.cast(pa.int64()),
         }
     )
-    how = {"outcome": "max", "precision": "max", "in_sync_at": "min"}
+    how = {
+        "outcome": "max",
+        "precision": "max",
+        "in_sync_at": "min",
+        "partitions": "count_distinct",
+    }
     found = (
         table.group_by("number", use_threads=False)
         .aggregate([(name, how.get(name, "sum")) for name in table.column_names[1:]])

@@ -14,6 +14,7 @@ from tsoffset.demo.clusters import Clusters
 from tsoffset.demo.keeping import tell_how_to_explore
 from tsoffset.demo.narration import Narrator
 from tsoffset.demo.scenarios import STORIES, Scenario
+from tsoffset.demo.stopping import PREFIX
 from tsoffset.errors import EmbeddedError
 from tsoffset.java import find_java
 from tsoffset.terminal.output import Format, Output
@@ -34,7 +35,7 @@ def run(scenario: Scenario, *, keep: bool, secure: bool) -> int:
     started = time.monotonic()
     find_java()
     resolve_jars()
-    folder = Path(tempfile.mkdtemp(prefix="tsoffset-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     narrator = Narrator(Output(sys.stdout, Format.TABLE))
     try:
         clusters = Clusters(folder, secure=secure)

@@ -7,6 +7,7 @@ from pathlib import Path
 from tsoffset.demo.clusters import SOURCE, TARGET, Clusters, remote
 from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import Narrator
+from tsoffset.demo.stopping import remember
 from tsoffset.testing.embedded.tools import kafka_tool
 
 _TOOLS = ("kafka-consumer-groups", "kafka-console-consumer")
@@ -47,7 +48,10 @@ def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narra
     narrator.quote([f"{ours} run -c {file}"])
     narrator.say("What they write about themselves:")
     narrator.quote(str(each.log_path) for each in reversed(clusters.processes))
-    narrator.say(f"To end it all ({', '.join(each.name for each in clusters.processes)}):")
+    remember(clusters.folder, {each.name: each.pid for each in clusters.processes})
+    narrator.say("To end it all, and other demos that were kept:")
+    narrator.quote([f"{ours} demo --stop"])
+    narrator.say(f"Or by hand ({', '.join(each.name for each in clusters.processes)}):")
     pids = " ".join(str(each.pid) for each in clusters.processes)
     narrator.quote([f"kill -9 {pids}; rm -r {shlex.quote(str(clusters.folder))}"])
 

@@ -192,6 +192,9 @@ class Entry(BaseModel):
 
     name: Name = Field(description="The group, or the source topic.")
     pairs: int = Field(description="Pairs of a group and a source partition.")
+    partitions: int = Field(
+        description="Source partitions in which a group has a commit, each counted once."
+    )
     outcome: OutcomeKind = Field(description="The worst of its pairs.")
     precision: Precision | None = Field(
         description="The worst of its pairs that have a translation; null where none has."

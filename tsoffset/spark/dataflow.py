@@ -8,7 +8,7 @@ next one needs, once, in packed tables.
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -30,9 +30,9 @@ from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import GroupListings, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, Rows
+from tsoffset.spark import packing
+from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, ResolvedFlow, Rows
 from tsoffset.spark.jobs import Jobs, Progress
-from tsoffset.spark.packing import in_one_task
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.spark.steps import SparkSteps
 from tsoffset.spark.tasks import StepsInTask
@@ -62,29 +62,91 @@ def run_cycle(
     """
     started = time.perf_counter()
     carry_over = FlowCarryOver() if carry_over is None else carry_over
-    flow, _, reverse = task.resolve()
-    notify = progress or _silent
-    spent = Spent()
+    resolved = task.resolve()
+    flow, spent = resolved.flow, Spent()
     jobs = Jobs(session, flow.name, progress)
 
     def whole() -> tuple[Preflight, CycleTables]:
-        notify("list groups", 0, 1)
-        with (
-            spent.on(Stage.LIST_GROUPS),
-            spent.lease(Side.SOURCE, task.connect, flow.source) as source,
-            spent.lease(Side.TARGET, task.connect, flow.target) as target,
-        ):
-            start = _preflight(flow, source, target, carry_over)
-        notify("list groups", 1, 1)
-        seconds = _since(started)
-        log.debug("groups_listed", flow=flow.name, groups=len(start.groups), seconds=seconds)
-        steps = _steps(session, jobs, task, flow, carry_over, spent, commit, other_flows)
+        start = _listed(task, flow, carry_over, spent, progress)
+        steps = _on_spark(session, jobs, task, flow, carry_over, spent, commit, other_flows)
         return start, _spread(flow, steps, start.groups, carry_over)
 
     try:
         start, done = jobs.run(whole, limit_seconds)
     except ClusterUnreachable as error:
         return _unreachable(flow, error, time.perf_counter() - started, spent)
+    return _result(resolved, carry_over, start, done, spent, started)
+
+
+def plan_cycle(
+    session: Callable[[], SparkSession],
+    task: FlowTask,
+    *,
+    carry_over: FlowCarryOver | None = None,
+    progress: Progress | None = None,
+) -> CycleResult:
+    """One cycle that commits nothing, by the steps of a task in this process; on Spark, which
+    `session` starts, only where so much is to be done that it pays (`packing.POSITIONS_HERE`).
+
+    The rest is as in `run_cycle`.
+    """
+    started = time.perf_counter()
+    carry_over = FlowCarryOver() if carry_over is None else carry_over
+    resolved = task.resolve()
+    flow, spent = resolved.flow, Spent()
+    try:
+        start = _listed(task, flow, carry_over, spent, progress)
+        groups = start.groups
+        done: CycleTables | Looked | None = None
+        if packing.fits(len(groups), carry_over.rows, packing.PAIRS_HERE):
+            notify = progress or _silent
+            notify("sync groups", 0, 1)
+            remembered = CarryOver(carry_over.pairs, carry_over.partitions)
+            here = _in_tasks(task, spent, commit=False)
+            done = here.whole(groups, remembered, packing.PAIRS_HERE, packing.POSITIONS_HERE)
+            notify("sync groups", 1, 1)
+        if not isinstance(done, CycleTables):
+            (progress or _silent)("start Spark", 0, 1)
+            spark = session()
+            jobs = Jobs(spark, flow.name, progress)
+            steps = _on_spark(spark, jobs, task, flow, carry_over, spent, False, 0)
+            done = jobs.run(lambda: _spread(flow, steps, groups, carry_over))
+    except ClusterUnreachable as error:
+        return _unreachable(flow, error, time.perf_counter() - started, spent)
+    return _result(resolved, carry_over, start, done, spent, started)
+
+
+def _listed(
+    task: FlowTask,
+    flow: FlowSettings,
+    carry_over: FlowCarryOver,
+    spent: Spent,
+    progress: Progress | None,
+) -> Preflight:
+    started = time.perf_counter()
+    notify = progress or _silent
+    notify("list groups", 0, 1)
+    with (
+        spent.on(Stage.LIST_GROUPS),
+        spent.lease(Side.SOURCE, task.connect, flow.source) as source,
+        spent.lease(Side.TARGET, task.connect, flow.target) as target,
+    ):
+        start = _preflight(flow, source, target, carry_over)
+    notify("list groups", 1, 1)
+    log.debug("groups_listed", flow=flow.name, groups=len(start.groups), seconds=_since(started))
+    return start
+
+
+def _result(
+    resolved: ResolvedFlow,
+    carry_over: FlowCarryOver,
+    start: Preflight,
+    done: CycleTables,
+    spent: Spent,
+    started: float,
+) -> CycleResult:
+    """What the cycle came to; `carry_over` learns of it."""
+    flow = resolved.flow
     carry_over.learn(done.carry_over)
     carry_over.rows = len(done.rows)
     failures = rows_table(failed_row(flow.name, failure) for failure in start.failures)
@@ -93,7 +155,7 @@ def run_cycle(
         rows=Rows(joined([failures, done.rows])),
         warnings=start.warnings
         + _standing_warnings(flow)
-        + _loop_warnings(flow, reverse, done.rows),
+        + _loop_warnings(flow, resolved.reverse, done.rows),
         unreachable=False,
         seconds=time.perf_counter() - started,
         groups=len(start.groups),
@@ -104,7 +166,11 @@ def run_cycle(
     )
 
 
-def _steps(
+def _in_tasks(task: FlowTask, spent: Spent, *, commit: bool) -> StepsInTask:
+    return StepsInTask(task, uuid.uuid4().hex, commit, *worker_logs(), spent=spent)
+
+
+def _on_spark(
     session: SparkSession,
     jobs: Jobs,
     task: FlowTask,
@@ -114,11 +180,10 @@ def _steps(
     commit: bool,
     other_flows: int,
 ) -> SparkSteps:
-    format, level = worker_logs()
     return SparkSteps(
         session,
         jobs,
-        StepsInTask(task, uuid.uuid4().hex, commit and flow.commits, format, level, spent=spent),
+        _in_tasks(task, spent, commit=commit and flow.commits),
         coordinators=_coordinators(carry_over),
         leaders=lambda topics: _leaders(task, flow, topics, spent),
         most_tasks=flow.tasks_max,
@@ -135,7 +200,7 @@ def _spread(
     if not groups:
         nothing = Looked(LOOKED.empty_table(), KnownLogs.none())
         return after_look(flow.name, steps, groups, CarryOver(), nothing)
-    if not in_one_task(len(groups), carry_over.rows):
+    if not packing.fits(len(groups), carry_over.rows, packing.PAIRS_IN_ONE_TASK):
         return cycle_tables(flow.name, steps, groups, remembered)
     done = steps.whole(groups, remembered)
     if isinstance(done, CycleTables):

@@ -34,14 +34,22 @@ LOOK = Size(least=5_000, most=50_000)
 TRANSLATE = Size(least=250, most=20_000)
 SETTLE = Size(least=500, most=20_000)
 
+# A cycle that only plans runs in the driver's process up to here. Spark's session and its first
+# workers cost 13 to 22 s on two busy cores. What they gain grows with the positions to translate,
+# soonest where clusters are far away: at 100 ms four workers save 2.7 ms a position over one
+# (docs/performance.md, Workers), which makes up for 13 s at 5,000. The pairs are bounded by what
+# one process holds, as a task's are.
+POSITIONS_HERE = 5_000
+PAIRS_HERE = LOOK.most
 
-def in_one_task(groups: int, pairs_before: int | None) -> bool:
-    """True where the whole cycle is best run in one task, as far as can be told before it.
+
+def fits(groups: int, pairs_before: int | None, most: int) -> bool:
+    """True where a cycle has at most so many pairs, as far as can be told before it.
 
     `pairs_before` is what the last cycle came to.
     """
     expected = groups * PAIRS_A_GROUP if pairs_before is None else pairs_before
-    return max(groups, expected) <= PAIRS_IN_ONE_TASK
+    return max(groups, expected) <= most
 
 
 def group_tasks(

@@ -8,12 +8,18 @@ clusters alone answer, too. It holds names, offsets and times; nothing of what r
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tsoffset.cycle.matching import in_partitions, one_of_each
+from tsoffset.cycle.matching import only as only_rows
 from tsoffset.cycle.schema import PAIRS, PARTITIONS
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.policy import GroupFilter
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.spark.cells import from_bytes, to_bytes
 from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
@@ -29,13 +35,19 @@ _BINDING, _ROWS = b"binding", b"rows"
 class StateFile:
     """The file of one flow in a directory: a path of this machine, or a URI.
 
-    A cycle that is narrowed to some groups or topics knows nothing of the others, so it has a
-    file of its own. What cannot be read or written costs a cold cycle and is a warning.
+    A cycle that is narrowed to some groups or topics knows nothing of the others: given the filter
+    of its groups (`only`), the file is read for these groups and never written. What cannot be read
+    or written costs a cold cycle and is a warning.
     """
 
     directory: str | Path = field(repr=False)
     flow: str
-    narrowing: Narrowing = field(default_factory=Narrowing)
+    only: GroupFilter | None = None
+
+    @classmethod
+    def of(cls, directory: str, flow: FlowSettings, narrowing: Narrowing) -> Self:
+        """The file of a flow to which this narrowing is applied already."""
+        return cls(directory, flow.name, None if narrowing == Narrowing() else flow.group_filter)
 
     @property
     def path(self) -> Path | str:
@@ -48,21 +60,18 @@ class StateFile:
 
     @property
     def _name(self) -> str:
-        name = quote(self.flow, safe="")
-        if self.narrowing != Narrowing():
-            narrowed = f"{self.narrowing.groups!r} {self.narrowing.topics!r}".encode()
-            name += f".{blake2b(narrowed, digest_size=6).hexdigest()}"
-        return f"{name}.state"
+        return f"{quote(self.flow, safe='')}.state"
 
     def load(self) -> tuple[FlowCarryOver, str | None]:
         """What the file holds, and a warning where it is there and cannot be used."""
         try:
             try:
-                return _carry_over(self._place.read(self._name)), None
+                found = _carry_over(self._place.read(self._name))
             except _Unusable:
                 # A store is asked for the length of an object before it is asked for the object,
                 # which another process may replace in between.
-                return _carry_over(self._place.read(self._name)), None
+                found = _carry_over(self._place.read(self._name))
+            return found if self.only is None else _of_groups(found, self.only), None
         except FileNotFoundError:
             return FlowCarryOver(), None
         except _Unusable as error:
@@ -76,7 +85,10 @@ class StateFile:
 
     def save(self, carry_over: FlowCarryOver) -> str | None:
         """Put the carry-over in place of what the file held, in one step; a warning where that
-        could not be done. A flow in which nothing moves writes nothing."""
+        could not be done. A flow in which nothing moves writes nothing, nor does a narrowed
+        cycle."""
+        if self.only is not None:
+            return None
         head, stream = _content(carry_over)
         try:
             self._place.write(self._name, head + stream, len(head))
@@ -91,6 +103,17 @@ class StateFile:
 
 class _Unusable(Exception):
     """What the file holds is no carry-over; the text says why."""
+
+
+def _of_groups(carry_over: FlowCarryOver, only: GroupFilter) -> FlowCarryOver:
+    """What is remembered of the groups that pass. How many rows these have is not known."""
+    pairs = carry_over.pairs
+    names = filter(only.should_replicate_group, pairs["group"].unique().to_pylist())
+    wanted = pa.array(list(names), pa.string())
+    pairs = pairs.filter(pc.is_in(pairs["group"].cast(pa.string()), value_set=wanted))
+    partitions = carry_over.partitions
+    partitions = only_rows(partitions, in_partitions(partitions, one_of_each(pairs)))
+    return FlowCarryOver(pairs, partitions, binding=carry_over.binding)
 
 
 def _content(carry_over: FlowCarryOver) -> tuple[bytes, bytes]:

@@ -131,14 +131,18 @@ class StepsInTask:
             return settled_table(rows), Cost()
 
     def whole(
-        self, groups: Sequence[GroupWork], carry_over: CarryOver, most_rows: int
+        self,
+        groups: Sequence[GroupWork],
+        carry_over: CarryOver,
+        most_rows: int,
+        most_positions: int = PAIRS_IN_ONE_TASK,
     ) -> CycleTables | Looked:
         """All steps one after the other; only the first look where it finds more to translate than
         is good for one task, or more rows than may be told of."""
         looked = first_look(self, groups, carry_over)
         of_each = position_of_each(looked.commits)
         positions, _ = unknown_positions(looked.commits, of_each)
-        if len(positions) > PAIRS_IN_ONE_TASK or len(looked.commits) > most_rows:
+        if len(positions) > most_positions or len(looked.commits) > most_rows:
             return looked
         return after_look(self.task.flow, self, groups, carry_over, looked)
 
@@ -175,7 +179,7 @@ class StepsInTask:
         cause = hide_secrets(f"{type(error).__name__}: {error}")
         return Failed(
             FailureKind.INTERNAL,
-            f"{what}, worker on {socket.gethostname()}: {cause}; see the log of the worker",
+            f"{what}, process on {socket.gethostname()}: {cause}; see the log of that process",
         )
 
 

@@ -7,6 +7,7 @@ Loads pyarrow, so commands that start without Spark do not import this.
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,23 @@ from tsoffset.terminal.output import (
 
 # More at once is hardly faster, and takes more memory: a row has some 300 bytes.
 _ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Which rows are printed: those with one of the outcomes and one of the reasons. Empty
+    `outcomes`, or `reasons`, let all through."""
+
+    outcomes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """The rows to print, in their order."""
+        for name, words in (("outcome", self.outcomes), ("reason", self.reasons)):
+            if words:
+                wanted = pa.array(words, pa.string())
+                rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=wanted))
+        return rows
 
 
 def tally_of(rows: pa.Table) -> Tally:

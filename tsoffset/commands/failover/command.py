@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from tsoffset.commands.cycles import FlowCycles, spark_cycles
+from tsoffset.commands.cycles import FlowCycles, flow_cycles
 from tsoffset.commands.failover.last_known import known_pairs, unverified
 from tsoffset.commands.failover.report import failover_lines, in_words
 from tsoffset.commands.failover.verdicts import (
@@ -144,7 +144,8 @@ def _found(
     if source_away is None and target_away is None:
         names_of = on_cluster(selection.narrowing, connect)
         require_match(selection, notices, names_of, must_have_groups=True)
-        with spark_cycles(selection, notices) as cycles_of:
+        only_plan = timeout_seconds is None
+        with flow_cycles(selection, notices, connect, only_plan=only_plan) as cycles_of:
             found = final_cycles(cycles_of(flow), flow, timeout_seconds, connect)
         if found == []:
             raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))

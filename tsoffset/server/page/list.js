@@ -15,7 +15,7 @@ const COLUMNS = [
   { order: "precision", title: "Precision", less: true },
   { order: "lag_records", title: "Read again", about: "records, at most, by a failover now", amount: true },
   { order: "lag_seconds", title: "Age", about: "since it was in place on the target", amount: true },
-  { order: "pairs", title: "Partitions", amount: true, less: true },
+  { order: "partitions", title: "Partitions", amount: true, less: true },
 ];
 
 /** What a route's list is: `groups` or `topics`. */
@@ -99,7 +99,7 @@ function line(flow, entry, topics, here, now) {
     h("td", { class: "less" }, entry.precision === null ? "–" : kindBadge(entry.precision)),
     h("td", { class: "amount" }, flow.unknown_since === null || entry.lag_records === null ? null : "≥ ", amount(entry.lag_records, entry.lag_unknown)),
     h("td", { class: "amount" }, entry.in_sync_at === null ? "never" : since(entry.in_sync_at, now)),
-    h("td", { class: "amount less" }, number(entry.pairs)),
+    h("td", { class: "amount less" }, number(entry.partitions)),
     topics ? h("td", { class: "amount less" }, entry.replication_lag_records === null ? "–" : number(entry.replication_lag_records)) : null);
 }
 

@@ -1,0 +1,73 @@
+"""Ends what `--keep` has left running, by a list of processes in the demo's folder."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tsoffset.errors import StartFailed
+
+PREFIX = "tsoffset-demo-"
+_KEPT = "kept.json"
+_GONE_SECONDS = 10.0
+
+
+def remember(folder: Path, processes: Mapping[str, int | None]) -> None:
+    """Write which processes, by name, run in the folder of a demo."""
+    (folder / _KEPT).write_text(json.dumps(processes))
+
+
+def stop_kept() -> list[str]:
+    """End all demos that this user has kept, remove their folders, and say so in sentences. Raises
+    StartFailed for a process that does not end."""
+    said = []
+    for kept in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{_KEPT}")):
+        folder = kept.parent
+        if not _is_own(folder):
+            continue
+        ended = [name for name, pid in json.loads(kept.read_text()).items() if _end(pid, folder)]
+        shutil.rmtree(folder)
+        what = f"Ended {', '.join(ended)}" if ended else "Nothing ran any more"
+        said.append(f"{what}; removed {folder}.")
+    return said or [f"No demo that was kept is in {tempfile.gettempdir()}."]
+
+
+def _is_own(folder: Path) -> bool:
+    """False of a link, and of what another user has put there."""
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _end(pid: int | None, folder: Path) -> bool:
+    """Kill the process if it is still the demo's; whether it was. All its data is thrown away."""
+    if pid is None or not _runs_in(pid, folder):
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + _GONE_SECONDS
+    while _runs_in(pid, folder):
+        if time.monotonic() > deadline:
+            raise StartFailed(
+                f"stop the demo in {folder}: process {pid} does not end; end it by id"
+            )
+        time.sleep(0.05)
+    return True
+
+
+def _runs_in(pid: int, folder: Path) -> bool:
+    """True where the command line of the process names the folder: its id may be another's now."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        if Path("/proc/self").exists():
+            return False
+        words = ["ps", "-ww", "-o", "command=", "-p", str(pid)]
+        command = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return f"{folder}/" in command
