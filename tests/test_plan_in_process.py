@@ -8,9 +8,8 @@ import pytest
 
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
-from tests.test_scope import Command, export, plan, sync
+from tests.test_scope import Command, export, failover, plan, sync
 from tsoffset.commands.export import run_export
-from tsoffset.commands.failover.command import run_failover
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.config.selection import Selection
 from tsoffset.errors import JavaMissing
@@ -40,17 +39,8 @@ def estate() -> Estate:
     return estate
 
 
-def dry_failover(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
-    return run_failover(
-        selection,
-        output,
-        Notices(),
-        timeout_seconds=0,
-        pause=False,
-        resume=False,
-        dry_run=True,
-        connect=estate.connect,
-    )
+def dry_failover(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
+    return failover(selection, estate, output, folder, dry_run=True)
 
 
 def ran(command: Command, estate: Estate, folder: Path, *lines: str, clusters: str = "A, B") -> str:

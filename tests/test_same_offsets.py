@@ -6,10 +6,9 @@ lost its end. What becomes of the setting where nothing was promised is asked at
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pytest
-import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,12 +104,9 @@ def diverged(at: int = 50, source: int = 30, target: int = 30) -> Mirrored:
 
 
 @pytest.fixture
-def _quiet() -> Iterator[None]:
+def _quiet() -> None:
     """A line per world would be all that is seen of a failure."""
-    before = structlog.get_config()
     silence_logs()
-    yield
-    structlog.configure(**before)
 
 
 # --- the promise holds ----------------------------------------------------------------------

@@ -44,14 +44,17 @@ def compare(selection: Selection, estate: Estate, output: Output, _: Path) -> in
     return run_compare(selection, Wanted(), output, Notices(), connect=estate.connect)
 
 
-def failover(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+def failover(
+    selection: Selection, estate: Estate, output: Output, _: Path, *, dry_run: bool = False
+) -> int:
     return run_failover(
         selection,
         output,
         Notices(),
         timeout_seconds=0,
-        pause=True,
+        pause=not dry_run,
         resume=False,
+        dry_run=dry_run,
         connect=estate.connect,
     )
 

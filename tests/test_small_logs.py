@@ -3,11 +3,10 @@
 `tests.small_logs` says what is in them; `python -m tests.small_logs` asks for more.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 import pytest
-import structlog
 
 from tests.small_logs import Judged, SmallLog, every, judge, some
 from tests.translating import silence_logs
@@ -21,11 +20,8 @@ NO_BUDGET = TranslationSettings(budget=1, scan_bytes=1)
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = structlog.get_config()
+def _quiet() -> None:
     silence_logs()
-    yield
-    structlog.configure(**before)
 
 
 def assert_nothing_is_skipped(

@@ -7,11 +7,10 @@ Random logs come from `tests.random_logs`, the replicator and the truth about it
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-import structlog
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -140,12 +139,9 @@ retried = st.builds(
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
+def _quiet() -> None:
     """A line per world would be all that is seen of a failure."""
-    before = structlog.get_config()
     silence_logs()
-    yield
-    structlog.configure(**before)
 
 
 def each_example(

@@ -23,7 +23,7 @@ from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# So many records from the first one on tell what it is of.
+# How many records, from the first one on, tell which source record the first one copies.
 FIRST = 8
 FIRST_SURELY = 500
 

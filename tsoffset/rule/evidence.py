@@ -18,7 +18,7 @@ from tsoffset.rule.log_view import LogView
 # So many predictions may fail in a partition, beyond those that hold.
 _PREDICTIONS = 3
 
-# So many source records of one timestamp are compared with a target record that equals none.
+# The most source records of one timestamp that are compared with a target record that equals none.
 _COMPARED = 64
 
 

@@ -16,7 +16,7 @@ from tsoffset.rule.twins import earliest_equal
 
 TARGET = Side.TARGET
 
-# So many target records from where C should be are tried, for one that is proven.
+# How many target records are tried, from where C should be, until one is proven.
 _LOOKS = 6
 
 Finding = Generator[Question, Answer, Translated | None]

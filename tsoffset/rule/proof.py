@@ -29,7 +29,7 @@ from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# So many target records are compared for a proof by time.
+# The most target records that are compared for a proof by time.
 MOST_COMPARED = 4_096
 
 Proving = Generator[Question, Answer, Safety | None]

@@ -19,7 +19,7 @@ from tsoffset.rule.inquiry import Answer, Inquiry, Question
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# So many records from the target's first one on are looked at for one that the source has.
+# How many of the target's first records are compared with the source, until one is on both.
 FIRST = 8
 
 # How often distances are followed to a record.
