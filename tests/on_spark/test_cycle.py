@@ -29,9 +29,9 @@ from tests.spark_worlds import (
 )
 from tests.waiting import wait_until
 from tsoffset.cycle import in_process
-from tsoffset.cycle.turns import FRESH_SECONDS
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.commit import FRESH_SECONDS
 from tsoffset.model import (
     CommittedOffset,
     Failed,
