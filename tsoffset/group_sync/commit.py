@@ -113,7 +113,7 @@ def commit_groups(
 
 def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
     """COMMIT_RESULTS that say that nothing could be done for these rows."""
-    rows = work.select(
+    rows = work.select("group").with_columns(
         outcome=pl.lit(OutcomeKind.FAILED),
         reason=pl.lit(failed.kind),
         message=pl.lit(failed.message),
