@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
+import polars as pl
 import pytest
 
 from tests.memory_flows import (
@@ -22,7 +23,7 @@ from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import preflight, read_commits
 from tsoffset.cycle.translated_commits import commit_work, join_translations, result_rows
 from tsoffset.cycle.work import partition_work
-from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups
+from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -316,6 +317,16 @@ def test_a_machine_that_is_always_too_late_commits_nothing(estate, target):
     assert {verdict(row) for row in rows} == {failed(FailureKind.TIMEOUT)}
     assert all("since its offsets were read" in (row.message or "") for row in rows)
     assert target.commits == []
+
+
+def test_a_task_that_breaks_fails_each_of_its_rows():
+    """As many results as rows, and nothing of their translations."""
+    work = pl.DataFrame(
+        {"group": ["a", "a", "b"], "target_offset": [1, 2, 3], "precision": "exact"}
+    )
+    rows = failed_results(work, passing(FailureKind.INTERNAL))
+    assert rows["reason"].to_list() == [FailureKind.INTERNAL] * 3
+    assert rows["target_offset"].null_count() == rows["precision"].null_count() == 3
 
 
 # --- attempts that were given up ----------------------------------------------------------
