@@ -139,6 +139,13 @@ GUARDS = (
         ("test_a_first_record_of_the_far_future_makes_no_other_one_very_late",),
     ),
     Guard(
+        "log_view: a lookup passes records without a timestamp",
+        "return all(it is not None and it >= timestamp_ms for it in self._timestamps[first:])",
+        "return all(it is None or it >= timestamp_ms for it in self._timestamps[first:])",
+        "such a record before the copy of the source's first one",
+        ("test_a_record_without_a_timestamp_may_lie_before_the_copy_of_the_first_one",),
+    ),
+    Guard(
         "older: that none is answered proves nothing",
         "    return target.end if is_older else target.start",
         "    return target.end",

@@ -322,6 +322,14 @@ def test_a_first_record_of_the_far_future_makes_no_other_one_very_late() -> None
         assert_skips_nothing(logs, committed, logs.outcome(committed))
 
 
+def test_a_record_without_a_timestamp_may_lie_before_the_copy_of_the_first_one() -> None:
+    """Retention took the target's first b, and no lookup finds c: so the target seems to begin with
+    what the source has lost, and the log is taken from the copy of a on. But c is the third source
+    record, and C = 0 does not resume behind its only copy."""
+    logs = Logs("a@0 b@10 c@- d@0", "b@10 c@- a@0 b@10", target_from=1)
+    assert_skips_nothing(logs, 0, logs.outcome(0))
+
+
 def test_where_the_source_may_be_the_replica_no_proof_by_time_is_kept() -> None:
     """Identity: the source is the replica, begun at a. What follows d lies behind its original
     today; the replica is set back then, and has x0 and x1, which the group has yet to read."""
