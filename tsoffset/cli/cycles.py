@@ -228,6 +228,7 @@ def lists(
     notices: Notices,
     *,
     config: Path,
+    strict: bool,
     flows: tuple[str, ...],
     reset: bool,
     format: Format,
@@ -243,7 +244,7 @@ def lists(
     from tsoffset.commands.lists import run_lists
     from tsoffset.config.overrides import LIST_KEYS
 
-    selection = choose(notices, config=config, flows=flows, groups=None, topics=None)
+    selection = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     changes = {}
     for key in LIST_KEYS:
         name = key.replace(".", "_")

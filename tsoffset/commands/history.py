@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -44,7 +43,9 @@ class Wanted:
     limit: int
 
 
-def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) -> int:
+def run_history(
+    configuration: Configuration, wanted: Wanted, output: Output, notices: Notices
+) -> int:
     """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
     HistoryFailed, and what keeps Spark from starting."""
     if (wanted.question is None) == (wanted.sql is None):
@@ -52,7 +53,6 @@ def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) 
     if wanted.question == "group" and wanted.groups is None:
         raise UsageError("history group: say which groups: add --groups REGEX")
     pattern = expression("--groups", wanted.groups)
-    configuration = Configuration.read(config)
     settings = configuration.resolve()
     for warning in settings.warnings:
         notices.warning("configuration_warning", warning)
