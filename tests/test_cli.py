@@ -183,6 +183,13 @@ def test_an_unknown_flow_is_bad_usage_and_names_the_known_ones(
     assert result.stderr == "error: there is no flow B->C; the configuration has A->B\n"
 
 
+def test_a_flow_that_the_shell_cut_is_told_to_be_quoted(away: Path) -> None:
+    """`--flow A->B` without quotes is `--flow A-`, with the output in a file named B."""
+    result = invoke("topics", "-c", str(away), "--flow", "A-")
+    assert result.exit_code == 2
+    assert "quote the flow as 'A->B'" in result.stderr
+
+
 @pytest.mark.parametrize("command", FLOW_COMMANDS)
 def test_no_enabled_flow_is_bad_usage(command: str, tmp_path: Path) -> None:
     """The sentence says how to enable one."""

@@ -167,11 +167,14 @@ def run(notices: Notices, **choice: Unpack[Choice]) -> int:
     that changes is taken up, at once on SIGHUP. SIGTERM and Ctrl-C end it within ten seconds.
     """
     from tsoffset.commands.run import run_daemon
+    from tsoffset.commands.scope import warn_of_no_match
     from tsoffset.daemon.selecting import Selector
     from tsoffset.daemon.signals import Ending
 
     selector = Selector(**choice)
-    if run_daemon(selector, told(selector.select(), notices)) is Ending.ABANDONED:
+    selection = told(selector.select(), notices)
+    warn_of_no_match(selection, notices)
+    if run_daemon(selector, selection) is Ending.ABANDONED:
         _leave_at_once()
     return 0
 

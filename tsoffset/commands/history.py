@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from tsoffset.commands.scope import in_history, no_match
 from tsoffset.config.loading import Configuration
 from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
+from tsoffset.flow.patterns import matches
+from tsoffset.flow.settings import Settings
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, csv_line
@@ -77,9 +80,28 @@ def run_history(
         rows = _answer(session, wanted)
     for warning in opened.warnings:
         notices.warning("history_not_read", warning)
+    if not rows and wanted.groups is not None:
+        _require_known_group(settings, wanted)
     _print(rows, output)
+    if not opened.files:
+        notices.warning(
+            "history_empty",
+            f"{directory} has no cycle of that time: keep `tsoffset run` running with this "
+            "history.dir, or look further back with --since.",
+        )
     notices.note(f"{counted(len(rows), 'row')} from {counted(opened.files, 'file')} of history")
     return 0
+
+
+def _require_known_group(settings: Settings, wanted: Wanted) -> None:
+    """Raise UsageError where history knows none of the groups that are wanted: an empty answer is
+    not about them."""
+    flows = [settings.flow(name) for name in wanted.flows] or settings.flows
+    found = [names for names in map(in_history(settings), flows) if names is not None]
+    groups = {group for names in found for group in names.groups}
+    pattern = expression("--groups", wanted.groups)
+    if groups and pattern and not any(matches(pattern, group) for group in groups):
+        raise UsageError(no_match("group", wanted.groups or "", groups))
 
 
 def _place(configuration: Configuration) -> "Place":

@@ -129,8 +129,9 @@ def seconds(_context: click.Context, _option: click.Parameter, value: str | None
     if value is None:
         return None
     number, unit = value[:-1], value[-1:]
-    if not (number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS):
-        raise click.BadParameter(f"{value!r} is no time such as 90m, 36h, 7d or 4w")
+    known = number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS
+    if not known or int(number) == 0:
+        raise click.BadParameter(f"{value!r} is not a time such as 30s, 90m, 36h, 7d or 4w.")
     return float(int(number) * _UNITS[unit])
 
 
