@@ -129,7 +129,7 @@ def test_what_is_no_checkpoint_is_counted(dump: Dump, malformed: str | bytes) ->
 def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) -> None:
     """The sentence says how to make it; so does that of a file that is not there."""
     with pytest.raises(UsageError, match=r"not one of its 2 lines.*CheckpointFormatter"):
-        read(dump("some", "words"))
+        read(dump("some", "", "words"))
     with pytest.raises(UsageError, match="No such file"):
         read(tmp_path / "missing")
 
@@ -273,7 +273,8 @@ def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path)
         (("--against", "timestamps", "--history"), "leave out --checkpoints and --history"),
         (("--checkpoints", str(tmp_path / "no")), "does not exist"),
         (("--times", "2"), "add --every"),
-        (("--every", "soon"), "no time such as"),
+        (("--every", "soon"), "not a time such as"),
+        (("--every", "0s"), "not a time such as"),
     ):
         result = invoke("compare", "-c", str(config), *words)
         assert result.exit_code == 2

@@ -457,6 +457,8 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
         .in_words()
         .endswith(f"0 failed; 1 of 4 groups in place, re-reading at most 0 records{rest}")
     )
+    none = Tally.of(rows[2:]).in_words()
+    assert "0 of 2 groups in place; 2 not in place (1 EXPIRED, 1 TARGET_AHEAD)" in none
     away = Tally.of([CLUSTER_FAILED]).in_words()
     assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))

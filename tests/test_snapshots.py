@@ -327,7 +327,7 @@ def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:
     for `--allow-rewind` alone."""
     file = str(properties_file(tmp_path, nowhere(), nowhere()))
     for words, told in (
-        (("--allow-rewind",), "confirm with --yes"),
+        (("--allow-rewind",), "no terminal to ask for confirmation"),
         (("--yes",), "are for --allow-rewind"),
         (("--snapshot", file), "are for --allow-rewind"),
         (("--allow-rewind", "--yes", "--snapshot", file), "no whole snapshot"),

@@ -52,7 +52,7 @@ def read_checkpoint_file(
                 except (MalformedCheckpoint, UnicodeDecodeError):
                     found.malformed += 1
                     continue
-                good += 1
+                good += bool(line.strip())
                 if one is not None and wanted(one[0]):
                     found.add(*one)
     except OSError as error:
