@@ -267,8 +267,10 @@ class Topic(Entry):
     """What is known of one source topic."""
 
     replication_lag_records: int | None = Field(
-        description="Records that the target lacks, about: both logs' ends against the last pair"
-        " that is proven; the sum of the partitions where that is known, null where it is for none."
+        description="About how many records the target lacks, by the offsets between the last"
+        " proven record and both logs' ends, in which transaction markers and offsets without a"
+        " record count, too; the sum of the partitions where that is known, null where it is for"
+        " none."
     )
 
 
