@@ -56,8 +56,9 @@ class Entry:
     `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
     what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
     translation) of which it is not; `consumer_lag` and `consumer_lag_unknown` likewise.
-    `in_sync_at` (seconds since 1970 UTC) is the oldest of them; None where one was never in place. `reasons` counts rows; `reason` and `message` are of the
-    first row with the worst outcome, where that is skipped or failed.
+    `in_sync_at` (seconds since 1970 UTC) is the oldest of them; None where one was never in place.
+    `reasons` counts rows; `reason` and `message` are of the first row with the worst outcome, where
+    that is skipped or failed.
     """
 
     name: str

@@ -25,7 +25,7 @@ function card(flow, answer, now, href, { remote = false, past = null } = {}) {
         h("dt", {}, "groups ready"),
         h("dd", {}, totals.groups ? `${number(totals.groups - missing(totals))} of ${number(totals.groups)}` : "–")),
       h("div", {},
-        h("dt", {}, "read again by a failover"),
+        h("dt", {}, "re-read at most"),
         h("dd", { title: known ? many(totals.lag_records, "record") : null }, flow.unknown_since === null ? (known ? compact(totals.lag_records) : "–") : "unknown")),
       h("div", {},
         h("dt", {}, "oldest commit"),
