@@ -71,7 +71,9 @@ def application(
     )
     add_problems(app)
     _add_probes(app, board, alive)
-    app.include_router(_Routes(settings, board, controls, history).router)
+    router = _Routes(settings, board, controls, history).router
+    _summarize(router.routes)
+    app.include_router(router)
     if metrics is not None:
         _add_metrics(app, settings, metrics)
     add_pages(app)
@@ -83,7 +85,7 @@ def _summarize(routes: Iterable[BaseRoute]) -> None:
     """Make the first sentence of each endpoint's description its summary, in place of the name of
     its function."""
     for route in routes:
-        if isinstance(route, APIRoute) and route.description:
+        if isinstance(route, APIRoute) and route.description and route.summary is None:
             first, _, rest = " ".join(route.description.split()).partition(". ")
             route.summary, route.description = first.removesuffix("."), rest
 
