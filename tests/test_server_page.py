@@ -292,7 +292,7 @@ class TestInBrowser:
             page.until(lambda: page.names() == ["search"], "what failed")
             page.click(".tools button")
             page.until(lambda: len(page.names()) == 4, "all")
-            page.script("document.querySelectorAll('thead button')[3].click()")
+            page.script("document.querySelectorAll('thead button')[4].click()")
             page.until(lambda: page.names()[0] == "audit", "the most behind first")
             assert page.all("th[aria-sort=descending]")
             page.one("#choose-precision").send_keys("bounded")
