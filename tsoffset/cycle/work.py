@@ -65,13 +65,14 @@ _values = attrgetter(*(each.name for each in fields(Cost)))
 @dataclass(frozen=True, slots=True)
 class AnsweredPartition:
     """What was answered at once of a partition; the readable part of its target log, and whether
-    that was seen to rewrite timestamps; and for how long the answers hold (None: they are not to be
-    remembered)."""
+    that was seen to rewrite timestamps; for how long the answers hold (None: they are not to be
+    remembered); and the source's log end."""
 
     answers: Answers
     target_range: LogRange | None
     target_rewrites_timestamps: bool
     holds: Holds | None
+    source_log_end: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ class SourceCommit:
 class TranslatedPosition:
     """A translation with what the commit rule needs of the target's log.
 
-    `target_range` is None where it could not be read.
+    `target_range` and `source_log_end` are None where they were not read. The rule does not use
+    `source_log_end`: rows show the consumer lag.
     """
 
     partition: TopicPartition
@@ -62,6 +63,7 @@ class TranslatedPosition:
     translation: Translation
     target_range: LogRange | None = None
     target_rewrites_timestamps: bool = False
+    source_log_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

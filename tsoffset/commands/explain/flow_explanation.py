@@ -204,6 +204,8 @@ class _FlowExplanation:
         partition = position.partition
         seen = dialogues[Position(partition.topic, partition.partition, position.offset)]
         answer, pairs = conclusion(seen, position, row)
+        if position.source_log_end is not None:
+            row = replace(row, consumer_lag=position.source_log_end - position.offset)
         return Explanation(row, self.flow.commits, seen.opening, tuple(seen.steps), pairs, answer)
 
 
