@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 T = TypeVar("T")
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 
 UNREACHABLE = (OSError, pa.ArrowException)
 """What a place raises for what cannot be done."""
@@ -155,7 +156,9 @@ class Folder:
             found = [file.name for file in self.folder.iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(n for n in found if n.startswith(beginning) and not n.endswith(_HALF))
+        # A name that is no text is none of ours, and could neither be opened by Arrow nor be told.
+        ours = (name for name in found if not _NO_TEXT.search(name))
+        return sorted(n for n in ours if n.startswith(beginning) and not n.endswith(_HALF))
 
     def open(self, name: str) -> pa.NativeFile:
         """As `Place.open`."""
@@ -183,7 +186,8 @@ class Folder:
 
 def _regular(path: Path) -> Path:
     """The path. Raises OSError where reading might have no end, as of a pipe or a device."""
-    if not stat.S_ISREG(path.stat().st_mode):
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "this is no regular file")
     return path
 
