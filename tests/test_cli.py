@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -431,6 +432,23 @@ def test_a_command_ends_with_its_own_status_whatever_became_of_its_output(
         assert ("topicz" in err) is (2 not in streams)
         assert "Traceback" not in err
         assert ("No space left" in err) is (fate == "full" and streams == (1,))
+
+
+def test_a_pipe_that_does_not_block_gets_all_that_is_printed() -> None:
+    """Another process that has the same pipe may have made it so; a log line raised BlockingIOError
+    where its reader was slow, and the daemon's loop with it."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    text = "x" * 1_000_000
+
+    def printed() -> None:
+        with os.fdopen(writing, "w") as pipe, StandardStream(pipe) as stream:
+            stream.write(text)
+
+    with ThreadPoolExecutor(1) as pool, os.fdopen(reading) as reader:
+        done = pool.submit(printed)
+        assert reader.read() == text
+        done.result()
 
 
 def test_a_closed_stream_is_no_other_files() -> None:

@@ -134,6 +134,12 @@ def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) 
         read(tmp_path / "missing")
 
 
+def test_a_line_without_end_is_not_read_to_it() -> None:
+    """Its memory would be that of the file."""
+    with pytest.raises(UsageError, match="more than 1 MiB"):
+        read(Path("/dev/zero"))
+
+
 def test_a_file_takes_the_topics_place(dump: Dump) -> None:
     """The topic is not read; groups that the flow leaves out are left out; what was once a
     checkpoint is known for it."""

@@ -172,7 +172,11 @@ def test_blanks_around_the_arrow_end_the_key():
 
 
 @pytest.mark.parametrize(
-    "aliases", ["", "A->B", "A B", "A,,B", "A, spark", "${env:TSOFFSET_TEST_NOT_SET}"]
+    "aliases",
+    [
+        *("", "A->B", "A B", "A,,B", "A, spark", "${env:TSOFFSET_TEST_NOT_SET}"),
+        ",".join(f"A{number}" for number in range(101)),
+    ],
 )
 def test_aliases_must_be_usable_in_keys(aliases):
     """No blanks, arrows or empty ones, and not Spark's own prefix."""

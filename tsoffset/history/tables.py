@@ -83,6 +83,11 @@ CYCLES = pa.schema(
 )
 """A row for each cycle of one flow; times are in seconds since 1970 UTC."""
 
+NEVER_NULL = frozenset(
+    ("instance", "cycle", "at", "kept", "started_at", "ended_at", "seconds", "reached", "state")
+)
+"""The columns of both that every row has, whichever version wrote it."""
+
 _PAIR = ("group", "source_topic", "partition")
 _COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in _PAIR)
 
