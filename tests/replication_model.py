@@ -233,7 +233,9 @@ class World:
     def _taken_for_equals(self, found: Translated) -> list[tuple[int, int]]:
         """Those of `_twins_taken` whose true original is lost."""
         left = self._originals_left()
-        return [(min(pair), max(pair)) for pair in self._mistaken_pairs(found) if pair[1] not in left]
+        return [
+            (min(pair), max(pair)) for pair in self._mistaken_pairs(found) if pair[1] not in left
+        ]
 
     def _rests_on_others(self, found: Translated) -> bool:
         """True where one of the pairs that an answer rests on is of a record of others."""
