@@ -85,7 +85,7 @@ def peers(result: Result) -> str:
     blocks = [taken(result)]
     for size in result["sizes"]:
         rows = []
-        for phase in ("cold", "warm", "moved"):
+        for phase in size["ours"]:
             for name, who in (("MirrorMaker 2", "theirs"), ("tsoffset", "ours")):
                 one = size[who][phase]
                 rows.append(
@@ -107,12 +107,16 @@ def peers(result: Result) -> str:
             *(*_KINDS, "others", "MB", "rounds"),
         )
         ratios = size["ratios"]
+        moved = ", ".join(
+            f"{phase} {median(ratios[phase.replace(' ', '_')])}"
+            for phase in size["ours"]
+            if phase not in ("cold", "warm")
+        )
         blocks += [
             table(head, rows),
             f"Ours over theirs: cold {median(ratios['cold'])}, from its start "
-            f"{median(ratios['cold_from_start'])}, warm {median(ratios['warm'])}, moved "
-            f"{median(ratios['moved'])}; requests of a warm cycle "
-            f"{median(ratios['warm_requests'])}. Our cold cycle had "
+            f"{median(ratios['cold_from_start'])}, warm {median(ratios['warm'])}, {moved}; "
+            f"requests of a warm cycle {median(ratios['warm_requests'])}. Our cold cycle had "
             f"{size['ours']['cold']['positions']:,} distinct positions and made "
             f"{number(ratios['fetches_per_position'])} source fetches for each and "
             f"{number(ratios['lookups_per_partition'])} time lookups for each partition; before "

@@ -54,8 +54,9 @@ T = TypeVar("T")
 SIZES = ("100x10", "1000x20", "1000x50", "1000x20+4")
 QUICK = ("50x4",)
 SHIFT = 1_000
-MOVED = 0.1
-PHASES = ("cold", "warm", "moved")
+# The share of the groups that commit further on, by phase.
+MOVES = {"moved": 0.1, "all moved": 1.0}
+PHASES = ("cold", "warm", *MOVES)
 CHECKPOINTS = "A.checkpoints.internal"
 # What syncing groups asks for; the rest belongs to mirroring, which goes on. Nobody commits on
 # the source but this benchmark.
@@ -193,8 +194,8 @@ class _Stand:
             mirror.wait_until_mirrored(source, target, {TOPIC: REMOTE}, seconds=1200)
 
     def theirs(self) -> dict[str, Any]:
-        """MirrorMaker 2 from its start on: all groups for the first time, at rest, and some of
-        them moved."""
+        """MirrorMaker 2 from its start on: all groups for the first time, at rest, and after some
+        and then all of them have moved."""
         self._reset()
         _, target = self._brokers
         mirror = MirrorMaker(
@@ -223,16 +224,19 @@ class _Stand:
                 **self._their_cycle(log, at_rest, worked),
                 **self._judged(self._commits),
             }
-            worked = _worked(mirror)
-            before = self._counts()
-            moved, moved_at = self._move(), time.time()
-            last, then = log.settled(target, at_rest.ended, 600, self._counts)
-            found["moved"] = {
-                "seconds": rounded(last - moved_at),
-                "cpu_seconds": rounded(_worked(mirror) - worked),
-                **self._judged(moved),
-                **_requests(_since(before, then)),
-            }
+            now, last = self._commits, at_rest.ended
+            for phase, share in MOVES.items():
+                worked = _worked(mirror)
+                before = self._counts()
+                moved, moved_at = self._move(now, share), time.time()
+                now = now | moved
+                last, then = log.settled(target, last, 600, self._counts)
+                found[phase] = {
+                    "seconds": rounded(last - moved_at),
+                    "cpu_seconds": rounded(_worked(mirror) - worked),
+                    **self._judged(moved),
+                    **_requests(_since(before, then)),
+                }
         finally:
             mirror.stop()
         self._move_back()
@@ -264,9 +268,12 @@ class _Stand:
         found["cold"] |= self._judged(self._commits)
         found["warm"] = self._our_cycle(spark, carry_over)
         found["warm"] |= self._judged(self._commits)
-        moved = self._move()
-        found["moved"] = self._our_cycle(spark, carry_over)
-        found["moved"] |= self._judged(moved)
+        now = self._commits
+        for phase, share in MOVES.items():
+            moved = self._move(now, share)
+            now = now | moved
+            found[phase] = self._our_cycle(spark, carry_over)
+            found[phase] |= self._judged(moved)
         self._move_back()
         shown("tsoffset", {phase: one["seconds"] for phase, one in found.items()})
         return found
@@ -316,8 +323,9 @@ class _Stand:
             if CHECKPOINTS in admin.list_topics():
                 admin.delete_topics([CHECKPOINTS])
 
-    def _move(self) -> Commits:
-        moved = self._log.moved(self._commits, MOVED)
+    def _move(self, commits: Commits, share: float) -> Commits:
+        """Have a share of the groups commit further on than these commits."""
+        moved = self._log.moved(commits, share)
         filling.commit(self._source, moved)
         return moved
 
@@ -384,7 +392,7 @@ def _ratios(
             [one["cold"]["seconds_from_start"] for one in theirs],
         ),
         "warm": seconds("warm"),
-        "moved": seconds("moved"),
+        **{phase.replace(" ", "_"): seconds(phase) for phase in MOVES},
         "warm_requests": ratio_spread(
             [_total(one["warm"]["requests"]) for one in ours],
             [_total(one["warm"]["requests"], but=("Fetch", "Metadata")) for one in theirs],

@@ -92,6 +92,7 @@ def _row(
         target_topic=f"{source}.{topic}",
         target_offset=there,
         current_target_offset=there - (chance.randrange(1, 400) if moved else 0),
+        consumer_lag=None if chance.random() < 0.02 else chance.choice((0, 0, 3, 41, 1_870)),
     )
     if fate < ACTIVE:
         told = f"group {group} has members on {target}, which own its offsets there; stop them"

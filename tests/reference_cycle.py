@@ -240,6 +240,8 @@ def planned_rows(
             own = log if isinstance(log, LogRange) else None
             position = replace(position, target_range=own)
             row = decided(flow.name, commit, position, current, last_commit=last, floor=floor)
+        if position is not None and position.source_log_end is not None:
+            row = replace(row, consumer_lag=position.source_log_end - position.offset)
         found.append(row)
     return found
 

@@ -213,24 +213,28 @@ class World:
             pairs += [(at, first) for at in self.data if self._content_of[at] == content]
         return pairs
 
-    def _twins_taken(self, found: Translated) -> list[tuple[int, int]]:
-        """Of the pairs that are of an equal record: the offsets between that and what it was taken
-        for, both included."""
+    def _mistaken_pairs(self, found: Translated) -> list[tuple[int, int]]:
+        """For each pair of an equal record: the original it was taken for, and the true one."""
         origins = dict(self.pairs)
         return [
-            (min(origin, origins[copy]), max(origin, origins[copy]))
+            (origin, origins[copy])
             for origin, copy in self._pairs_under(found)
             if origins.get(copy, origin) != origin
         ]
 
+    def _originals_left(self) -> set[int]:
+        """Offsets of the originals that are still in their log."""
+        return set(self.data)
+
+    def _twins_taken(self, found: Translated) -> list[tuple[int, int]]:
+        """The offsets between an equal record and what it was taken for, both included."""
+        return [(min(pair), max(pair)) for pair in self._mistaken_pairs(found)]
+
     def _taken_for_equals(self, found: Translated) -> list[tuple[int, int]]:
-        """The same, of the pairs whose true original is lost."""
-        origins = dict(self.pairs)
-        there = set(self.data)
+        """Those of `_twins_taken` whose true original is lost."""
+        left = self._originals_left()
         return [
-            (min(origin, origins[copy]), max(origin, origins[copy]))
-            for origin, copy in self._pairs_under(found)
-            if origins.get(copy, origin) != origin and origins[copy] not in there
+            (min(pair), max(pair)) for pair in self._mistaken_pairs(found) if pair[1] not in left
         ]
 
     def _rests_on_others(self, found: Translated) -> bool:
@@ -512,22 +516,16 @@ class Failback(World):
         """Those that it names alone: no first record counts, and no frontier is asked for."""
         return list(found.pairs)
 
-    def _twins_taken(self, found: Translated) -> list[tuple[int, int]]:
+    def _mistaken_pairs(self, found: Translated) -> list[tuple[int, int]]:
         original_of = {copy: original for original, copy in self.pairs}
         return [
-            (min(original, original_of[copy]), max(original, original_of[copy]))
+            (original, original_of[copy])
             for copy, original in self._pairs_under(found)
             if original_of.get(copy, original) != original
         ]
 
-    def _taken_for_equals(self, found: Translated) -> list[tuple[int, int]]:
-        original_of = {copy: original for original, copy in self.pairs}
-        there = {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
-        return [
-            (min(original, original_of[copy]), max(original, original_of[copy]))
-            for copy, original in self._pairs_under(found)
-            if original_of.get(copy, original) != original and original_of[copy] not in there
-        ]
+    def _originals_left(self) -> set[int]:
+        return {offset for offset, _ in self.target.messages(Isolation.READ_COMMITTED)}
 
     def _rests_on_others(self, found: Translated) -> bool:
         others = set(self.life.equal_to_ours)

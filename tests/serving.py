@@ -45,6 +45,7 @@ def row(
         "outcome": OutcomeKind.COMMITTED,
         "precision": Precision.EXACT,
         "reread_bound": 0,
+        "consumer_lag": 7,
     }
     return Row(**{**fields, **more})
 

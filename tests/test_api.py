@@ -118,7 +118,7 @@ def test_a_flow_that_is_only_planned_commits_nothing(estate: Estate, tmp_path: P
 def test_what_a_configuration_warns_of_is_a_warning(estate: Estate, tmp_path: Path) -> None:
     """Python's own, at the line of the caller."""
     file = properties_file(tmp_path, nowhere(), nowhere(), "grups = x")
-    with pytest.warns(UserWarning, match="did you mean groups") as caught:
+    with pytest.warns(UserWarning, match="Did you mean `groups`") as caught:
         tsoffset.plan(file, connect=estate.connect)
     assert caught[0].filename == __file__
 

@@ -228,6 +228,13 @@ def test_no_group_passing_is_a_warning() -> None:
     assert finding.finding == "passing the filters: 0 of 1; taken by no flow: connect-sink"
 
 
+def test_a_cluster_without_groups_is_not_a_question_of_filters() -> None:
+    """The remedy is about addresses and rights."""
+    finding = found(checked(flow(), filled("A", "orders"), filled("B", "A.orders")), "groups")
+    assert finding.severity is WARNING
+    assert "DESCRIBE" in (finding.remedy or "")
+
+
 def test_no_topic_passing_is_a_warning() -> None:
     """The same for topics, and for groups that read none of them."""
     source, target = filled("A", "__strange"), filled("B")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -183,6 +184,13 @@ def test_an_unknown_flow_is_bad_usage_and_names_the_known_ones(
     assert result.stderr == "error: there is no flow B->C; the configuration has A->B\n"
 
 
+def test_a_flow_that_the_shell_cut_is_told_to_be_quoted(away: Path) -> None:
+    """`--flow A->B` without quotes is `--flow A-`, with the output in a file named B."""
+    result = invoke("topics", "-c", str(away), "--flow", "A-")
+    assert result.exit_code == 2
+    assert "quote the flow as 'A->B'" in result.stderr
+
+
 @pytest.mark.parametrize("command", FLOW_COMMANDS)
 def test_no_enabled_flow_is_bad_usage(command: str, tmp_path: Path) -> None:
     """The sentence says how to enable one."""
@@ -231,7 +239,7 @@ def test_warnings_come_with_the_error_beside_them(
         "A->B.enable = true\n" + more
     )
     slip = (
-        f"{file}:4: A->B.enable: is no known key; did you mean A->B.enabled? It has no effect: "
+        f"{file}:4: A->B.enable: unknown key. Did you mean `A->B.enabled`? It has no effect: "
         "`enabled` is now `false`, its default"
     )
     result = invoke(command, "-c", str(file))
@@ -244,6 +252,25 @@ def test_warnings_come_with_the_error_beside_them(
     events = [json.loads(line) for line in result.stderr.splitlines()]
     assert [one["event"] for one in events] == ["configuration_warning", "command_failed"]
     assert events[0]["message"] == slip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((command,) for command in (*FLOW_COMMANDS, "snapshot", "topics", "lists")),
+        *(EXPLAIN, ("history", "stuck"), ("restore", __file__)),
+    ],
+)
+def test_strict_makes_an_unknown_key_an_error(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Exit 2 with file, line and the nearest key, before a cluster is asked or Spark started; by
+    the option of each command that reads a configuration."""
+    file = properties_file(tmp_path, "a:1", "b:1", "A->B.topcis = orders")
+    result = invoke(*words, "-c", str(file), "--strict")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"error: {file}:5: A->B.topcis: unknown key. Did you mean `A->B.topics`? It has no effect: "
+        "`topics` is now `.*`, its default\n"
+    )
 
 
 def test_the_file_may_come_from_the_environment(away: Path) -> None:
@@ -274,7 +301,7 @@ def test_configuration_warnings_go_to_standard_error(away: Path) -> None:
     """An unknown key is a warning with its line; the command goes on."""
     away.write_text(away.read_text() + "A->B.topicz = x\n")
     result = invoke("plan", "-c", str(away), env={"JAVA_HOME": "/nowhere", "PATH": "/nowhere"})
-    assert result.stderr.startswith(f"warning: {away}:5: A->B.topicz: is no known key")
+    assert result.stderr.startswith(f"warning: {away}:5: A->B.topicz: unknown key")
 
 
 @pytest.mark.parametrize("command", ["sync", "run"])
@@ -405,6 +432,23 @@ def test_a_command_ends_with_its_own_status_whatever_became_of_its_output(
         assert ("topicz" in err) is (2 not in streams)
         assert "Traceback" not in err
         assert ("No space left" in err) is (fate == "full" and streams == (1,))
+
+
+def test_a_pipe_that_does_not_block_gets_all_that_is_printed() -> None:
+    """Another process that has the same pipe may have made it so; a log line raised BlockingIOError
+    where its reader was slow, and the daemon's loop with it."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    text = "x" * 1_000_000
+
+    def printed() -> None:
+        with os.fdopen(writing, "w") as pipe, StandardStream(pipe) as stream:
+            stream.write(text)
+
+    with ThreadPoolExecutor(1) as pool, os.fdopen(reading) as reader:
+        done = pool.submit(printed)
+        assert reader.read() == text
+        done.result()
 
 
 def test_a_closed_stream_is_no_other_files() -> None:

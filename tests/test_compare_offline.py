@@ -129,9 +129,15 @@ def test_what_is_no_checkpoint_is_counted(dump: Dump, malformed: str | bytes) ->
 def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) -> None:
     """The sentence says how to make it; so does that of a file that is not there."""
     with pytest.raises(UsageError, match=r"not one of its 2 lines.*CheckpointFormatter"):
-        read(dump("some", "words"))
+        read(dump("some", "", "words"))
     with pytest.raises(UsageError, match="No such file"):
         read(tmp_path / "missing")
+
+
+def test_a_line_without_end_is_not_read_to_it() -> None:
+    """Its memory would be that of the file."""
+    with pytest.raises(UsageError, match="more than 1 MiB"):
+        read(Path("/dev/zero"))
 
 
 def test_a_file_takes_the_topics_place(dump: Dump) -> None:
@@ -273,7 +279,8 @@ def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path)
         (("--against", "timestamps", "--history"), "leave out --checkpoints and --history"),
         (("--checkpoints", str(tmp_path / "no")), "does not exist"),
         (("--times", "2"), "add --every"),
-        (("--every", "soon"), "no time such as"),
+        (("--every", "soon"), "not a time such as"),
+        (("--every", "0s"), "not a time such as"),
     ):
         result = invoke("compare", "-c", str(config), *words)
         assert result.exit_code == 2

@@ -256,7 +256,7 @@ def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
     [
         (
             ("A->B.topcis = orders",),
-            "did you mean A->B.topics? It has no effect: `topics` is now `.*`",
+            "Did you mean `A->B.topics`? It has no effect: `topics` is now `.*`",
         ),
         (
             ("topics = orders", "A->B.topcis = clicks"),
@@ -264,7 +264,7 @@ def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
         ),
         (
             ("state.dri = here",),
-            "did you mean state.dir? It has no effect: `state.dir` is now `none`",
+            "Did you mean `state.dir`? It has no effect: `state.dir` is now `none`",
         ),
     ],
 )
@@ -276,3 +276,22 @@ def test_a_misspelt_key_is_told_with_what_holds_instead(lines: tuple[str, ...], 
     strict = "config.unknown.keys = error"
     assert told in problems_of_two_clusters(*lines, strict)[0].allowed
     assert two_clusters("emit.heartbeats.enabled = true", strict).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "C->B.topics = orders",
+        "C.client.id = x",
+        "B.topics = orders",
+        "A->B.state.dir = here",
+        "replication.policy.of.mine = x",
+        "A.consumer.of.mine = x",
+    ],
+)
+def test_a_key_that_is_unknown_where_it_stands_is_an_error_too(line: str) -> None:
+    """A mistyped alias leaves `topics` at its default as a mistyped name does."""
+    (warning,) = two_clusters(line).warnings
+    (problem,) = problems_of_two_clusters(line, "config.unknown.keys = error")
+    assert problem.line == 5
+    assert problem.allowed in warning

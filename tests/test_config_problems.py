@@ -172,7 +172,11 @@ def test_blanks_around_the_arrow_end_the_key():
 
 
 @pytest.mark.parametrize(
-    "aliases", ["", "A->B", "A B", "A,,B", "A, spark", "${env:TSOFFSET_TEST_NOT_SET}"]
+    "aliases",
+    [
+        *("", "A->B", "A B", "A,,B", "A, spark", "${env:TSOFFSET_TEST_NOT_SET}"),
+        ",".join(f"A{number}" for number in range(101)),
+    ],
 )
 def test_aliases_must_be_usable_in_keys(aliases):
     """No blanks, arrows or empty ones, and not Spark's own prefix."""
@@ -292,17 +296,17 @@ def test_sparks_own_security_is_sparks():
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("replication.policy.seperator = x", "did you mean replication.policy.separator?"),
+        ("replication.policy.seperator = x", "Did you mean `replication.policy.separator`?"),
         (r"groups = app-\d", "drops a single backslash"),
         (r"groups = app-\\\d", "drops a single backslash"),
-        ("grups = x", "did you mean groups?"),
-        ("A->B.topic.exclude = x", "did you mean A->B.topics.exclude?"),
-        ("A.bootstrap.severs = x:1", "did you mean A.bootstrap.servers?"),
-        ("source.cluster.client.di = x", "did you mean source.cluster.client.id?"),
-        ("A.consumer.isolation.levle = x", "did you mean consumer.isolation.level?"),
-        ("A->B.source.admin.request.timeout.sm = 1", "did you mean source.admin.request"),
-        ("translation.profe = content", "did you mean translation.proof?"),
-        ("history.dri = x", "did you mean history.dir?"),
+        ("grups = x", "Did you mean `groups`?"),
+        ("A->B.topic.exclude = x", "Did you mean `A->B.topics.exclude`?"),
+        ("A.bootstrap.severs = x:1", "Did you mean `A.bootstrap.servers`?"),
+        ("source.cluster.client.di = x", "Did you mean `source.cluster.client.id`?"),
+        ("A.consumer.isolation.levle = x", "Did you mean `A.consumer.isolation.level`?"),
+        ("A->B.source.admin.request.timeout.sm = 1", "Did you mean `A->B.source.admin.request"),
+        ("translation.profe = content", "Did you mean `translation.proof`?"),
+        ("history.dri = x", "Did you mean `history.dir`?"),
         ("qqqqqqqq = 1", "it has no effect"),
         ("C.bootstrap.servers = c:1", "C is not among `clusters`"),
         ("A->C.topics = x", "has no effect"),
@@ -464,7 +468,7 @@ def test_unknown_keys_of_clients_are_warned_of(client, prefix):
     """No client of Kafka knows them, wherever they stand; known ones are passed over."""
     key = f"{prefix}{client}.interceptor.secret.sauce"
     (warning,) = two_clusters(f"{key} = c4n4ry").warnings
-    assert warning.startswith(f"mm2.properties:5: {key}: is no known key of Kafka's {client}")
+    assert warning.startswith(f"mm2.properties:5: {key}: unknown to Kafka's {client}")
     assert "c4n4ry" not in warning
     assert two_clusters(f"{prefix}{client}.metadata.max.idle.ms = 1").warnings == ()
 
@@ -481,6 +485,4 @@ def test_unknown_keys_of_clients_are_warned_of(client, prefix):
 def test_settings_that_no_class_takes_are_warned_of(key, class_name):
     """MirrorMaker 2's own policies and filters have no settings but the known ones."""
     (warning,) = two_clusters(f"{key} = 1").warnings
-    assert warning == (
-        f"mm2.properties:5: {key}: is no key that {class_name} knows; it has no effect"
-    )
+    assert warning == (f"mm2.properties:5: {key}: unknown to {class_name}; it has no effect")

@@ -121,11 +121,11 @@ def test_what_the_protocol_does_not_use_is_said():
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        ("A.sasl.jass.config", "did you mean A.sasl.jaas.config?"),
-        ("ssl.trustore.location", "did you mean ssl.truststore.location?"),
+        ("A.sasl.jass.config", "Did you mean `A.sasl.jaas.config`?"),
+        ("ssl.trustore.location", "Did you mean `ssl.truststore.location`?"),
         ("C.ssl.keystore.location", "C is not among `clusters`"),
         ("A->B.sasl.mechanism", "it is a cluster's"),
-        ("A->B.source.consumer.ssl.keystore.passwd", "ssl.keystore.password?"),
+        ("A->B.source.consumer.ssl.keystore.passwd", "ssl.keystore.password`?"),
     ],
 )
 def test_a_setting_of_security_that_is_none_is_an_error(key, sentence):

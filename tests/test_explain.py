@@ -776,7 +776,7 @@ def test_what_other_flows_have_goes_to_standard_error(
     assert all(json.loads(line)["flow"] == "A->B" for line in out.splitlines())
     said = capsys.readouterr().err
     assert "flow B->A: group billing does not exist on B" in said
-    assert "A->B.topicz: is no known key" in said
+    assert "A->B.topicz: unknown key" in said
 
 
 def test_help_shows_the_command_with_examples() -> None:

@@ -13,6 +13,7 @@ from tests.invoking import invoke, start
 from tests.memory_flows import Estate, flow
 from tests.producing import Contents, numbered
 from tests.scenarios.flows import member
+from tests.test_output import FAILED
 from tsoffset.commands.export import _tell, left_out, lines
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.model import OutcomeKind, Reason
@@ -68,6 +69,14 @@ def test_a_group_that_the_tool_cannot_read_is_named(
     _tell("A->B", "B", rows, Notices())
     said = capsys.readouterr().err
     assert said.count(r"'two\nlines' is left out") == 1
+
+
+def test_what_failed_is_said_beside_the_file(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty file would not name the cluster that is unreachable; each sentence comes once."""
+    _tell("A->B", "B", [FAILED, FAILED], Notices())
+    assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
 
 
 def test_a_group_behind_markers_alone_is_not_moved_back(estate: Estate) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -22,7 +22,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.config.source import Format as FileFormat
 from tsoffset.cycle.values import rows_table
-from tsoffset.errors import ClusterUnreachable
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import (
     FlowSettings,
@@ -188,7 +188,9 @@ def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver
     return found
 
 
-def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over: FailingOver) -> None:
+def test_it_ends_with_the_first_cycle_that_finds_all_ready(
+    failing_over: FailingOver, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The flow is paused then, and `--resume` ends that without a cycle."""
     assert failing_over.run() == 0
     assert failing_over.verdicts == {"billing": ("ready", None)}
@@ -197,6 +199,9 @@ def test_it_ends_with_the_first_cycle_that_finds_all_ready(failing_over: Failing
     assert failing_over.run(resume=True) == 0
     assert failing_over.cycles.ran == 1
     assert list(failing_over.directory.iterdir()) == []
+    assert "A->B is no longer paused" in capsys.readouterr().err
+    assert failing_over.run(resume=True) == 0
+    assert "A->B was not paused" in capsys.readouterr().err
 
 
 def test_it_waits_for_what_is_still_moving(failing_over: FailingOver) -> None:
@@ -284,6 +289,45 @@ def test_a_dry_run_says_all_and_changes_nothing(failing_over: FailingOver) -> No
     estate["A"].group("billing").state = "Stable"
     assert failing_over.run(dry_run=True) == 1
     assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
+
+
+def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over: FailingOver) -> None:
+    """With none ready, as under a wrong replication policy, no step starts consumers or moves
+    producers: `auto.offset.reset` would decide what they skip."""
+    estate = failing_over.estate
+
+    def steps(status: int) -> str:
+        assert failing_over.run(dry_run=True, format=Format.TABLE) == status
+        return " ".join(failing_over.out.getvalue().split())
+
+    estate.commit("ahead", "orders", 60)
+    estate.commit("ahead", "A.orders", 130, on="B")
+    assert "Start the consumers of the groups that are ready on B" in steps(1)
+    estate["A"].group("billing").offsets.clear()
+    text = steps(1)
+    assert "No group is ready. Do what the messages say" in text
+    assert "Start the consumers" not in text
+    assert "producers" not in text
+
+
+def test_a_source_that_refuses_us_may_be_running(
+    failing_over: FailingOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong password is no lost cluster: the first step is to correct it."""
+    estate = failing_over.estate
+    estate.sync()
+    source = estate["A"]
+
+    def refuse(*_: object) -> NoReturn:
+        raise ClusterRefused("connect to cluster A: the broker does not accept the credentials")
+
+    monkeypatch.setattr(source, "describe", refuse)
+    assert failing_over.run(format=Format.TABLE) == 3
+    text = " ".join(failing_over.out.getvalue().split())
+    assert "1. A refuses this user or has another identity, but may be running" in text
+    monkeypatch.setattr(estate["B"], "describe", refuse)
+    assert failing_over.run(format=Format.TABLE) == 3
+    assert "1. Do what the message about B says" in " ".join(failing_over.out.getvalue().split())
 
 
 def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(

@@ -548,14 +548,22 @@ def test_files_of_version_1_are_read(tmp_path: Path) -> None:
     assert pairs_of(known) == pairs_of(expected)
 
 
-def spoiled(path: Path, version: str | None) -> None:
-    """The file with another version, or with none."""
+def spoiled(path: Path, value: str | None, fact: str = "history") -> None:
+    """The file with another version, or with none; or with another fact."""
     table = pq.read_table(path)
     facts = dict(table.schema.metadata)
-    del facts[b"tsoffset.history"]
-    if version is not None:
-        facts[b"tsoffset.history"] = version.encode()
+    del facts[f"tsoffset.{fact}".encode()]
+    if value is not None:
+        facts[f"tsoffset.{fact}".encode()] = value.encode()
     pq.write_table(table.replace_schema_metadata(facts), path)
+
+
+def without(path: Path, column: str) -> None:
+    """The file with nulls alone in a column."""
+    table = pq.read_table(path)
+    at = table.schema.names.index(column)
+    nulls = pa.nulls(len(table), table.schema.field(at).type)
+    pq.write_table(table.set_column(at, column, nulls), path)
 
 
 @pytest.mark.parametrize(
@@ -565,6 +573,10 @@ def spoiled(path: Path, version: str | None) -> None:
         (lambda path: spoiled(path, None), "no history of tsoffset"),
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), "left out"),
         (lambda path: path.write_bytes(b""), "left out"),
+        *(
+            (lambda path, covers=covers: spoiled(path, covers, "covers"), "no history of tsoffset")
+            for covers in ("{}", '{"a1": "xy"}', '{"a1": [null, null]}', '{"a1": [2, 1]}')
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_left_out_and_named(
@@ -590,13 +602,20 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        *((kind, damage) for kind in Kind),
+        (Kind.PAIRS, lambda path: without(path, "at")),
+        (Kind.CYCLES, lambda path: without(path, "state")),
+    ],
+)
+def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind, spoil: Any) -> None:
     """It is named and stays, and no file stands in its place; the rest is merged and read."""
     for hour in range(5):
         Past(tmp_path, NOON + 3600 * hour, cycles=hour).keep(row("a", offset=hour))
     strange = files(tmp_path / kind)[2]
-    damage(strange)
+    spoil(strange)
     with capture_logs() as logs:
         merge(tmp_path)
         known = last_known(tmp_path, FLOW)
@@ -609,6 +628,30 @@ def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind) -> 
     assert known is not None
     assert known["source_offset"].to_pylist() == [4]
     assert len(found) == (4 if kind is Kind.CYCLES else 5)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: Kind) -> None:
+    """A file with a day's name, a pipe that nobody writes to, and a name that is no text."""
+    sample(tmp_path)
+    day = files(tmp_path / kind)[0].parent
+    day.with_name("day=9999-12-31").write_text("")
+    (day / os.fsdecode(b"\xff.parquet")).touch()
+    os.mkfifo(day / "9999999999999-a1-9.parquet")
+    merge(tmp_path)
+    assert last_known(tmp_path, FLOW) is not None
+    assert points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
+
+
+def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
+    """The chart lacks it, and shows the others."""
+    sample(tmp_path)
+    *_, last = files(tmp_path / "cycles")
+    table = pq.read_table(last)
+    at = table.schema.names.index("state")
+    pq.write_table(table.set_column(at, "state", pa.array(["later"] * len(table))), last)
+    assert len(points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")) == 1
 
 
 def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> None:

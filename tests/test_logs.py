@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import re
 import socket
 import socketserver
@@ -274,6 +275,46 @@ def test_a_name_steers_no_terminal_and_forges_no_line(
     assert text.isprintable()
     assert [line for line in trace if not line.startswith("    ")] == []
     assert all(line[:4].isdigit() and "x1b[2J" in line for line in (first, second, last))
+
+
+@pytest.mark.parametrize("format", list(LogFormat))
+def test_a_line_is_bounded_whatever_it_quotes(
+    format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An answer of a hundred megabytes in an error held the process for a minute, and was logged
+    whole."""
+    configure_logs(format, LogLevel.INFO)
+    vast = "x" * 3_000_000
+    quoting = ValueError(f"{vast[:60_000]} password={SECRET} {vast}")
+    structlog.get_logger("x").error("cycle_failed", message=str(quoting), exc_info=quoting)
+    text = capsys.readouterr().err
+    assert len(text) < 150_000
+    assert SECRET not in text
+    assert "ValueError: xxx" in text
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_json_has_not_is_text(
+    number: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Readers of JSON refuse a line with NaN."""
+    configure_logs(LogFormat.JSON, LogLevel.INFO)
+    structlog.get_logger("x").info("cycle_finished", seconds=number, of=[number])
+    line = json.loads(capsys.readouterr().err, parse_constant=pytest.fail)
+    assert (line["seconds"], line["of"]) == (str(number), [str(number)])
+
+
+@pytest.mark.parametrize("format", list(LogFormat))
+def test_a_line_that_a_library_spoils_is_one_line_too(
+    format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python prints a traceback with the message and its arguments as they are, secrets too."""
+    configure_logs(format, LogLevel.INFO)
+    logging.getLogger("somebody").error("got %d", f"password={SECRET}")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "log_line_spoilt" in line
+    assert "somebody" in line
+    assert SECRET not in line
 
 
 def test_a_long_name_is_shown_without_its_middle(capsys: pytest.CaptureFixture[str]) -> None:

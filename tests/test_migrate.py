@@ -353,6 +353,9 @@ VAST = {
     "an alias of itself": "spec: &s\n  mirrors: *s\n",
     "a large file": "a: b\n" * 400_000,
     "binary": "\0\1\2",
+    "no character": 'a: "\\U00110000"\n',
+    "no number of C": 'a: "\\UFFFFFFFF"\n',
+    "a version of 5,000 digits": f"---\n...\n%YAML 1.{'9' * 5_000}\n---\na: b\n",
 }
 
 

@@ -35,6 +35,7 @@ COMMITTED = Row(
     outcome=OutcomeKind.COMMITTED,
     precision=Precision.BOUNDED,
     reread_bound=12,
+    consumer_lag=25,
 )
 SKIPPED = replace(
     COMMITTED,
@@ -63,7 +64,7 @@ CLUSTER_FAILED = Row(
 SCHEMA = (
     *("flow", "group", "source_topic", "partition", "source_offset", "source_timestamp_ms"),
     *("target_topic", "target_offset", "current_target_offset", "outcome", "reason"),
-    *("precision", "reread_bound", "message"),
+    *("precision", "reread_bound", "message", "consumer_lag"),
 )
 
 
@@ -108,6 +109,7 @@ def test_json_is_one_object_a_line_with_nulls() -> None:
         "precision": "bounded",
         "reread_bound": 12,
         "message": None,
+        "consumer_lag": 25,
     }
     assert [name for name in SCHEMA if second[name] is not None] == [
         *("flow", "outcome", "reason", "message")
@@ -200,15 +202,15 @@ def test_a_wide_table_has_a_column_for_everything() -> None:
     lines = drawn([COMMITTED, SKIPPED], 200)
     assert lines[1].split() == [
         *("GROUP", "SOURCE", "OFFSET", "TARGET", "OFFSET", "CURRENT"),
-        *("OUTCOME", "REASON", "PRECISION", "RE-READ"),
+        *("OUTCOME", "REASON", "PRECISION", "RE-READ", "CONSUMER", "LAG"),
     ]
     assert lines[2].split() == [
         *("billing", "orders-3", "1000", "A.orders-3", "600", "590"),
-        *("committed", "-", "bounded", "12"),
+        *("committed", "-", "bounded", "12", "25"),
     ]
     assert lines[3].split() == [
         *("checkout", "orders-3", "1000", "A.orders-3", "-", "-"),
-        *("skipped", "NOT_MIRRORED", "-", "-"),
+        *("skipped", "NOT_MIRRORED", "-", "-", "25"),
     ]
 
 
@@ -306,7 +308,7 @@ def test_a_name_of_any_length_makes_no_column_give_way() -> None:
 def test_what_is_not_known_is_a_dash() -> None:
     """A cluster that cannot be reached has a row without group, topic and offsets."""
     lines = drawn([CLUSTER_FAILED], 200)
-    assert lines[2].split() == [*"------", "failed", "UNREACHABLE", *"--"]
+    assert lines[2].split() == [*"------", "failed", "UNREACHABLE", *"---"]
 
 
 def test_words_are_whole_whatever_the_width() -> None:
@@ -457,6 +459,8 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
         .in_words()
         .endswith(f"0 failed; 1 of 4 groups in place, re-reading at most 0 records{rest}")
     )
+    none = Tally.of(rows[2:]).in_words()
+    assert "0 of 2 groups in place; 2 not in place (1 EXPIRED, 1 TARGET_AHEAD)" in none
     away = Tally.of([CLUSTER_FAILED]).in_words()
     assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))

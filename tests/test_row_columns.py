@@ -38,6 +38,7 @@ rows_of_any_kind = st.builds(
     precision=st.none() | st.sampled_from(Precision),
     reread_bound=st.none() | st.integers(0, 2**40),
     message=st.none() | names,
+    consumer_lag=numbers,
 )
 
 

@@ -174,8 +174,34 @@ def test_the_fields_of_a_committed_row():
             precision=Precision.EXACT,
             reread_bound=0,
             message=None,
+            consumer_lag=60,
         )
     ]
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_consumer_lag_is_the_source_log_end_less_the_committed_offset(isolation: Isolation) -> None:
+    """For an answer with and without a conversation, for a cached one (whose log end is of this
+    cycle), and where there is no answer; open transactions count, as in Kafka's own tool. Null
+    where the log end was not read."""
+    estate, settings = mirrored_estate(), flow(isolation=isolation)
+    offsets = [*range(20, 60, 3), 100]
+    for offset in offsets:
+        estate.commit(f"g{offset:03}", "orders", offset)
+    carry_over = CarryOver()
+
+    def lags() -> dict[int | None, int | None]:
+        rows = estate.sync(settings, commit=False, carry_over=carry_over)
+        return {row.source_offset: row.consumer_lag for row in rows}
+
+    assert lags() == {offset: 100 - offset for offset in offsets}
+    estate["A"].log("orders").begin().append(messages("orders", range(100, 107)))
+    assert lags() == {offset: 107 - offset for offset in offsets}
+    estate.commit("g100", "orders", 104)
+    assert lags() == {offset: 107 - offset for offset in (*offsets[:-1], 104)}
+    estate.write("unmirrored")
+    estate.commit("g100", "unmirrored", 5)
+    assert lags()[5] is None
 
 
 # --- each outcome and reason, by a case of its own --------------------------------------

@@ -3,6 +3,7 @@ before Spark is started."""
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
 from tests.past_cycles import Past
+from tsoffset.commands import history
+from tsoffset.commands.check.command import run_check
 from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.command import Wanted, run_compare
 from tsoffset.commands.export import run_export
 from tsoffset.commands.failover.command import run_failover
 from tsoffset.commands.plan_sync import run_once
-from tsoffset.commands.scope import on_cluster, require_match
+from tsoffset.commands.scope import on_cluster, require_match, warn_of_no_match
 from tsoffset.commands.snapshots.command import run_restore, run_snapshot, taken
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
@@ -66,6 +69,10 @@ def failover_without_source(
     return failover(selection, estate, output, folder)
 
 
+def check(selection: Selection, estate: Estate, output: Output, _: Path) -> int:
+    return run_check(selection, output, Notices(), estate.connect)
+
+
 def snapshot(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
     path = folder / "one.snapshot"
     return run_snapshot(selection, path, output, Notices(), connect=estate.connect)
@@ -88,10 +95,10 @@ def restore(selection: Selection, estate: Estate, output: Output, folder: Path) 
 
 
 ALL = (
-    *(plan, sync, export, compare, failover),
+    *(check, plan, sync, export, compare, failover),
     *(failover_without_source, snapshot, restore),
 )
-OF_SOURCE = plan, sync, export, compare, failover
+OF_SOURCE = check, plan, sync, export, compare, failover
 
 
 @pytest.fixture
@@ -119,11 +126,12 @@ def outcome(
 def test_a_group_that_no_name_matches_is_bad_usage(
     command: Command, estate: Estate, tmp_path: Path
 ) -> None:
-    """The sentence has the name that is near, and nothing is printed that could be followed."""
+    """The sentence has the name that is near, and nothing is printed that could be followed: what
+    `check` prints are its findings, since one may say why this user does not see the name."""
     why, out = outcome(command, estate, tmp_path, groups="biling")
     assert "No group" in why
     assert "matches `biling`. Did you mean `billing`?" in why
-    assert out == ""
+    assert (out == "") is (command is not check)
 
 
 @pytest.mark.parametrize("command", [*OF_SOURCE, restore])
@@ -147,14 +155,43 @@ def test_so_are_lists_of_the_file(command: Command, estate: Estate, tmp_path: Pa
 def test_a_cluster_without_groups_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing to fail over is no failover that went well; other commands go on, and warn."""
+    """Nothing to fail over is no failover that went well; other commands go on, and warn. So does
+    `snapshot`, which would put nothing back."""
     estate = mirrored_estate(10)
+    kept = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    assert snapshot(kept, estate, Output(io.StringIO(), Format.TABLE), tmp_path) == 0
+    assert "Cluster B has no committed offset" in capsys.readouterr().err
     why, out = outcome(failover, estate, tmp_path)
     assert "Cluster A has no consumer groups" in why
     assert out == ""
     selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
     require_match(selection, Notices(), on_cluster(selection.narrowing, estate.connect))
     assert "Cluster A has no consumer groups" in capsys.readouterr().err
+
+
+def test_a_daemon_that_matches_nothing_says_so_and_runs(
+    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The group may still be created; without options that narrow, the page and metrics tell."""
+    file = properties_file(tmp_path, "a:1", "b:1")
+    for groups in ("biling", "billing", None):
+        warn_of_no_match(Selection.of(file, (), groups, None), Notices(), estate.connect)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "No group matches `biling`. Did you mean `billing`?" in said
+
+
+def test_an_empty_answer_of_history_is_not_about_an_unknown_group(
+    estate: Estate, tmp_path: Path
+) -> None:
+    """`history --groups biling stuck` would say that nothing is stuck."""
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync())
+    file = properties_file(tmp_path, "a:1", "b:1", f"history.dir = {past.directory}")
+    settings = Selection.of(file, (), None, None).settings
+    stuck = history.Wanted("stuck", None, (), "biling", 60.0, 10, 100)
+    with pytest.raises(UsageError, match="Did you mean `billing`"):
+        history._require_known_group(settings, stuck)
+    history._require_known_group(settings, replace(stuck, groups="bill.*"))
 
 
 def test_one_flow_with_a_match_is_enough(estate: Estate, tmp_path: Path) -> None:

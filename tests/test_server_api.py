@@ -270,7 +270,7 @@ def test_a_group_shows_each_partition(client: TestClient) -> None:
         **{"source_offset": 50, "source_timestamp_ms": 1_799_999_999_000},
         **{"target_topic": "A.orders", "target_offset": 40, "current_target_offset": 30},
         **{"outcome": "committed", "reason": None, "precision": "exact", "reread_bound": 0},
-        **{"message": None, "next_step": None},
+        **{"message": None, "consumer_lag": 7, "next_step": None},
         **{"lag_records": 0, "in_sync_at": AT, "lag_seconds": 0.0},
         "synced_source_offset": 50,
     }

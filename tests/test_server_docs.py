@@ -45,6 +45,14 @@ def test_each_path_is_in_the_table() -> None:
     assert there == written | {pause.replace("pause", one) for one in ("resume", "sync")}
 
 
+def test_each_endpoint_says_in_a_sentence_what_it_does() -> None:
+    """Not by the name of its function."""
+    client = Daemon().client(metrics=lambda _accept: (b"", "text/plain"))
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for one in methods.values():
+            assert len(one["summary"].split()) > 3, path
+
+
 def test_the_example_in_python_runs(address: str) -> None:
     """As it is written, but for the address."""
     (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)

@@ -233,8 +233,9 @@ class TestInBrowser:
     def test_a_flow_says_how_it_is(self, page: Page, estate: str) -> None:
         """Its messages, what a failover would re-read, its bars, its chart, what was not synced."""
         page.open(estate, quote(HOME))
-        page.shows("records at most would be read again")
-        for text in ("rows failed", "lists changed", "kafka-ops-2", "left out, being late"):
+        page.shows("groups ready", ".failover .big")
+        page.shows("would be read again", ".failover")
+        for text in ("rows failed", "lists changed", "kafka-ops-2", "the one before still ran"):
             page.shows(text)
         page.until(lambda: len(page.all(".chart .line")) == 3, "the chart")
         page.shows("AUTHORIZATION", ".reasons")
@@ -291,7 +292,7 @@ class TestInBrowser:
             page.until(lambda: page.names() == ["search"], "what failed")
             page.click(".tools button")
             page.until(lambda: len(page.names()) == 4, "all")
-            page.script("document.querySelectorAll('thead button')[3].click()")
+            page.script("document.querySelectorAll('thead button')[4].click()")
             page.until(lambda: page.names()[0] == "audit", "the most behind first")
             assert page.all("th[aria-sort=descending]")
             page.one("#choose-precision").send_keys("bounded")

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -204,6 +205,48 @@ def test_what_is_no_whole_snapshot_is_refused(
     assert estate["B"].commits == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("offset", value) for value in ("true", '"5"', "5.0", "NaN", "-1", "null", str(2**63))),
+        ("offset", '1, "offset": 2'),
+        ("partition", "-1"),
+        ("partition", str(2**31)),
+        *(("group", value) for value in ("null", '["billing"]', '"\\ud800"', f'"{"g" * 40_000}"')),
+        ("topic", "{}"),
+        ("metadata", "null"),
+        ("commits", "3.0"),
+        ("flow", "1"),
+        ("groups", "[1]"),
+        ("topic_ids", "[]"),
+        ("topic_ids", '{"own": 1}'),
+    ],
+)
+def test_a_value_that_no_cluster_has_is_no_snapshots(
+    name: str, value: str, estate: Estate, tmp_path: Path
+) -> None:
+    """Kafka would be sent `true` as offset 1, and half a character stops a command midway."""
+    path = snapshot(estate, tmp_path)
+    before = path.read_text()
+    found = re.search(rf'"{name}": ("(?:[^"\\]|\\.)*"|{{.*?}}|[^,}}]+)', before)
+    assert found is not None
+    spoilt = before[: found.start(1)] + value + before[found.end(1) :]
+    path.write_text(spoilt)
+    assert spoilt != before
+    with pytest.raises(UsageError, match="no whole snapshot"):
+        restore(estate, path)
+
+
+def test_a_place_has_one_offset_in_a_snapshot(estate: Estate, tmp_path: Path) -> None:
+    """Of two nobody knows which was meant."""
+    path = snapshot(estate, tmp_path)
+    head, *commits = path.read_text().splitlines()
+    twice = commits[-1].replace('"offset": ', '"offset": 1')
+    path.write_text("\n".join([head.replace('"commits": 3', '"commits": 4'), *commits, twice]))
+    with pytest.raises(UsageError, match=r"two commits of group shipping on A\.orders-0"):
+        restore(estate, path)
+
+
 # --- restoring ----------------------------------------------------------------------------
 
 
@@ -327,7 +370,7 @@ def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:
     for `--allow-rewind` alone."""
     file = str(properties_file(tmp_path, nowhere(), nowhere()))
     for words, told in (
-        (("--allow-rewind",), "confirm with --yes"),
+        (("--allow-rewind",), "no terminal to ask for confirmation"),
         (("--yes",), "are for --allow-rewind"),
         (("--snapshot", file), "are for --allow-rewind"),
         (("--allow-rewind", "--yes", "--snapshot", file), "no whole snapshot"),

@@ -234,6 +234,21 @@ def test_what_a_killed_process_left_is_swept(
     assert set(tmp_path.iterdir()) == {file.path, young, others}
 
 
+@pytest.mark.timeout(20)
+def test_a_file_that_never_ends_holds_no_cycle(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, or a device, in the file's place: a warning, and it is
+    replaced."""
+    file = StateFile(tmp_path, "A->B")
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        make(file.path)
+        _, warning = file.load()
+        assert warning is not None
+        assert "no regular file" in warning
+        assert file.save(carry_over()) is None
+        assert file.load()[1] is None
+        Path(file.path).unlink()
+
+
 def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
     """Who could change it could say where groups resume; it is the user's alone."""
     before = os.umask(0)

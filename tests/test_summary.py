@@ -47,6 +47,7 @@ def some_row(draw: st.DrawFn) -> Row:
         outcome=outcome,
         reason=draw(st.sampled_from(reasons[outcome])) if outcome in reasons else None,
         message=draw(st.sampled_from(("one", "two", None))),
+        consumer_lag=draw(st.none() | st.integers(-3, 9)),
     )
     if draw(st.booleans()):
         return replace(made, target_offset=None, precision=None, reread_bound=None)
@@ -88,6 +89,9 @@ def test_an_entry_adds_up_its_rows(rows: list[Row], key: Key) -> None:
         assert entry.reread_bound == (sum(bounds) if bounds else None)
         unbounded = [one for one in own if one.target_offset is not None]
         assert entry.bound_unknown == len(unbounded) - len(bounds)
+        lags = [one.consumer_lag for one in own if one.consumer_lag is not None]
+        assert entry.consumer_lag == (sum(max(lag, 0) for lag in lags) if lags else None)
+        assert entry.consumer_lag_unknown == len(own) - len(lags)
         assert entry.reasons == Counter(one.reason for one in own if one.reason is not None)
         if entry.outcome in (OutcomeKind.SKIPPED, OutcomeKind.FAILED):
             worst = [one for one in own if one.outcome is entry.outcome]
@@ -108,6 +112,7 @@ def test_totals_add_up_the_entries(rows: list[Row]) -> None:
     assert totals.reasons == Counter(one.reason for one in rows if one.reason is not None)
     assert totals.reread_bound == sum(one.reread_bound or 0 for one in all_)
     assert totals.lag_records == sum(one.lag_records or 0 for one in all_)
+    assert totals.consumer_lag == sum(one.consumer_lag or 0 for one in all_)
     assert totals.never_in_sync == sum(one.in_sync_at is None for one in all_)
 
 

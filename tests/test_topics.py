@@ -112,6 +112,14 @@ def test_the_lag_is_how_much_newer_the_heartbeat_upstream_is() -> None:
     assert min(ages) >= 3_000
 
 
+def test_remote_topics_are_told_while_their_source_is_unreachable() -> None:
+    """Their names say where they are from: on the day of a failover somebody looks."""
+    estate = with_topics(A=["orders"], B=["A.orders"])
+    estate["A"].unreachable = True
+    found = discover([flow()], estate.connect)
+    assert (REMOTE, "A.orders") in told(found, "B")
+
+
 def test_without_heartbeats_remote_topics_tell_who_is_upstream() -> None:
     """MirrorClient knows nothing of it then; neither is there a lag."""
     estate = with_topics(A=["orders"], B=["A.orders", "Z.orders"])

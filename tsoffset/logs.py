@@ -5,6 +5,7 @@ included: a value whose name says that it is a secret is never written.
 """
 
 import logging
+import math
 import re
 import socketserver
 import sys
@@ -21,6 +22,7 @@ from tsoffset.printable import printable, shortened
 
 HIDDEN = "[hidden]"
 _LONGEST_VALUE = 4_000
+_LONGEST_SEARCHED = 64_000
 
 _SENSITIVE = (
     "password|passphrase|secret|token|credential|private[._-]?key|keystore[._-]key|api[._-]?key"
@@ -83,7 +85,7 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
         logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _StandardError())),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(_StandardError())
+    handler = _Handler(_StandardError())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -147,7 +149,15 @@ def hide_secrets(text: str) -> str:
 
 def fit_to_be_shown(text: str) -> str:
     """A sentence without secrets, and without its middle where it is longer than any of ours."""
-    return shortened(hide_secrets(text), _LONGEST_VALUE)
+    return shortened(_bounded(text), _LONGEST_VALUE)
+
+
+def _bounded(text: str) -> str:
+    """The text without secrets, and without what would take long to search. That is its end: a
+    secret is known by the name before it."""
+    if len(text) > _LONGEST_SEARCHED:
+        text = f"{text[:_LONGEST_SEARCHED]}…"
+    return hide_secrets(text)
 
 
 def redact_event(
@@ -183,6 +193,9 @@ def _spell_out(
 def _redacted_value(name: str, value: Any) -> Any:
     if value is not None and _SECRET_NAME.search(name):
         return HIDDEN
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no word for it.
+        return str(value)
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, Mapping):
@@ -191,7 +204,7 @@ def _redacted_value(name: str, value: Any) -> Any:
         return [_redacted_value(name, inner) for inner in value]
     # Whatever else it is, an error for one, is about to be made text.
     text = str(value)
-    return hide_secrets(text) if name == "exception" else fit_to_be_shown(text)
+    return _bounded(text) if name == "exception" else fit_to_be_shown(text)
 
 
 def _worth_telling(record: logging.LogRecord) -> bool:
@@ -204,6 +217,14 @@ def _log_lost_peer(_server: object, _request: object, address: object) -> None:
     """In place of what `socketserver` prints, a traceback between two rulers: Spark's Java
     process, whose end shows in a failed cycle, is the peer of such a server."""
     structlog.get_logger(__name__).debug("peer_lost", address=str(address), exc_info=True)
+
+
+class _Handler(logging.StreamHandler[Any]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        """In place of the traceback that Python prints, with the arguments as they are."""
+        structlog.get_logger(__name__).error(
+            "log_line_spoilt", logger=record.name, text=str(record.msg), error=str(sys.exception())
+        )
 
 
 class _StandardError:

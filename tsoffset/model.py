@@ -431,3 +431,4 @@ class Row:
     precision: Precision | None = None
     reread_bound: int | None = None
     message: str | None = None
+    consumer_lag: int | None = None

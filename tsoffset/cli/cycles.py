@@ -167,11 +167,14 @@ def run(notices: Notices, **choice: Unpack[Choice]) -> int:
     that changes is taken up, at once on SIGHUP. SIGTERM and Ctrl-C end it within ten seconds.
     """
     from tsoffset.commands.run import run_daemon
+    from tsoffset.commands.scope import warn_of_no_match
     from tsoffset.daemon.selecting import Selector
     from tsoffset.daemon.signals import Ending
 
     selector = Selector(**choice)
-    if run_daemon(selector, told(selector.select(), notices)) is Ending.ABANDONED:
+    selection = told(selector.select(), notices)
+    warn_of_no_match(selection, notices)
+    if run_daemon(selector, selection) is Ending.ABANDONED:
         _leave_at_once()
     return 0
 
@@ -228,6 +231,7 @@ def lists(
     notices: Notices,
     *,
     config: Path,
+    strict: bool,
     flows: tuple[str, ...],
     reset: bool,
     format: Format,
@@ -243,7 +247,7 @@ def lists(
     from tsoffset.commands.lists import run_lists
     from tsoffset.config.overrides import LIST_KEYS
 
-    selection = choose(notices, config=config, flows=flows, groups=None, topics=None)
+    selection = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     changes = {}
     for key in LIST_KEYS:
         name = key.replace(".", "_")

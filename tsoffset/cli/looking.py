@@ -86,6 +86,7 @@ def explain(
     notices: Notices,
     *,
     config: Path,
+    strict: bool,
     flows: tuple[str, ...],
     group: str,
     topic: str | None,
@@ -103,7 +104,7 @@ def explain(
     from tsoffset.commands.explain.command import run_explain
     from tsoffset.commands.explain.flow_explanation import Wanted
 
-    selection = choose(notices, config=config, flows=flows, groups=None, topics=None)
+    selection = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     wanted = Wanted(group, topic, partition)
     return run_explain(selection, wanted, Output(sys.stdout, format, wide=wide), notices)
 
@@ -123,7 +124,13 @@ Examples:
 @quiet_logs
 @carried_out
 def topics(
-    notices: Notices, *, config: Path, flows: tuple[str, ...], format: Format, wide: bool
+    notices: Notices,
+    *,
+    config: Path,
+    strict: bool,
+    flows: tuple[str, ...],
+    format: Format,
+    wide: bool,
 ) -> int:
     """List what replicators have made on the clusters of the flows, as their topics' names tell.
 
@@ -133,7 +140,7 @@ def topics(
     """
     from tsoffset.commands.topics.command import run_topics
 
-    selection = choose(notices, config=config, flows=flows, groups=None, topics=None)
+    selection = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     return run_topics(selection, Output(sys.stdout, format, wide=wide), notices)
 
 
@@ -191,12 +198,17 @@ Exit status:
     type=click.Choice(["stuck", "worst", "accuracy", "cycles", "group"], case_sensitive=False),
 )
 @carried_out
-def history(notices: Notices, *, config: Path, format: Format, wide: bool, **wanted: Any) -> int:
+def history(
+    notices: Notices, *, config: Path, strict: bool, format: Format, wide: bool, **wanted: Any
+) -> int:
     """Ask the cycles that `run` has kept at history.dir, through Spark SQL.
 
     Reads what changed in each cycle, of the last seven days unless --since says otherwise, and
     asks no cluster.
     """
     from tsoffset.commands.history import Wanted, run_history
+    from tsoffset.config.loading import Configuration
 
-    return run_history(config, Wanted(**wanted), Output(sys.stdout, format, wide=wide), notices)
+    configuration = Configuration.read(config, strict=strict)
+    output = Output(sys.stdout, format, wide=wide)
+    return run_history(configuration, Wanted(**wanted), output, notices)

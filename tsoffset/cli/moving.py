@@ -178,6 +178,7 @@ def snapshot(
     notices: Notices,
     *,
     config: Path,
+    strict: bool,
     flows: tuple[str, ...],
     groups: str | None,
     path: Path | None,
@@ -189,7 +190,7 @@ def snapshot(
     """
     from tsoffset.commands.snapshots.command import run_snapshot
 
-    chosen = choose(notices, config=config, flows=flows, groups=groups, topics=None)
+    chosen = choose(notices, config=config, strict=strict, flows=flows, groups=groups, topics=None)
     return run_snapshot(chosen, path, Output(sys.stdout, Format.TABLE), notices)
 
 
@@ -223,7 +224,14 @@ Exit status:
 @quiet_logs
 @carried_out
 def restore(
-    notices: Notices, *, config: Path, file: Path, format: Format, wide: bool, **wanted: Any
+    notices: Notices,
+    *,
+    config: Path,
+    strict: bool,
+    file: Path,
+    format: Format,
+    wide: bool,
+    **wanted: Any,
 ) -> int:
     """Put the commits of a snapshot back, also backwards; groups that have members are left alone.
 
@@ -233,7 +241,7 @@ def restore(
     from tsoffset.commands.snapshots.command import run_restore
     from tsoffset.config.loading import Configuration
 
-    settings = Configuration.read(config).resolve()
+    settings = Configuration.read(config, strict=strict).resolve()
     notices.configuration_warnings(settings.warnings)
     output = Output(sys.stdout, format, wide=wide)
     return run_restore(settings, file, output, notices, **wanted)

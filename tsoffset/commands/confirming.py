@@ -8,9 +8,12 @@ from tsoffset.errors import UsageError
 
 
 def must_be_confirmable(*, yes: bool) -> None:
-    """Raise UsageError where nobody has said `--yes` and nobody can be asked."""
+    """Raise UsageError without `--yes` and without a terminal to ask at."""
     if not yes and not sys.stdin.isatty():
-        raise UsageError("this moves groups back, and there is nobody to ask; confirm with --yes")
+        raise UsageError(
+            "This moves groups back, and there is no terminal to ask for confirmation. Confirm with"
+            " --yes."
+        )
 
 
 def confirmed(question: str, *, yes: bool) -> bool:

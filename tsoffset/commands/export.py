@@ -17,12 +17,13 @@ from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.errors import CycleFailed, UsageError
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.model import Row
+from tsoffset.model import OutcomeKind, Row
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import IN_PLACE, Output, Tally, by_name, counted, csv_line
 
 log = structlog.get_logger(__name__)
 
+_FAILURES_NAMED = 5
 _UNREADABLE = "line end in the group's name"
 
 
@@ -101,6 +102,9 @@ def _tell(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None
     sentence = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if why:
         sentence += f"; left out {counted(why.total(), 'row')}{by_name(why)}, see `tsoffset plan`"
+    failed = dict.fromkeys(row.message for row in rows if row.outcome == OutcomeKind.FAILED)
+    for message in list(failed)[:_FAILURES_NAMED]:
+        notices.warning("row_failed", f"{flow}: {message}")
     unreadable = sorted({row.group or "" for row in rows if left_out(row) == _UNREADABLE})
     for group in unreadable:
         notices.warning(

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from tsoffset.commands.scope import in_history, no_match
 from tsoffset.config.loading import Configuration
 from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.flow.narrowing import expression
+from tsoffset.flow.patterns import matches
+from tsoffset.flow.settings import Settings
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, counted, csv_line
@@ -44,7 +46,9 @@ class Wanted:
     limit: int
 
 
-def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) -> int:
+def run_history(
+    configuration: Configuration, wanted: Wanted, output: Output, notices: Notices
+) -> int:
     """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
     HistoryFailed, and what keeps Spark from starting."""
     if (wanted.question is None) == (wanted.sql is None):
@@ -52,7 +56,6 @@ def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) 
     if wanted.question == "group" and wanted.groups is None:
         raise UsageError("history group: say which groups: add --groups REGEX")
     pattern = expression("--groups", wanted.groups)
-    configuration = Configuration.read(config)
     settings = configuration.resolve()
     for warning in settings.warnings:
         notices.warning("configuration_warning", warning)
@@ -77,9 +80,28 @@ def run_history(config: Path, wanted: Wanted, output: Output, notices: Notices) 
         rows = _answer(session, wanted)
     for warning in opened.warnings:
         notices.warning("history_not_read", warning)
+    if not rows and wanted.groups is not None:
+        _require_known_group(settings, wanted)
     _print(rows, output)
+    if not opened.files:
+        notices.warning(
+            "history_empty",
+            f"{directory} has no cycle of that time: keep `tsoffset run` running with this "
+            "history.dir, or look further back with --since.",
+        )
     notices.note(f"{counted(len(rows), 'row')} from {counted(opened.files, 'file')} of history")
     return 0
+
+
+def _require_known_group(settings: Settings, wanted: Wanted) -> None:
+    """Raise UsageError where history knows none of the groups that are wanted: an empty answer is
+    not about them."""
+    flows = [settings.flow(name) for name in wanted.flows] or settings.flows
+    found = [names for names in map(in_history(settings), flows) if names is not None]
+    groups = {group for names in found for group in names.groups}
+    pattern = expression("--groups", wanted.groups)
+    if groups and pattern and not any(matches(pattern, group) for group in groups):
+        raise UsageError(no_match("group", wanted.groups or "", groups))
 
 
 def _place(configuration: Configuration) -> "Place":

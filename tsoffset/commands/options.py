@@ -18,6 +18,7 @@ class Choice(TypedDict):
     """What the options of `selection` say."""
 
     config: Path
+    strict: bool
     flows: tuple[str, ...]
     groups: str | None
     topics: str | None
@@ -38,7 +39,7 @@ def word_of(
     )
 
 
-CONFIG = click.option(
+_CONFIG_FILE = click.option(
     "-c",
     "--config",
     required=True,
@@ -47,6 +48,11 @@ CONFIG = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="MirrorMaker 2 .properties, or a Connect .json.",
+)
+_STRICT = click.option(
+    "--strict",
+    is_flag=True,
+    help="End with status 2 where FILE has an unknown key, as with config.unknown.keys = error.",
 )
 FLOW = click.option(
     "--flow",
@@ -123,8 +129,9 @@ def seconds(_context: click.Context, _option: click.Parameter, value: str | None
     if value is None:
         return None
     number, unit = value[:-1], value[-1:]
-    if not (number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS):
-        raise click.BadParameter(f"{value!r} is no time such as 90m, 36h, 7d or 4w")
+    known = number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS
+    if not known or int(number) == 0:
+        raise click.BadParameter(f"{value!r} is not a time such as 30s, 90m, 36h, 7d or 4w.")
     return float(int(number) * _UNITS[unit])
 
 
@@ -161,6 +168,7 @@ def in_order(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+CONFIG = in_order(_CONFIG_FILE, _STRICT)
 selection = in_order(CONFIG, FLOW, GROUPS, TOPICS)
 quiet_logs = in_order(LOG_FORMAT, log_level(LogLevel.WARNING), DEBUG)
 daemon_logs = in_order(LOG_FORMAT, log_level(LogLevel.INFO), DEBUG)

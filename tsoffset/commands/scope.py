@@ -11,7 +11,7 @@ from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, renamings_of
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing, expression
 from tsoffset.flow.patterns import matches
-from tsoffset.flow.settings import FlowSettings
+from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
@@ -55,6 +55,24 @@ def on_cluster(
     return names
 
 
+def in_history(settings: Settings) -> NamesOf:
+    """The names that history has of a flow; unknown where it has no cycle of it."""
+    # Loads pyarrow, which other commands do not need.
+    from tsoffset.history.reading import last_known
+
+    def names(flow: FlowSettings) -> Names | None:
+        directory = settings.history.directory
+        known = None if directory is None else last_known(directory, flow.name)
+        if known is None:
+            return None
+        groups, topics = (
+            known[key].drop_null().unique().to_pylist() for key in ("group", "source_topic")
+        )
+        return Names("History", groups, topics)
+
+    return names
+
+
 def require_match(
     selection: Selection, notices: Notices, names_of: NamesOf, *, must_have_groups: bool = False
 ) -> None:
@@ -74,6 +92,19 @@ def require_match(
         notices.warning("no_groups", sentence)
     elif said:
         raise UsageError(sentence)
+
+
+def warn_of_no_match(
+    selection: Selection, notices: Notices, connect: Connect = KafkaCluster
+) -> None:
+    """For a command that runs on, since groups may still be created: the sentence on `--groups` or
+    `--topics` that match nothing as a warning."""
+    if selection.narrowing == Narrowing():
+        return
+    try:
+        require_match(selection, notices, on_cluster(selection.narrowing, connect))
+    except UsageError as error:
+        notices.warning("nothing_matches", f"{error} `tsoffset run` syncs nothing until it does.")
 
 
 def no_match(noun: str, wanted: str, names: Collection[str]) -> str:

@@ -269,8 +269,11 @@ def _plugin(origin: FlowSource, plugin: Plugin[T], key: Key[str], findings: Find
     return None
 
 
-def review_of_classes(origins: Sequence[FlowSource], findings: Findings) -> None:
-    """Warn of settings that look like a policy's or filter's, where no class takes them.
+def review_of_classes(
+    origins: Sequence[FlowSource], findings: Findings, *, strict: bool = False
+) -> None:
+    """Warn of settings that look like a policy's or filter's, where no class takes them; in a
+    `strict` configuration they are errors.
 
     MirrorMaker 2's own classes have none but those that are known. What stands at the top
     level may be meant for another flow, which has a class of the user's.
@@ -293,7 +296,11 @@ def review_of_classes(origins: Sequence[FlowSource], findings: Findings) -> None
                     taken.add(setting.entry)
         for entry, name in found.items():
             if entry not in taken:
-                findings.warning(entry, f"is no key that {name} knows; it has no effect")
+                told = f"unknown to {name}; it has no effect"
+                if strict:
+                    findings.problem(entry, told, with_value=False)
+                else:
+                    findings.warning(entry, told)
 
 
 def review_of_offset_syncs(origins: Sequence[FlowSource], findings: Findings) -> None:

@@ -40,20 +40,22 @@ class Configuration:
 
     This is what travels to Spark's workers: each process resolves it itself, so that what
     the references stand for is nowhere but in the process that uses it. `overrides` are what an
-    operator changed of it since, by flow.
+    operator changed of it since, by flow. `strict` makes unknown keys errors, whatever the text
+    says of them.
     """
 
     path: str
     text: str = field(repr=False)
     format: Format = Format.PROPERTIES
     overrides: Mapping[str, Overrides] = field(default_factory=dict)
+    strict: bool = False
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
+    def read(cls, path: str | Path, *, strict: bool = False) -> Self:
         """The file as it is now. Raises ConfigurationError where it cannot be read."""
         name = str(path)
         text = read_text(name)
-        return cls(name, text, format_of(name, text))
+        return cls(name, text, format_of(name, text), strict=strict)
 
     def resolve(self) -> Settings:
         """The settings that the text comes to in this process, with its environment and files.
@@ -81,7 +83,7 @@ def settings_of(
     dedicated = listed is not None
     clusters = () if listed is None else _aliases(listed, resolver, findings)
     places = _placed(entries, clusters, findings)
-    strict = _is_strict(places.get(Place(keys.UNKNOWN_KEYS.name)), resolver)
+    strict = origin.strict or _is_strict(places.get(Place(keys.UNKNOWN_KEYS.name)), resolver)
     settings = {
         place: replace(
             setting,
@@ -115,7 +117,7 @@ def settings_of(
         )
     sources = [_overridden(source, origin) for source in sources]
     flows = tuple(flow_settings(source, findings) for source in sources)
-    review_of_classes(sources, findings)
+    review_of_classes(sources, findings, strict=strict)
     review_of_offset_syncs(sources, findings)
     if dedicated:
         secured = [side.security for flow in flows for side in (flow.source, flow.target)]

@@ -41,7 +41,8 @@ _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 
 
 class UnknownKey(str):
-    """What to tell the user of a key that nobody knows; `near` is the name that may be meant."""
+    """What to tell the user of a key that is unknown where it stands; `near` is the name that may
+    be meant."""
 
     __slots__ = ("near",)
 
@@ -138,15 +139,15 @@ def _known(place: Place, dedicated: bool) -> Known:
     name = place.name
     of_file = is_of_file(name)
     if of_file and not place.top:
-        return f"has no effect: it is the whole file's; write {name}"
+        return UnknownKey(f"has no effect: it is the whole file's; write {name}")
     if place.cluster is not None:
         return _known_of_cluster(name, place.cluster)
     if name in FLOW_KEYS:
         return FLOW_KEYS[name]
     if prefix := CLUSTER_PREFIX.match(name):
-        return _cluster_setting(name[prefix.end() :], prefix.group())
+        return _cluster_setting(name[prefix.end() :], _before(place) + prefix.group())
     if (prefix := CLIENT_PREFIX.match(name)) and name not in _ACCEPTED:
-        return _client_setting(name[prefix.end() :], prefix)
+        return _client_setting(name[prefix.end() :], prefix, _before(place))
     if _PROVIDER_PARAMETER.match(name):
         return "has no effect: providers read what the configuration names, wherever it is"
     if of_file:
@@ -157,11 +158,13 @@ def _known(place: Place, dedicated: bool) -> Known:
     if _is_accepted(name):
         return None
     if place.flow is not None:
-        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, f"{'->'.join(place.flow)}.")
+        near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _before(place))
     elif dedicated and "->" in name:
-        return "has no effect: it is of a flow between clusters that are not in `clusters`"
+        return UnknownKey(
+            "has no effect: it is of a flow between clusters that are not in `clusters`"
+        )
     elif dedicated and (alias := _alias_before(name)) is not None:
-        return f"has no effect: {alias} is not among `clusters`"
+        return UnknownKey(f"has no effect: {alias} is not among `clusters`")
     else:
         near = _nearest(name, TOP_NAMES | CLUSTER_KEYS.keys(), "")
     # What only the class itself can tell is for `flows.review_of_classes`.
@@ -172,9 +175,9 @@ def _known_of_cluster(name: str, alias: str) -> Known:
     """The same for what stands after `A.`."""
     if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
-        return f"has no effect: it is a flow's; {advice}"
+        return UnknownKey(f"has no effect: it is a flow's; {advice}")
     if prefix := CLIENT_PREFIX.match(name):
-        return _client_setting(name[prefix.end() :], prefix)
+        return _client_setting(name[prefix.end() :], prefix, f"{alias}.")
     return _cluster_setting(name, f"{alias}.")
 
 
@@ -211,9 +214,9 @@ def _cluster_setting(rest: str, prefix: str) -> Known:
     return None if _is_accepted(rest) else _nearest(rest, _CLIENT, prefix)
 
 
-def _client_setting(rest: str, prefix: re.Match[str]) -> Known:
+def _client_setting(rest: str, prefix: re.Match[str], before: str) -> Known:
     """Settings of one kind of client: we read the admin's, and of the consumer's its security and
-    on the source its isolation."""
+    on the source its isolation. `before` is the alias or flow that the key begins with."""
     of_ours: Mapping[str, Key[Any]] = {"admin": CLUSTER_KEYS, "consumer": SECURITY_KEYS}.get(
         prefix["client"], {}
     )
@@ -225,10 +228,12 @@ def _client_setting(rest: str, prefix: re.Match[str]) -> Known:
         return None
     close = difflib.get_close_matches(rest, sorted(_CLIENT), n=1, cutoff=_SLIP)
     if close:
-        return UnknownKey(f"is no known key; did you mean {prefix.group()}{close[0]}?")
-    return UnknownKey(
-        f"is no known key of Kafka's {prefix['client']} clients; it has no effect here"
-    )
+        return UnknownKey(f"unknown key. Did you mean `{before}{prefix.group()}{close[0]}`?")
+    return UnknownKey(f"unknown to Kafka's {prefix['client']} clients; it has no effect here")
+
+
+def _before(place: Place) -> str:
+    return "" if place.flow is None else f"{'->'.join(place.flow)}."
 
 
 def _alias_before(name: str) -> str | None:
@@ -238,5 +243,6 @@ def _alias_before(name: str) -> str | None:
 
 def _nearest(name: str, candidates: Collection[str], prefix: str) -> str:
     close = difflib.get_close_matches(name, sorted(candidates), n=1)
-    hint = f"did you mean {prefix}{close[0]}?" if close else "it has no effect"
-    return UnknownKey(f"is no known key; {hint}", close[0] if close else None)
+    if close:
+        return UnknownKey(f"unknown key. Did you mean `{prefix}{close[0]}`?", close[0])
+    return UnknownKey("unknown key; it has no effect")

@@ -30,6 +30,7 @@ class Selection:
         groups: str | None,
         topics: str | None,
         *,
+        strict: bool = False,
         may_be_none: bool = False,
     ) -> Self:
         """Read the file, resolve it and choose.
@@ -38,7 +39,8 @@ class Selection:
         that may be) or an expression is none.
         """
         narrowing = Narrowing(groups, topics)
-        return cls._of(Configuration.read(config), flows, narrowing, may_be_none=may_be_none)
+        configuration = Configuration.read(config, strict=strict)
+        return cls._of(configuration, flows, narrowing, may_be_none=may_be_none)
 
     def with_lists(
         self, lists: KnownLists, flows: Sequence[str], *, may_be_none: bool = False

@@ -24,6 +24,7 @@ _HOST = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?")
 _TOKEN = re.compile(r"[0-9A-Za-z._~+/-]{16,}=*")
 # Of examples/kubernetes/.
 _PLACEHOLDER = re.compile(r"change[._-]?me", re.IGNORECASE)
+_MOST_CLUSTERS = 100
 INT32_MAX = 2**31 - 1
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
@@ -57,6 +58,9 @@ def aliases(value: str) -> tuple[str, ...]:
     found = tuple(alias(item) for item in split_list(value))
     if not found:
         raise ValueError("must list the names of the clusters")
+    if len(found) > _MOST_CLUSTERS:
+        # Each pair of them may be a flow.
+        raise ValueError(f"must list {_MOST_CLUSTERS} clusters at most; give others another file")
     return found
 
 

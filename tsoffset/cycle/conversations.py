@@ -460,6 +460,7 @@ class Partition:
                 translation,
                 target.range,
                 self._evidence.target_rewrites_timestamps,
+                self._evidence.source_log_end,
             )
 
     def left_to_the_next(self, blank: PartitionCarryOver | None) -> Learned:
@@ -476,4 +477,5 @@ class Partition:
             target.range,
             self._evidence.target_rewrites_timestamps,
             left.answers_hold,
+            self._evidence.source_log_end,
         )

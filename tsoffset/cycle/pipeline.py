@@ -125,7 +125,7 @@ def after_look(
     void = _void(before, looked.logs, positions, learned)
     known = _known(found, positions, translated, unknown, void, topics)
     return CycleTables(
-        _rows(flow, names, found, became),
+        _rows(flow, names, found, became, _consumer_lag(found, looked.logs, translated, unknown)),
         CarryOver(
             joined(
                 [
@@ -201,8 +201,25 @@ def _became(found: pa.Table, is_open: Flags, settled: pa.Table) -> pa.Table:
     return woven(columns_table(SETTLED, len(rows), unchanged), settled, is_open)
 
 
-def _rows(flow: str, names: Sequence[str], found: pa.Table, became: pa.Table) -> pa.Table:
+def _consumer_lag(
+    found: pa.Table, logs: KnownLogs, translated: pa.Table, unknown: Numbers
+) -> pa.Array:
+    """Of each commit the source's log end less its offset; null where the end was not read in this
+    cycle. The end that was read before the groups' offsets counts only for offsets that did not
+    move since, so no group seems to be past it."""
+    at = np.where(found["recalled"].to_numpy(), partitions_at(found, logs.logs), NOTHING)
+    before = take(logs.logs.select(["source_log_end"]), at)["source_log_end"]
+    end = pc.coalesce(
+        take(translated.select(["source_log_end"]), unknown)["source_log_end"], before
+    )
+    return pc.subtract(end, found["source_offset"])
+
+
+def _rows(
+    flow: str, names: Sequence[str], found: pa.Table, became: pa.Table, lag: pa.ChunkedArray
+) -> pa.Table:
     columns = by_name(found) | by_name(became)
+    columns["consumer_lag"] = lag
     columns["flow"] = _constant(flow, len(found))
     columns["group"] = words(names, numbers(found["group"]))
     return columns_table(ROWS, len(found), columns)

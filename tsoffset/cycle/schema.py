@@ -125,9 +125,10 @@ TRANSLATIONS = pa.schema(
         ("while_source_end", _INT64),
         ("while_source_log_end", _INT64),
         ("while_target_end", _INT64),
+        ("source_log_end", _INT64),
     ]
 )
-"""The same, and for how long it holds."""
+"""The same, for how long it holds, and the end of the source's log; null where it was not read."""
 
 COMMITS = pa.schema(
     [
@@ -205,6 +206,7 @@ ROWS = pa.schema(
         ("precision", TEXT),
         ("reread_bound", _INT64),
         ("message", TEXT),
+        ("consumer_lag", _INT64),
     ]
 )
 """`Row`: docs/design.md section 4."""

@@ -179,6 +179,7 @@ def answers_table(answered: Sequence[AnsweredPartition]) -> pa.Table:
         "target_end": of_each(None if span is None else span.end for span in spans),
         "rewrites_timestamps": of_each(one.target_rewrites_timestamps for one in answered),
         "holds": of_each(one.holds is not None for one in answered),
+        "source_log_end": of_each(one.source_log_end for one in answered),
         **{
             name: of_each(None if ends is None else getattr(ends, field) for ends in while_ends)
             for name, field in (
@@ -213,6 +214,7 @@ def _translation_tuple(position: TranslatedPosition, holds: Holds | None) -> tup
         position.target_rewrites_timestamps,
         holds is not None,
         *((None, None, None) if ends is None else (ends.source, ends.source_log, ends.target)),
+        position.source_log_end,
     )
 
 

@@ -29,7 +29,8 @@ class PartitionWork:
 class TranslatedPosition:
     """A translation with what the commit rule needs of the target's log.
 
-    `target_range` is None where it could not be read.
+    `target_range` and `source_log_end` are None where they were not read. The rule does not use
+    `source_log_end`: rows show the consumer lag.
     """
 
     partition: TopicPartition
@@ -37,6 +38,7 @@ class TranslatedPosition:
     translation: Translation
     target_range: LogRange | None = None
     target_rewrites_timestamps: bool = False
+    source_log_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,14 @@ _values = attrgetter(*(each.name for each in fields(Cost)))
 @dataclass(frozen=True, slots=True)
 class AnsweredPartition:
     """What was answered at once of a partition; the readable part of its target log, and whether
-    that was seen to rewrite timestamps; and for how long the answers hold (None: they are not to be
-    remembered)."""
+    that was seen to rewrite timestamps; for how long the answers hold (None: they are not to be
+    remembered); and the source's log end."""
 
     answers: Answers
     target_range: LogRange | None
     target_rewrites_timestamps: bool
     holds: Holds | None
+    source_log_end: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ def _of_failed_groups(before: pa.Table, failed: pa.Table) -> pa.Table:
         kept.schema.get_field_index("current_target_offset"), "current_target_offset", there
     )
     at = at[of_pairs]
+    no_lag = pa.nulls(len(kept), pa.int64())
+    kept = kept.set_column(kept.schema.get_field_index("consumer_lag"), "consumer_lag", no_lag)
     for name in ("outcome", "reason", "message"):
         column = failed[name].take(pa.array(at))
         kept = kept.set_column(kept.schema.get_field_index(name), ROWS.field(name), column)

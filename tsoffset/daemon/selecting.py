@@ -20,12 +20,18 @@ class Selector:
     flows: Sequence[str] = ()
     groups: str | None = None
     topics: str | None = None
+    strict: bool = False
 
     def select(self, known: KnownLists = _NOTHING_KNOWN, *, may_be_none: bool = False) -> Selection:
         """`Selection.of` with the lists that `tsoffset lists` changed. What cannot be read of these
         is taken as it is `known`, with a warning in the settings. Raises as that does."""
         selection = Selection.of(
-            self.config, self.flows, self.groups, self.topics, may_be_none=may_be_none
+            self.config,
+            self.flows,
+            self.groups,
+            self.topics,
+            strict=self.strict,
+            may_be_none=may_be_none,
         )
         lists = _lists(selection.settings, known)
         if not (lists.changes or lists.unread):
@@ -41,10 +47,15 @@ class Selector:
 
 
 def selected(
-    config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
+    config: str | Path,
+    flows: Sequence[str],
+    groups: str | None,
+    topics: str | None,
+    *,
+    strict: bool = False,
 ) -> Selection:
     """As `Selector.select`."""
-    return Selector(config, flows, groups, topics).select()
+    return Selector(config, flows, groups, topics, strict).select()
 
 
 def _lists(settings: Settings, known: KnownLists) -> KnownLists:

@@ -45,6 +45,7 @@ class Order(StrEnum):
     LAG_RECORDS = "lag_records"
     LAG_SECONDS = "lag_seconds"
     REREAD_BOUND = "reread_bound"
+    CONSUMER_LAG = "consumer_lag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,10 @@ class Entry:
     `partitions` counts each source partition once, however many groups have a commit in it.
     `outcome` and `precision` are the worst of its pairs. `lag_records` and `reread_bound` add up
     what is known of them, `lag_unknown` and `bound_unknown` count the pairs (for the bound: with a
-    translation) of which it is not. `in_sync_at` (seconds since 1970 UTC) is the oldest of them;
-    None where one was never seen in place. `reasons` counts rows; `reason` and `message` are of the
-    first row with the worst outcome, where that is skipped or failed.
+    translation) of which it is not; `consumer_lag` and `consumer_lag_unknown` likewise.
+    `in_sync_at` (seconds since 1970 UTC) is the oldest of them; None where one was never in place.
+    `reasons` counts rows; `reason` and `message` are of the first row with the worst outcome, where
+    that is skipped or failed.
     """
 
     name: str
@@ -69,6 +71,8 @@ class Entry:
     in_sync_at: float | None
     reread_bound: int | None
     bound_unknown: int
+    consumer_lag: int | None
+    consumer_lag_unknown: int
     reasons: dict[str, int]
     reason: str | None
     message: str | None
@@ -168,6 +172,7 @@ class Summary:
             return None if np.isnan(value) else float(value)
 
         lag, bound, precision = known("lag_records"), known("reread_bound"), known("precision")
+        consumer_lag = known("consumer_lag")
         rank = int(self._columns["outcome"][place])
         rows = self._rows[self._starts[place] : self._starts[place + 1]]
         reason = message = None
@@ -186,6 +191,8 @@ class Summary:
             known("in_sync_at"),
             None if bound is None else int(bound),
             int(self._columns["bound_unknown"][place]),
+            None if consumer_lag is None else int(consumer_lag),
+            int(self._columns["consumer_lag_unknown"][place]),
             {
                 one["reason"]: one["count_all"]
                 for one in self._reasons.slice(told[0], told[1] - told[0]).to_pylist()
@@ -216,6 +223,8 @@ class Summary:
             never,
             int(np.nansum(columns["reread_bound"])),
             int(columns["bound_unknown"].sum()),
+            int(np.nansum(columns["consumer_lag"])),
+            int(columns["consumer_lag_unknown"].sum()),
             dict(self._readiness.not_in_place),
         )
 
@@ -237,6 +246,8 @@ class Totals:
     never_in_sync: int
     reread_bound: int
     bound_unknown: int
+    consumer_lag: int
+    consumer_lag_unknown: int
     not_in_place: dict[str, int]
 
 
@@ -261,6 +272,11 @@ def _aggregated(pairs: pa.Table, number: Numbers, rank: Numbers) -> dict[str, An
             "never": pc.and_(place_known, pairs["in_sync_at"].is_null()).cast(pa.int64()),
             "reread_bound": pairs["reread_bound"],
             "bound_unknown": unbounded.cast(pa.int64()),
+            # A group past the end of a truncated log has no lag that makes up for another's.
+            "consumer_lag": pc.if_else(pc.less(pairs["consumer_lag"], 0), 0, pairs["consumer_lag"]),
+            "consumer_lag_unknown": pc.and_(place_known, pairs["consumer_lag"].is_null()).cast(
+                pa.int64()
+            ),
         }
     )
     how = {

@@ -201,7 +201,9 @@ class Settings:
         for flow in self.flows:
             if flow.name == name:
                 return flow
-        raise UsageError(f"there is no flow {name}; {self._flows_in_words()}")
+        cut = "; quote the flow as 'A->B', since a shell takes > for a redirection"
+        hint = cut if name.endswith("-") else ""
+        raise UsageError(f"there is no flow {name}; {self._flows_in_words()}{hint}")
 
     def select(self, names: Sequence[str] = ()) -> tuple[FlowSettings, ...]:
         """The flows named, or all enabled ones where none is named.

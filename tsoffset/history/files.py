@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tsoffset.cycle.schema import by_name, columns_table
-from tsoffset.history.tables import CYCLES, PAIRS, VERSION
+from tsoffset.history.tables import CYCLES, NEVER_NULL, PAIRS, VERSION
 from tsoffset.spark.places import UNREACHABLE, Place, in_words
 
 _VERSION, _COVERS, _FULL = b"tsoffset.history", b"tsoffset.covers", b"tsoffset.full"
@@ -66,6 +66,8 @@ class HistoryFile:
                 there = [name for name in schema.names if name in file.schema_arrow.names]
                 for batch in file.iter_batches(columns=there):
                     rows = pa.Table.from_batches([batch])
+                    if any(rows[name].null_count for name in there if name in NEVER_NULL):
+                        raise Damaged(self, "it has cycles without a time, a number or a state")
                     yield columns_table(schema, len(rows), by_name(rows))
         except FileNotFoundError:
             raise
@@ -167,7 +169,7 @@ def look(root: Place, kind: Kind, flow: str, day: date) -> Found:
     place = folder(root, kind, flow, day)
     # Most of the time goes by waiting where it is a store.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        seen = list(pool.map(partial(_seen, kind, flow, place), place.names()))
+        seen = list(pool.map(partial(_seen, kind, flow, place), names_of(place)))
     files = [one for one in seen if isinstance(one, HistoryFile)]
     wide = [file for file in files if not file.is_of_one_cycle]
     replaced = [file for file in files if any(file.replaced_by(other) for other in wide)]
@@ -180,7 +182,7 @@ def newest_first(root: Place, kind: Kind, flow: str, day: date) -> Iterator[Hist
     """The files of a day one by one, those too in whose place others stand, and sentences about
     those that cannot be read. Raises OSError."""
     place = folder(root, kind, flow, day)
-    for name in reversed(place.names()):
+    for name in reversed(names_of(place)):
         if (one := _seen(kind, flow, place, name)) is not None:
             yield one
 
@@ -257,10 +259,26 @@ def _file(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile:
                 f"a newer tsoffset wrote it (version {version}, this one reads {VERSION}), so it "
                 "is left out; use that version to read it"
             )
-        covers = {one: (first, last) for one, (first, last) in json.loads(facts[_COVERS]).items()}
+        covers = {one: _cycles(*span) for one, span in json.loads(facts[_COVERS]).items()}
+        if not covers:
+            raise ValueError("no cycle is in it")
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _Unusable("this is no history of tsoffset, and it is left out; move it") from error
     return HistoryFile(kind, flow, place, name, covers, _FULL in facts, found.num_rows)
+
+
+def _cycles(first: object, last: object) -> tuple[int, int]:
+    if type(first) is not int or type(last) is not int or first > last:
+        raise ValueError("no first and last cycle")
+    return first, last
+
+
+def names_of(place: Place) -> list[str]:
+    """The files of a day; none where a file has the day's name."""
+    try:
+        return place.names()
+    except NotADirectoryError:
+        return []
 
 
 def _day_folder(day: date) -> str:

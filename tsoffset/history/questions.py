@@ -1,9 +1,11 @@
 """Questions that are often asked of the history, in Spark SQL over `tsoffset.history.views`."""
 
+import logging
 from enum import StrEnum
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tsoffset.errors import HistoryFailed, UsageError
@@ -99,6 +101,8 @@ def answer(session: SparkSession, question: Question, *, cycles: int, limit: int
 def own_answer(session: SparkSession, sql: str) -> pa.Table:
     """All rows that a question of somebody's own comes to, over the same views. Raises UsageError
     where Spark does not understand it, and HistoryFailed."""
+    # It writes the error with both tracebacks to standard error, beside the sentence below.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         return _asked(session, sql, {})
     except AnalysisException as error:

@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 _DAY_SECONDS = 86_400.0
 _Read = tuple[HistoryFile, pa.Table]
+_STATES = pa.array([state.value for state in FlowState])
 # In the order of CyclePoint's fields.
 _OF_A_POINT = (
     "ended_at",
@@ -153,6 +154,8 @@ def _between(rows: pa.Table, since: float, until: float, limit: int) -> pa.Table
     """The last of the rows of that time, so many at most: what a point is made of."""
     ended = rows["ended_at"]
     within = pc.and_(pc.greater_equal(ended, since), pc.less(ended, until))
+    # A later version may know more states.
+    within = pc.and_(within, pc.is_in(rows["state"].cast(pa.string()), _STATES))
     rows = rows.select(["instance", *_OF_A_POINT]).filter(within).sort_by("ended_at")
     return rows.slice(max(0, len(rows) - limit))
 

@@ -46,8 +46,10 @@ _WRITTEN = [
     ("at", pa.float64()),
     ("kept", TEXT),
 ]
-PAIRS = pa.schema([*_WRITTEN, *(field for field in PAIRS_KNOWN if field.name != "flow")])
-"""What cycles changed, of one flow."""
+_NOT_KEPT = ("flow", "consumer_lag")
+PAIRS = pa.schema([*_WRITTEN, *(field for field in PAIRS_KNOWN if field.name not in _NOT_KEPT)])
+"""What cycles changed, of one flow. The consumer lag is not kept: it changes with each record that
+is written, so each cycle would add a row for each group-partition."""
 
 COUNTED = ("exact", "bounded", "frontier", "unproven")
 COUNTS = (
@@ -80,6 +82,11 @@ CYCLES = pa.schema(
     ]
 )
 """A row for each cycle of one flow; times are in seconds since 1970 UTC."""
+
+NEVER_NULL = frozenset(
+    ("instance", "cycle", "at", "kept", "started_at", "ended_at", "seconds", "reached", "state")
+)
+"""The columns of both that every row has, whichever version wrote it."""
 
 _PAIR = ("group", "source_topic", "partition")
 _COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in _PAIR)
@@ -121,8 +128,7 @@ def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
     columns = by_name(last)
     columns["in_sync_at"] = pc.if_else(in_sync, ended_at, last["in_sync_at"])
     columns["flow"] = pa.array([flow] * len(last), pa.string()).dictionary_encode()
-    known = {name: columns[name] for name in PAIRS_KNOWN.names}
-    return columns_table(PAIRS_KNOWN, len(last), known)
+    return columns_table(PAIRS_KNOWN, len(last), columns)
 
 
 def _marked(pairs: pa.Table, now: Known, instance: str, kept: np.ndarray) -> pa.Table:
@@ -133,7 +139,7 @@ def _marked(pairs: pa.Table, now: Known, instance: str, kept: np.ndarray) -> pa.
         "at": pa.array(np.full(rows, now.ended_at)),
         "kept": pa.array(kept.astype(object), pa.string()).dictionary_encode(),
     }
-    return columns_table(PAIRS, rows, marks | by_name(pairs.drop_columns("flow")))
+    return columns_table(PAIRS, rows, marks | by_name(pairs))
 
 
 def _places(now: pa.Table, before: pa.Table) -> tuple[list[Integers], list[Integers]]:

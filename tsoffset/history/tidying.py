@@ -24,6 +24,7 @@ from tsoffset.history.files import (
     days,
     folder,
     look,
+    names_of,
     parquet,
     remove_day,
     united,
@@ -60,7 +61,7 @@ def _merge_day(root: Place, kind: Kind, flow: str, day: date) -> None:
     place = folder(root, kind, flow, day)
     place.sweep()
     # Most days have been merged long ago, and no file of theirs needs to be looked at.
-    if len(place.names()) < 2:
+    if len(names_of(place)) < 2:
         return
     found = look(root, kind, flow, day)
     runs = [found.files]

@@ -201,6 +201,15 @@ class Evidence:
         return self._views[Side.TARGET]
 
     @property
+    def source_log_end(self) -> int | None:
+        """The end of the source's log itself, open transactions included; None where it was not
+        read."""
+        source = self.source
+        if self.isolation is Isolation.READ_UNCOMMITTED:
+            return None if source.range is None else source.range.end
+        return None if source.own_range is None else source.own_range.end
+
+    @property
     def keeps_offsets(self) -> bool:
         """True where the user says that the mirror keeps offsets."""
         return self.settings.expect == SAME_OFFSETS

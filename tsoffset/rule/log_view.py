@@ -239,11 +239,11 @@ class LogView:
         first = bisect_left(self._offsets, offset)
         return self._oldest.of(first, bisect_left(self._offsets, self.end), self._timestamps)
 
-    def oldest_known_from(self, offset: int) -> int | None:
-        """The oldest timestamp of the records from `offset` on that are known; None where none
-        is."""
+    def none_known_is_older(self, offset: int, timestamp_ms: int) -> bool:
+        """Whether all records that are known from `offset` on bear a timestamp of at least
+        `timestamp_ms`. A lookup passes a record without a timestamp, as it does an older one."""
         first = bisect_left(self._offsets, offset)
-        return min((it for it in self._timestamps[first:] if it is not None), default=None)
+        return all(it is not None and it >= timestamp_ms for it in self._timestamps[first:])
 
     def seems_past(self, timestamp_ms: int, start: int) -> bool:
         """True where a search for a record of that time may end: from `start` on, the answer of a

@@ -222,11 +222,11 @@ def _begun_by_a_pair(evidence: Evidence, source_offset: int) -> Beginning | None
 def _none_is_older(
     inquiry: Inquiry, offset: int, timestamp_ms: int
 ) -> Generator[Question, Answer, bool]:
-    """Whether no source record from an offset on is older than a time, as far as is known or a
-    read or two tell; where the source goes on for longer it is assumed."""
+    """Whether no source record from an offset on may lie before a target lookup of a time: none is
+    older, and none is without a timestamp. As far as is known or a read or two tell; where the
+    source goes on for longer it is assumed."""
     yield from read_to_the_end(inquiry, offset, most_bytes=LITTLE_BYTES)
-    oldest_ms = inquiry.evidence.source.oldest_known_from(offset)
-    return oldest_ms is None or oldest_ms >= timestamp_ms
+    return inquiry.evidence.source.none_known_is_older(offset, timestamp_ms)
 
 
 def _is_lowest(inquiry: Inquiry, copy: Record, beginning: int) -> Generator[Question, Answer, bool]:

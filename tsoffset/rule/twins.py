@@ -127,9 +127,7 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
         yield from _beside_an_equal(inquiry, record, copy)
     ):
         return True
-    if not (yield from _follows_earlier_records(inquiry, record, copy)):
-        return False
-    return not evidence.failback or (yield from _among_what_was_copied(inquiry, record, copy))
+    return (yield from _follows_earlier_records(inquiry, record, copy))
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
@@ -173,26 +171,11 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
         if is_of_earlier is not None:
             return is_of_earlier
+        if evidence.failback:
+            return False  # Nobody need have read it.
         # Of others, or of one that the source has lost.
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
     return True
-
-
-def _among_what_was_copied(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """In failback, false where nothing beside the copy is on the replica: it may be an equal record
-    that was written later, behind what nobody has read, where the first one is lost.
-
-        source   x a b c           the replica has come to c
-        target   [x] a b c d e x   retention took the first x: C=1 must not resume behind d and e
-    """
-    copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
-    copy_after = yield from inquiry.next_data(TARGET, copy.offset + 1)
-    if _equal(inquiry, (yield from inquiry.next_data(SOURCE, record.offset + 1)), copy_after):
-        return True
-    if not isinstance(copy_before, Record):
-        return copy_before is Absent.LOG_START
-    # What the replica is not seen to have may lie between: nobody need have read it.
-    return (yield from _is_of_earlier(inquiry, copy_before, record)) is not None
 
 
 def _is_of_earlier(

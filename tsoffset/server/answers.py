@@ -83,6 +83,13 @@ class Totals(BaseModel):
     never_in_sync: int = Field(description="Groups with a pair that was never seen in place.")
     reread_bound: int = Field(description="Sum of the bounds on re-reads that are known (records).")
     bound_unknown: int = Field(description="Pairs with a translation that has no such bound.")
+    consumer_lag: int = Field(
+        description="Records that the groups' consumers have yet to read on the source: log end"
+        " minus committed offset, as of the cycle; the sum of the pairs where it is known."
+    )
+    consumer_lag_unknown: int = Field(
+        description="Pairs of which the cycle did not read the log end."
+    )
 
 
 class Flow(BaseModel):
@@ -224,6 +231,14 @@ class Entry(BaseModel):
         " the pairs that have such a bound, null where none has."
     )
     bound_unknown: int = Field(description="Pairs with a translation that has no such bound.")
+    consumer_lag: int | None = Field(
+        description="Records that consumers have yet to read on the source: log end minus committed"
+        " offset, as of the cycle; the sum of the pairs where it is known, null where it is for"
+        " none."
+    )
+    consumer_lag_unknown: int = Field(
+        description="Pairs of which the cycle did not read the log end."
+    )
 
 
 class Page(BaseModel):
@@ -252,8 +267,10 @@ class Topic(Entry):
     """What is known of one source topic."""
 
     replication_lag_records: int | None = Field(
-        description="Records that the target lacks, about: both logs' ends against the last pair"
-        " that is proven; the sum of the partitions where that is known, null where it is for none."
+        description="About how many records the target lacks, by the offsets between the last"
+        " proven record and both logs' ends, in which transaction markers and offsets without a"
+        " record count, too; the sum of the partitions where that is known, null where it is for"
+        " none."
     )
 
 
@@ -287,6 +304,10 @@ class PairRow(BaseModel):
         description="Most source records that can be read twice from the translation."
     )
     message: Sentence | None = Field(description="Cause and next step.")
+    consumer_lag: int | None = Field(
+        description="Log end of the source partition minus the group's committed offset; null where"
+        " the cycle did not read the log end."
+    )
     next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
     lag_records: int | None = Field(
         description="Most records that a consumer reads again that moves over right after the"

@@ -4,13 +4,14 @@ Names in paths are percent-encoded; `/` in them as `%2F` or as it is (in a group
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from tsoffset import __version__
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
@@ -70,11 +71,23 @@ def application(
     )
     add_problems(app)
     _add_probes(app, board, alive)
-    app.include_router(_Routes(settings, board, controls, history).router)
+    router = _Routes(settings, board, controls, history).router
+    _summarize(router.routes)
+    app.include_router(router)
     if metrics is not None:
         _add_metrics(app, settings, metrics)
     add_pages(app)
+    _summarize(app.routes)
     return app
+
+
+def _summarize(routes: Iterable[BaseRoute]) -> None:
+    """Make the first sentence of each endpoint's description its summary, in place of the name of
+    its function."""
+    for route in routes:
+        if isinstance(route, APIRoute) and route.description and route.summary is None:
+            first, _, rest = " ".join(route.description.split()).partition(". ")
+            route.summary, route.description = first.removesuffix("."), rest
 
 
 def _operation(route: APIRoute) -> str:

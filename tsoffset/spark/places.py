@@ -5,6 +5,7 @@ old one or the new. What cannot be done raises OSError, or pyarrow's
 ArrowInvalid for a URI that is none.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 T = TypeVar("T")
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 
 UNREACHABLE = (OSError, pa.ArrowException)
 """What a place raises for what cannot be done."""
@@ -104,7 +106,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """As `Place.read`."""
-        return self.path(name).read_bytes()
+        return _regular(self.path(name)).read_bytes()
 
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
         """As `Place.write`."""
@@ -113,7 +115,7 @@ class Folder:
         if head is not None:
             self._sweep(f".{name}.*{_HALF}")
             # Reading it all is cheap here, and mends a file that was damaged.
-            if path.exists() and path.read_bytes() == content:
+            if path.is_file() and path.read_bytes() == content:
                 return
         # A name of its own, since process numbers repeat: each container has a number 1. It
         # is for the folder's owner, and for who else may write there: who could write to it could
@@ -154,11 +156,13 @@ class Folder:
             found = [file.name for file in self.folder.iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(n for n in found if n.startswith(beginning) and not n.endswith(_HALF))
+        # A name that is no text is none of ours, and could neither be opened by Arrow nor be told.
+        ours = (name for name in found if not _NO_TEXT.search(name))
+        return sorted(n for n in ours if n.startswith(beginning) and not n.endswith(_HALF))
 
     def open(self, name: str) -> pa.NativeFile:
         """As `Place.open`."""
-        return pa.OSFile(str(self.path(name)))
+        return pa.OSFile(str(_regular(self.path(name))))
 
     def remove(self, name: str) -> None:
         """As `Place.remove`."""
@@ -178,6 +182,14 @@ class Folder:
             with suppress(OSError):
                 if time.time() - half.stat().st_mtime > _LEFT_SECONDS:
                     half.unlink()
+
+
+def _regular(path: Path) -> Path:
+    """The path. Raises OSError where reading might have no end, as of a pipe or a device."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "this is no regular file")
+    return path
 
 
 def _keep_names(folder: Path) -> None:

@@ -220,10 +220,9 @@ class Readiness:
     def in_words(self) -> str:
         """As a phrase."""
         missing = self.not_in_place.total()
-        words = (
-            f"{self.groups - missing} of {counted(self.groups, 'group')} in place, re-reading at "
-            f"most {counted(self.reread, 'record')}"
-        )
+        words = f"{self.groups - missing} of {counted(self.groups, 'group')} in place"
+        if self.groups > missing:
+            words += f", re-reading at most {counted(self.reread, 'record')}"
         if missing:
             words += f"; {missing} not in place{by_name(self.not_in_place)}"
             if self.reread_others:

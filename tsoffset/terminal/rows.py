@@ -66,4 +66,5 @@ _COLUMNS: tuple[Column[Row], ...] = (
     Column("REASON", _reason, drops=1),
     Column("PRECISION", lambda row: row.precision, folds=3),
     Column("RE-READ", lambda row: row.reread_bound, right=True, folds=1),
+    Column("CONSUMER LAG", lambda row: row.consumer_lag, right=True, drops=0),
 )

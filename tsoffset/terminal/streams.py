@@ -2,6 +2,7 @@
 
 import io
 import os
+import select
 import sys
 from typing import IO, Any
 
@@ -14,7 +15,10 @@ class _Descriptor(io.FileIO):
     def write(self, data: Any) -> int | None:  # type: ignore[override]  # typeshed's bases differ
         """Write the bytes, or drop them."""
         try:
-            return super().write(data)
+            # None from a pipe that another process made non-blocking, and that is full.
+            while (written := super().write(data)) is None:
+                select.select((), (self,), ())
+            return written
         except OSError as error:
             self.failure = self.failure or error
             return len(data)

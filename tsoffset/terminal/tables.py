@@ -44,7 +44,8 @@ class Column(Generic[R]):
     `elastic` ones hold names, which may lose their middle on a terminal. From the step of
     narrowing on that it names, a column that `drops` is left out, one that `folds` stands behind
     the column before it, and one that `heads` stands over the rows that share it. `short` and
-    `narrow` replace title and value from the first step on.
+    `narrow` replace title and value from step 1 on. A column that drops at step 0 is shown only
+    where all others fit beside it.
     """
 
     title: str
@@ -108,7 +109,7 @@ class _Shape(Generic[R]):
 def table(columns: Sequence[Column[R]], rows: Sequence[R], width: int | None) -> Iterator[Text]:
     """The lines of the table, narrowed until it fits into `width` columns; None is no limit."""
     ways = {way for column in columns for way in (column.drops, column.folds, column.heads)}
-    for step in sorted({0} | ways - {_NEVER}):
+    for step in sorted({-1} | ways - {_NEVER}):
         shape = _Shape.at(step, columns)
         lines = [shape.titles, *map(shape.cells, rows)]
         widths = [max(cell_len(cell.text) for cell in cells) for cells in zip(*lines, strict=True)]

@@ -39,6 +39,13 @@ def source_groups(
         found += f"; taken by no flow: {names(left)}"
     if supported:
         yield at.ok("groups", found)
+    elif not survey.listings.groups:
+        yield at.warning(
+            "groups",
+            "there are no consumer groups that this user can see",
+            "check the addresses, and that this user has DESCRIBE on the groups, unless groups are "
+            "still to come",
+        )
     else:
         yield at.warning(
             "groups",

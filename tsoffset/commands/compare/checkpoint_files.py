@@ -36,6 +36,8 @@ _OF_A_PAIR = (
     *("theirs_source_offset", "theirs", "theirs_timestamp_ms"),
 )
 _OFFSETS_BELOW = 2**63
+# The name of a group and metadata have 32 KiB at most.
+_LONGEST_LINE = 1 << 20
 
 
 def read_checkpoint_file(
@@ -46,13 +48,18 @@ def read_checkpoint_file(
     good = 0
     try:
         with path.open("rb") as lines:
-            for line in lines:
+            while line := lines.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise UsageError(
+                        f"read checkpoints, {path}: it has a line of more than 1 MiB, which no "
+                        "checkpoint is; name another file"
+                    )
                 try:
                     one = checkpoint_of(line)
                 except (MalformedCheckpoint, UnicodeDecodeError):
                     found.malformed += 1
                     continue
-                good += 1
+                good += bool(line.strip())
                 if one is not None and wanted(one[0]):
                     found.add(*one)
     except OSError as error:

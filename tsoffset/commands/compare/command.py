@@ -16,9 +16,8 @@ from tsoffset.commands.compare.repeating import Repeating
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Sum, Totals, sums
 from tsoffset.commands.open_flow import Connect
-from tsoffset.commands.scope import Names, NamesOf, on_cluster, require_match
+from tsoffset.commands.scope import in_history, on_cluster, require_match
 from tsoffset.config.selection import Selection
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat
 from tsoffset.terminal.notices import Notices
@@ -52,7 +51,7 @@ def run_compare(
     comparisons that of the last one. Raises UsageError."""
     names_of = on_cluster(selection.narrowing, connect)
     if wanted.asked.recorded:
-        names_of = _of_history(selection)
+        names_of = in_history(selection.settings)
     require_match(selection, notices, names_of)
     run = _Run(selection, wanted, output, notices, connect)
     if wanted.every_seconds is None:
@@ -66,24 +65,6 @@ def run_compare(
 
         repeating.run(again)
     return run.status
-
-
-def _of_history(selection: Selection) -> NamesOf:
-    """The names that history has of a flow; unknown where it has no cycle of it."""
-    # Loads pyarrow, which the other ways have no need of.
-    from tsoffset.history.reading import last_known
-
-    def names(flow: FlowSettings) -> Names | None:
-        directory = selection.settings.history.directory
-        known = None if directory is None else last_known(directory, flow.name)
-        if known is None:
-            return None
-        groups, topics = (
-            known[key].drop_null().unique().to_pylist() for key in ("group", "source_topic")
-        )
-        return Names("History", groups, topics)
-
-    return names
 
 
 @dataclass(slots=True)

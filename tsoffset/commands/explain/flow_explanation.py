@@ -207,6 +207,8 @@ class _FlowExplanation:
         seen = dialogues[Position(partition.topic, partition.partition, position.offset)]
         outcome = position.translation.outcome
         answer, pairs = conclusion(seen, outcome, translated.answer(row))
+        if position.source_log_end is not None:
+            row = replace(row, consumer_lag=position.source_log_end - position.offset)
         return Explanation(row, self.flow.commits, seen.opening, tuple(seen.steps), pairs, answer)
 
 

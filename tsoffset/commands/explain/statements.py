@@ -184,6 +184,7 @@ class Verdict(Statement):
     precision: Precision | None
     reread_bound: int | None
     message: str | None
+    consumer_lag: int | None
 
     @classmethod
     def of(cls, row: Row) -> Self:

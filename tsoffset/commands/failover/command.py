@@ -27,7 +27,7 @@ from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, why_not_kept
-from tsoffset.errors import ClusterUnreachable, UsageError
+from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
@@ -52,13 +52,18 @@ class Found:
     """What a failover came to; `away` says why the source, or the target, could not be asked."""
 
     verdicts: Sequence[GroupVerdict]
-    source_away: str | None = None
-    target_away: str | None = None
+    source_away: ClusterUnreachable | None = None
+    target_away: ClusterUnreachable | None = None
 
     @property
     def not_ready(self) -> bool:
         """Whether some group cannot move over."""
         return any(one.verdict is Verdict.NOT_READY for one in self.verdicts)
+
+    @property
+    def none_ready(self) -> bool:
+        """Whether no group can move over."""
+        return all(one.verdict is Verdict.NOT_READY for one in self.verdicts)
 
     @property
     def still_read(self) -> bool:
@@ -109,9 +114,9 @@ def run_failover(
     paused = None
     if pause and found.target_away is None and not found.still_read:
         paused = lost is None if dry_run else set_paused(selection, flow, True)
-    for sentence in (found.source_away, found.target_away):
-        if sentence is not None:
-            notices.warning("cluster_unreachable", sentence)
+    for away in (found.source_away, found.target_away):
+        if away is not None:
+            notices.warning("cluster_unreachable", str(away))
     config = selection.configuration.path
     steps = next_steps(flow, found, config, paused=paused, dry_run=dry_run)
     lines = partial(failover_lines, flow.name, found.verdicts, steps, config)
@@ -162,20 +167,20 @@ def _found(
         known = known_pairs(selection.settings, flow)
         found = unverified(flow, target, known, time.time())
     if not found:
-        notices.warning("cluster_unreachable", source_away or "")
+        notices.warning("cluster_unreachable", str(source_away))
         listed = on_cluster(Narrowing(), connect, Side.TARGET)
         require_match(selection, notices, listed, must_have_groups=True)
         raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
     return Found(found, source_away)
 
 
-def _away(settings: ClusterSettings, connect: Connect) -> str | None:
+def _away(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
     """Why a cluster cannot be asked; None where it can."""
     with connect(settings) as cluster:
         try:
             cluster.describe()
         except ClusterUnreachable as error:
-            return str(error)
+            return error
     return None
 
 
@@ -224,18 +229,29 @@ def set_paused(selection: Selection, flow: FlowSettings, paused: bool) -> bool:
     if directory is None:
         return False
     Pauses(directory).set(flow.name, paused)
+    return is_paused(directory, flow) is paused
+
+
+def is_paused(directory: str, flow: FlowSettings) -> bool:
+    """Whether `state.dir` has a pause of the flow."""
     kept = Pauses(directory)
     kept.look([flow.name])
-    return kept.paused(flow.name) is paused
+    return kept.paused(flow.name)
 
 
 def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
+    directory = selection.settings.state_dir
+    was_paused = directory is not None and is_paused(directory, flow)
     if not set_paused(selection, flow, False):
         raise UsageError(
             f"failover: whether {flow.name} is paused is kept in state.dir, which is not set or "
             "cannot be written; end the pause on the status page, or restart `tsoffset run`"
         )
-    notices.note(f"{flow.name} is not paused any more: `tsoffset run` goes on with its next cycle")
+    notices.note(
+        f"{flow.name} is no longer paused: `tsoffset run` continues with its next cycle."
+        if was_paused
+        else f"{flow.name} was not paused; nothing has changed."
+    )
     return 0
 
 
@@ -246,17 +262,27 @@ def next_steps(
     flow could be paused, None where it was not to be. `config` is the file that commands take."""
     here, there = flow.source.alias, flow.target.alias
     if found.target_away:
-        return [f"Repair {there}, or its addresses in the configuration, and run this again."]
+        return [f"Do what the message about {there} says, and run this again."]
     steps = []
     if dry_run:
         steps.append(
             "This was a dry run: nothing was committed and nothing paused. Run this without "
             "--dry-run to fail over; the steps below are those after it."
         )
-    if found.not_ready:
+    if isinstance(found.source_away, ClusterRefused):
         steps.append(
-            "Do what the messages say of groups that are not ready, and run this again; or start "
-            "their consumers all the same, knowing that."
+            f"{here} refuses this user or has another identity, but may be running: do what the "
+            "message about it says, and run this again. The steps below are for a lost cluster."
+        )
+    if found.none_ready:
+        steps.append(
+            "No group is ready. Do what the messages say, and run this again; or accept this and "
+            f"start the consumers on {there}."
+        )
+    elif found.not_ready:
+        steps.append(
+            "Do what the messages say about the groups that are not ready, and run this again; or "
+            "accept this and start their consumers."
         )
     if found.source_away:
         steps.append(
@@ -266,10 +292,12 @@ def next_steps(
     example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
     topic = example.partition(" ")[0].rpartition("-")[0]
     named = f", from the topics by their names there ({topic})" if topic else ""
-    steps += [
-        f"Start the consumers on {there}, in their groups{named}.",
-        f"Let producers write to {there}.",
-    ]
+    if not found.none_ready:
+        whose = " of the groups that are ready" if found.not_ready else ""
+        steps += [
+            f"Start the consumers{whose} on {there}, in their groups{named}.",
+            f"Let producers write to {there}.",
+        ]
     match paused:
         case True:
             is_paused = "would be paused, so that" if dry_run else "is paused,"

@@ -118,4 +118,7 @@ def documents(text: str, file: str, findings: Findings) -> Sequence[Part]:
         return unusable("cannot be parsed: nested too deeply")
     except yaml.YAMLError as error:
         return unusable(f"cannot be parsed: {str(error).splitlines()[0]}")
+    except (ValueError, OverflowError):
+        # PyYAML lets these through: of `\UFFFFFFFF`, and of a version of thousands of digits.
+        return unusable("cannot be parsed: it has a number out of range, as in `\\U00110000`")
     return [Part(node, "", file, findings) for node in nodes]

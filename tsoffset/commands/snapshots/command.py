@@ -49,6 +49,13 @@ def run_snapshot(
         snapshot, path = taken(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
     output.flush()
+    if not snapshot.commits:
+        notices.warning(
+            "snapshot_empty",
+            f"Cluster {flow.target.alias} has no committed offset of a selected group that this "
+            f"user can see, so {path} is empty: check its addresses, and that this user has "
+            "DESCRIBE on its groups.",
+        )
     log.info("snapshot_taken", flow=flow.name, path=str(path), commits=len(snapshot.commits))
     notices.note(f"{_in_words(snapshot)}; put back by: tsoffset restore -c FILE {path}")
     return 0

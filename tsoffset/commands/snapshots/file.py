@@ -99,19 +99,30 @@ class Snapshot:
     @classmethod
     def _parsed(cls, text: str) -> "Snapshot":
         first, *others = text.removesuffix("\n").split("\n")
-        head: dict[str, Any] = json.loads(first)
+        head = _fields(first)
         version = head[_VERSION]
         if version != VERSION:
             raise _Unusable(
                 f"it is of version {version}, and this tsoffset knows {VERSION}; use the one that "
                 "wrote it"
             )
-        commits = tuple(Commit(**json.loads(line)) for line in others)
-        if len(commits) != head["commits"]:
+        commits = tuple(_checked(Commit(**_fields(line))) for line in others)
+        count = _number(head["commits"], 2**63)
+        if len(commits) != count:
             raise _Unusable(
-                f"it has {len(commits)} of its {head['commits']} commits, so a part is missing; "
+                f"it has {len(commits)} of its {count} commits, so a part is missing; "
                 "find the whole file"
             )
+        known: set[tuple[str, TopicPartition]] = set()
+        for one in commits:
+            if (one.group, one.place) in known:
+                raise _Unusable(f"it has two commits of group {one.group} on {one.place}; keep one")
+            known.add((one.group, one.place))
+        for name in ("flow", "cluster", "taken_at"):
+            _text(head[name])
+        for value in (head["cluster_id"], head["groups"], *head["topic_ids"].values()):
+            if value is not None:
+                _text(value)
         return cls(**{name: head[name] for name in _OF_ALL}, commits=commits)
 
 
@@ -119,4 +130,42 @@ class _Unusable(Exception):
     """The file cannot be used; the text says why."""
 
 
+def _fields(line: str) -> dict[str, Any]:
+    """The members of a line's object, none of them twice. Raises ValueError."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a member is given twice")
+        return found
+
+    fields_found: dict[str, Any] = json.loads(line, object_pairs_hook=unique)
+    return fields_found
+
+
+def _checked(commit: Commit) -> Commit:
+    """The commit, whose values Kafka can hold. Raises ValueError."""
+    for value in (commit.group, commit.topic, commit.metadata):
+        if len(_text(value)) > _LONGEST_TEXT:
+            raise ValueError("no text that Kafka can hold")
+    _number(commit.partition, 2**31)
+    _number(commit.offset, 2**63)
+    return commit
+
+
+def _text(value: object) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError("no text")
+    # Half of a character cannot be encoded, which raises ValueError, too.
+    return value.encode()
+
+
+def _number(value: object, end: int) -> int:
+    # True is an int to Python.
+    if type(value) is not int or not 0 <= value < end:
+        raise ValueError("no number that Kafka can hold")
+    return value
+
+
+_LONGEST_TEXT = 2**15 - 1
 _OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commits")

@@ -73,7 +73,8 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
         except ClusterUnreachable as error:
             found[alias] = [_failed(Found(alias, Kind.FAILED), all_failed(error))]
     for alias in topics:
-        elsewhere = {other: names for other, names in topics.items() if other != alias}
+        # The name of a remote topic says where it is from, also while that cluster is unreachable.
+        elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
         there = found_topics(alias, topics[alias], flows, elsewhere)
         upstream = upstream_clusters(alias, there, flows)
         found[alias] = [*upstream, *there]

@@ -1,6 +1,6 @@
 """Requests of which there are few, encoded and decoded by the library."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from kafka.errors import KafkaProtocolError, KafkaTimeoutError
@@ -52,8 +52,22 @@ def library_codec(
         if len(frame) > _BYTES_A_SECOND * max(1.0, deadline.of_call.seconds_left):
             raise KafkaTimeoutError(f"{len(frame)} bytes take longer to read than the call may")
         try:
-            return LibraryAnswer(response_class.decode(frame, header=True))
+            response = response_class.decode(frame, header=True)
         except (ValueError, IndexError) as error:
             raise KafkaProtocolError("an answer that cannot be decoded") from error
+        _refuse_null_lists(response_class.fields, response, version)
+        return LibraryAnswer(response)
 
     return Codec(encode, decode)
+
+
+def _refuse_null_lists(fields: Mapping[str, Any], item: Any, version: int) -> None:
+    """Raise KafkaProtocolError where a list is null that must not be: the library takes any."""
+    for name, field in fields.items():
+        if field.is_struct_array() and field.for_version_q(version):
+            inner = getattr(item, name)
+            if inner is None and not field.nullable_for_version_q(version):
+                raise KafkaProtocolError("nothing where something must be")
+            if any(each.is_struct_array() for each in field.fields.values()):
+                for each in inner or ():
+                    _refuse_null_lists(field.fields, each, version)

@@ -13,7 +13,7 @@ const AXIS = 22;
 
 const PANELS = [
   { title: "Age of the oldest commit in use", lines: ["lag_seconds"], form: duration, steps: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600] },
-  { title: "Records read again by a failover", key: "dashed: bound of the translations", lines: ["lag_records", "reread_bound"], form: compact },
+  { title: "Records read again by a failover, at most", key: "dashed: bound of the translations", lines: ["lag_records", "reread_bound"], form: compact },
   { title: "Rows that failed", lines: ["failed"], form: compact, strokes: true },
 ];
 const TIME_STEPS = [5, 15, 60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 2 * 86400];
@@ -86,7 +86,6 @@ export class Chart {
     if (!this.width) return;
     const { points, width } = this;
     this.inner = Math.max(50, width - LEFT - RIGHT);
-    const height = TOP + PANELS.length * (HEIGHT + GAP) - GAP + AXIS;
     if (!points.length) {
       show(this.root, h("p", { class: "quiet empty" }, "No cycle in this time."));
       this.said();
@@ -94,12 +93,21 @@ export class Chart {
     }
     this.end = points.at(-1).at;
     this.start = Math.min(points[0].at, this.end - 4 * this.interval);
-    const bottom = height - AXIS;
+    let next = TOP;
+    const panels = PANELS.map((panel) => {
+      const top = next;
+      const empty = this.nothing(panel);
+      next += (empty === null ? HEIGHT : 0) + GAP;
+      return this.panel(panel, top, empty);
+    });
+    const bottom = next - GAP;
+    const height = bottom + AXIS;
+    this.bottom = bottom;
     this.root.replaceChildren(
       s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" },
         s("defs", {}, s("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, s("path", { d: "M0 0V6", class: "hatch" }))),
         this.gaps(bottom),
-        PANELS.map((panel, index) => this.panel(panel, TOP + index * (HEIGHT + GAP))),
+        panels,
         this.times(bottom),
         s("path", { class: "cursor", d: "" }), s("g", { class: "dots" })),
       h("div", { class: "tip", hidden: true }));
@@ -129,7 +137,15 @@ export class Chart {
     return point.at - before.at < 3 * Math.max(this.interval, point.seconds);
   }
 
-  panel({ title, key, lines, form, steps, strokes }, top) {
+  /** What stands in the place of a panel's axes where there is nothing to draw; null where there is. */
+  nothing({ lines, strokes }) {
+    const values = this.points.flatMap((point) => lines.map((name) => point[name])).filter((value) => value !== null);
+    if (!values.length) return "not known in this time";
+    return strokes && !values.some(Boolean) ? "none in this time" : null;
+  }
+
+  panel({ title, key, lines, form, steps, strokes }, top, empty) {
+    if (empty !== null) return s("text", { x: LEFT, y: top - 8, class: "heading" }, title, s("tspan", { class: "key" }, `: ${empty}`));
     const most = Math.max(1, ...this.points.flatMap((point) => lines.map((name) => point[name] ?? 0)));
     const step = steps?.find((one) => one * 2 >= most) ?? nice(most / 2);
     const y = (value) => top + HEIGHT - (value / (2 * step)) * HEIGHT;
@@ -170,9 +186,10 @@ export class Chart {
     const zone = new Date(this.end * 1000).getTimezoneOffset() * 60;
     const ticks = [];
     for (let at = Math.ceil((this.start - zone) / step) * step + zone; at <= this.end; at += step) ticks.push(at);
-    return ticks.map((at) => [
+    const days = ticks.map((at) => new Date(at * 1000).toDateString());
+    return ticks.map((at, index) => [
       s("path", { class: "tick", d: `M${this.x(at)} ${bottom}v4` }),
-      s("text", { x: Math.min(this.x(at), LEFT + this.inner - 16), y: bottom + 17, class: "time" }, tick(at, span)),
+      s("text", { x: Math.min(this.x(at), LEFT + this.inner - 16), y: bottom + 17, class: "time" }, tick(at, span, days[index] !== days[index - 1])),
     ]);
   }
 
@@ -183,7 +200,7 @@ export class Chart {
     if (!tip || !cursor) return;
     const point = this.points[this.chosen];
     tip.hidden = !point;
-    cursor.setAttribute("d", point ? `M${this.x(point.at)} ${TOP - 4}V${TOP + PANELS.length * (HEIGHT + GAP) - GAP}` : "");
+    cursor.setAttribute("d", point ? `M${this.x(point.at)} ${TOP - 4}V${this.bottom}` : "");
     this.said();
     if (!point) return;
     show(tip, h("p", { class: "quiet" }, time(point.at, this.now)), told(point).map(([term, value]) =>

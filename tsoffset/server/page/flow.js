@@ -6,7 +6,7 @@ import { nextStep } from "./group.js";
 import { listSection } from "./list.js";
 import { flowName, plain, shown } from "./names.js";
 import { oldest } from "./overview.js";
-import { bar, kindBadge, rhythm, stateBadge } from "./parts.js";
+import { bar, kindBadge, missing, rhythm, stateBadge } from "./parts.js";
 import { address, changed } from "./route.js";
 import { FAILURES, OUTCOMES, PRECISIONS, duration, many, number, since, time } from "./words.js";
 
@@ -82,9 +82,10 @@ function failover(flow, answer, now) {
   const unknown = totals.lag_unknown;
   const known = totals.pairs > unknown;
   const away = Object.entries(totals.not_in_place).sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
-  const missing = away.reduce((sum, [, groups]) => sum + groups, 0);
+  const not = missing(totals);
+  const ready = `${number(totals.groups - not)} of ${number(totals.groups)}`;
   const big = flow.unknown_since === null
-    ? [h("b", {}, known ? number(totals.lag_records) : "–"), h("span", {}, "records at most would be read again")]
+    ? [h("b", {}, ready), h("span", {}, "groups ready")]
     : [h("b", {}, `unknown since ${time(flow.unknown_since, now)}`),
       h("span", {}, `at least ${many(totals.lag_records, "record")} would be read again`,
         flow.lag_estimate_records === null ? "" : `; about ${number(flow.lag_estimate_records)} at the consumers' last known rate`)];
@@ -92,11 +93,15 @@ function failover(flow, answer, now) {
     h("h2", { id: "failover-title" }, "If consumers moved to ", shown(flow.target), " now"),
     h("p", { class: flow.unknown_since === null ? "big" : "big unknown" }, big),
     h("ul", {},
-      h("li", {}, h("b", {}, `${number(totals.groups - missing)} of ${many(totals.groups, "group")}`), " in place"),
-      missing ? h("li", {}, h("b", {}, number(missing)), ` not in place (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
+      flow.unknown_since === null
+        ? h("li", {}, known ? ["at most ", h("b", {}, many(totals.lag_records, "record")), " would be read again"] : "what would be read again is not known")
+        : h("li", {}, h("b", {}, ready), " groups were ready"),
+      not ? h("li", {}, h("b", {}, number(not)), ` not in place (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
       h("li", {}, inPlace === null ? "no group was seen in place yet" : ["the oldest commit in use is of ", h("b", {}, since(inPlace, now)), " ago"]),
       totals.never_in_sync ? h("li", {}, h("b", {}, many(totals.never_in_sync, "group")), " never seen in place") : null,
       flow.last_cycle && !flow.last_cycle.reached ? h("li", {}, "as of the last cycle that reached both clusters") : null,
+      totals.pairs > totals.consumer_lag_unknown
+        ? h("li", {}, "consumers are ", h("b", {}, many(totals.consumer_lag, "record")), ` behind on ${plain(flow.source)}`) : null,
       unknown ? h("li", {}, h("b", {}, many(unknown, "partition")), " without a usable offset on the target") : null));
 }
 
@@ -108,7 +113,7 @@ function figures(flow, now) {
     ["last success", flow.last_success_at === null ? "none yet" : `${since(flow.last_success_at, now)} ago`],
     ["cycles", number(flow.cycles)],
     ["without result", flow.failures ? `${number(flow.failures)}, ${flow.failures_in_a_row} in a row now` : "0"],
-    ["left out, being late", number(flow.late)],
+    ["skipped, the one before still ran", number(flow.late)],
     ["ended by the limit", number(flow.over_limit)],
   ];
   return h("section", { class: "facts", "aria-label": "Cycles" },

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { encoded, flowName, plain, shown } from "./names.js";
-import { kindBadge, problemNote } from "./parts.js";
+import { amount, kindBadge, problemNote } from "./parts.js";
 import { many, number, since } from "./words.js";
 
 const ROWS = 100;
@@ -32,6 +32,7 @@ function summary({ group }, now) {
   return h("dl", { class: "figures" },
     h("div", {}, h("dt", {}, "outcome"), h("dd", {}, kindBadge(group.outcome))),
     h("div", {}, h("dt", {}, "precision"), h("dd", {}, group.precision === null ? "–" : kindBadge(group.precision))),
+    h("div", {}, h("dt", {}, "consumer lag"), h("dd", {}, amount(group.consumer_lag, group.consumer_lag_unknown))),
     h("div", {}, h("dt", {}, "read again by a failover"), h("dd", {}, group.lag_records === null ? "not known" : `${number(group.lag_records)}${group.lag_unknown ? " + ?" : ""}`)),
     h("div", {}, h("dt", {}, "last in place"), h("dd", {}, age(group.in_sync_at, now))));
 }
@@ -52,6 +53,7 @@ function rowItem(row, now) {
     nextStep(row.next_step),
     place === null ? null : h("dl", {},
       pair("committed on the source", offset(row.source_offset)),
+      pair("consumer lag", row.consumer_lag === null ? "not known" : number(row.consumer_lag)),
       pair("translated", [offset(row.target_offset), row.target_topic === null ? null : h("small", {}, " in ", shown(row.target_topic))]),
       pair("on the target now", offset(there)),
       pair("read again", row.lag_records === null ? "not known" : number(row.lag_records)),

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { shown } from "./names.js";
-import { kindBadge, problemNote } from "./parts.js";
+import { amount, kindBadge, problemNote } from "./parts.js";
 import { address, changed } from "./route.js";
 import { OUTCOMES, PRECISIONS, many, number, since, words } from "./words.js";
 
@@ -12,11 +12,14 @@ const ASKED = ["search", "outcome", "precision", "reason", "sort", "order", "pag
 const COLUMNS = [
   { order: "name", title: "Name" },
   { order: "outcome", title: "Outcome" },
-  { order: "precision", title: "Precision", less: true },
+  { order: "precision", title: "Precision" },
+  { order: "consumer_lag", title: "Consumer lag", about: "records: log end of the source minus committed offset, as of the cycle", amount: true },
   { order: "lag_records", title: "Read again", about: "records, at most, by a failover now", amount: true },
   { order: "lag_seconds", title: "Age", about: "since it was in place on the target", amount: true },
-  { order: "partitions", title: "Partitions", amount: true, less: true },
+  { order: "partitions", title: "Partitions", amount: true },
 ];
+
+const NOT_MIRRORED = "About how many records the target lacks, counted by offsets from the last proven record to both logs' ends. Transaction markers, and records that compaction removed, have an offset and no copy: they count, too, so that a mirror that has copied everything may show a few.";
 
 /** What a route's list is: `groups` or `topics`. */
 export function viewOf(query) {
@@ -74,19 +77,20 @@ function table(flow, entries, view, here, now, act) {
   const sort = here.query.get("sort") ?? "name";
   const falling = here.query.get("order") === "desc";
   const topics = view === "topics";
-  const columns = topics ? [...COLUMNS, { title: "Not mirrored", about: "records that the target lacks, about", amount: true, less: true }] : COLUMNS;
-  const head = ({ order, title, about, amount, less }) => {
+  const columns = topics ? [...COLUMNS, { title: "Not mirrored", about: NOT_MIRRORED, amount: true }] : COLUMNS;
+  const head = ({ order, title, about, amount }) => {
     const here = order === sort;
-    const marks = [amount ? "amount" : "", less ? "less" : "", order === "name" ? "of-name" : ""].join(" ");
+    const marks = [amount ? "amount" : "", order === "name" ? "of-name" : ""].join(" ");
     const next = here ? !falling : Boolean(amount) || order === "outcome";
     return h("th", { scope: "col", class: marks, "aria-sort": here ? (falling ? "descending" : "ascending") : null },
       order ? h("button", { type: "button", title: about ?? null, onclick: () => act.narrow({ sort: order, order: next ? "desc" : null }) },
         amount ? null : title, h("span", { class: "way", "aria-hidden": "true" }, here ? (falling ? "↓" : "↑") : ""), amount ? title : null) : h("span", { title: about }, title));
   };
-  return h("table", { onkeydown: walk },
+  return h("div", { class: "scroll" }, h("table", { onkeydown: walk },
     h("caption", { class: "unseen" }, `${topics ? "Topics" : "Groups"} of ${flow.name}`),
     h("thead", {}, h("tr", {}, columns.map(head))),
-    h("tbody", {}, entries.map((entry) => line(flow, entry, topics, here, now))));
+    h("tbody", {}, entries.map((entry) => line(flow, entry, topics, here, now)))),
+    topics ? h("p", { class: "quiet" }, NOT_MIRRORED.replace("About", "Not mirrored: about")) : null);
 }
 
 function line(flow, entry, topics, here, now) {
@@ -96,17 +100,12 @@ function line(flow, entry, topics, here, now) {
       topics ? name : h("a", { href: address({ flow: flow.name, group: entry.name, query: here.query }) }, name)),
     h("td", {}, kindBadge(entry.outcome), entry.reasons.slice(0, 2).map(({ reason }) => h("code", { class: "why" }, reason)),
       entry.reasons.length > 2 ? h("span", { class: "quiet" }, ` +${entry.reasons.length - 2}`) : null),
-    h("td", { class: "less" }, entry.precision === null ? "–" : kindBadge(entry.precision)),
+    h("td", {}, entry.precision === null ? "–" : kindBadge(entry.precision)),
+    h("td", { class: "amount" }, amount(entry.consumer_lag, entry.consumer_lag_unknown)),
     h("td", { class: "amount" }, flow.unknown_since === null || entry.lag_records === null ? null : "≥ ", amount(entry.lag_records, entry.lag_unknown)),
     h("td", { class: "amount" }, entry.in_sync_at === null ? "never" : since(entry.in_sync_at, now)),
-    h("td", { class: "amount less" }, number(entry.partitions)),
-    topics ? h("td", { class: "amount less" }, entry.replication_lag_records === null ? "–" : number(entry.replication_lag_records)) : null);
-}
-
-/** A sum of what is known, and how much is not. */
-function amount(known, unknown) {
-  if (known === null) return h("span", { title: "not known" }, "?");
-  return unknown ? [number(known), h("span", { class: "quiet", title: `and ${many(unknown, "partition")} of which it is not known` }, " + ?"), h("span", { class: "unseen" }, ` and ${many(unknown, "partition")} not known`)] : number(known);
+    h("td", { class: "amount" }, number(entry.partitions)),
+    topics ? h("td", { class: "amount" }, entry.replication_lag_records === null ? "–" : `${entry.replication_lag_records ? "≈ " : ""}${number(entry.replication_lag_records)}`) : null);
 }
 
 /** Arrow keys go from name to name. */

@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom.js";
 import { flowName, plain, shown } from "./names.js";
-import { bar, rhythm, stateBadge } from "./parts.js";
+import { bar, missing, rhythm, stateBadge } from "./parts.js";
 import { address } from "./route.js";
 import { OUTCOMES, compact, many, number, since, time } from "./words.js";
 
@@ -22,14 +22,14 @@ function card(flow, answer, now, href, { remote = false, past = null } = {}) {
       stateBadge(flow.state)),
     h("dl", { class: "figures" },
       h("div", {},
-        h("dt", {}, "read again by a failover"),
+        h("dt", {}, "groups ready"),
+        h("dd", {}, totals.groups ? `${number(totals.groups - missing(totals))} of ${number(totals.groups)}` : "–")),
+      h("div", {},
+        h("dt", {}, "re-read at most"),
         h("dd", { title: known ? many(totals.lag_records, "record") : null }, flow.unknown_since === null ? (known ? compact(totals.lag_records) : "–") : "unknown")),
       h("div", {},
         h("dt", {}, "oldest commit"),
-        h("dd", {}, inPlace === null ? "–" : since(inPlace, now))),
-      h("div", {},
-        h("dt", {}, "groups"),
-        h("dd", {}, compact(totals.groups)))),
+        h("dd", {}, inPlace === null ? "–" : since(inPlace, now)))),
     past === null ? null : spark(past),
     bar("", totals.outcomes, OUTCOMES),
     h("p", { class: "says" }, flow.messages.length ? shown(flow.messages[0]) : attention(totals)),

@@ -1,7 +1,7 @@
 // What more than one view shows: a flow's state, its rhythm, and bars of counts.
 
 import { h, s } from "./dom.js";
-import { MEANING, duration, number, words } from "./words.js";
+import { MEANING, duration, many, number, words } from "./words.js";
 
 // Each state has a shape of its own, so that colour is not what tells them apart.
 const SIGNS = {
@@ -61,6 +61,17 @@ export function bar(title, counts, order, href = null) {
       h("li", { "data-key": kind },
         h("a", { href: href(kind), title: MEANING[kind] ?? null },
           h("i", { class: "swatch", "data-kind": kind }), h("span", {}, words(kind)), h("b", {}, number(counts[kind])))))));
+}
+
+/** How many groups of a flow are not in place on the target. */
+export function missing({ not_in_place }) {
+  return Object.values(not_in_place).reduce((sum, groups) => sum + groups, 0);
+}
+
+/** A sum of what is known, and how much is not. */
+export function amount(known, unknown) {
+  if (known === null) return h("span", { title: "not known" }, "?");
+  return unknown ? [number(known), h("span", { class: "quiet", title: `and ${many(unknown, "partition")} of which it is not known` }, " + ?"), h("span", { class: "unseen" }, ` and ${many(unknown, "partition")} not known`)] : number(known);
 }
 
 /** Why there is no answer, and what to do. */

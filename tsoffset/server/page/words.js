@@ -74,9 +74,9 @@ export function time(at, now) {
   return far ? `${DAY.format(date)}, ${MINUTE.format(date)}` : CLOCK.format(date);
 }
 
-/** A label on a time axis of so many seconds. */
-export function tick(at, span) {
+/** A label on a time axis of so many seconds; with the date at the first one of a day. */
+export function tick(at, span, withDate) {
   const date = new Date(at * 1000);
   if (span > 3 * 86400) return DAY.format(date);
-  return span < 300 ? CLOCK.format(date) : MINUTE.format(date);
+  return `${withDate ? `${DAY.format(date)}, ` : ""}${span < 300 ? CLOCK.format(date) : MINUTE.format(date)}`;
 }
