@@ -107,15 +107,15 @@ class Connections:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine in the loop and wait for its result."""
+        loop = self._running_loop()
         try:
-            result: T = self._running_loop().run(work)
+            return loop.run(work)
         except ClusterUnreachable:
             raise
         except BaseException:
             # An interrupted call leaves requests behind; the next one must not meet them.
-            self.close()
+            self._close(loop)
             raise
-        return result
 
     def _running_loop(self) -> Loop:
         with self._lock:
@@ -124,6 +124,7 @@ class Connections:
                 loop.start()
                 opener = Opener(loop, self._security, self.client)
                 self._pool = Pool(opener, self._addresses, self.client)
+                loop.on_end = self._pool.close
             return self._loop
 
     def count_retry(self) -> None:
@@ -155,12 +156,16 @@ class Connections:
 
     def close(self) -> None:
         """End all connections and the thread; a later call makes new ones."""
+        if (loop := self._loop) is not None:
+            self._close(loop)
+
+    def _close(self, loop: Loop) -> None:
         with self._lock:
-            loop, self._loop, self._pool = self._loop, None, None
-            self._windows.clear()
-            self._rests.clear()
-        if loop is not None:
-            loop.close()
+            if self._loop is loop:
+                self._loop = self._pool = None
+                self._windows.clear()
+                self._rests.clear()
+        loop.close()
 
     # --- requests --------------------------------------------------------------------------
 

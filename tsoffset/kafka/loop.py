@@ -25,6 +25,8 @@ class Loop:
         self._events = asyncio.new_event_loop()
         self._events.set_exception_handler(_log_quietly)
         self._beside: dict[Hashable, asyncio.Future[Any]] = {}
+        # Called in the loop once all work is cancelled.
+        self.on_end: Callable[[], object] = lambda: None
         # A daemon: a client that nobody closes must not keep the process alive.
         self._thread = threading.Thread(target=self._drive, name=f"kafka-io-{name}", daemon=True)
 
@@ -42,7 +44,8 @@ class Loop:
             for task in tasks:
                 task.cancel()
             events.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            # What the transports have put off: they close their sockets in the next turn.
+            self.on_end()
+            # Transports close their sockets in the turn after they were told to.
             events.run_until_complete(asyncio.sleep(0))
             events.close()
 

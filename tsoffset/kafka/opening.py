@@ -72,7 +72,7 @@ class Opener:
 
     async def _open(self, connection: BrokerConnection, port: int) -> None:
         ends = time.monotonic() + self._timeout_seconds
-        too_late = KafkaTimeoutError(f"not secured in {self._timeout_seconds:g} s")
+        too_late = KafkaTimeoutError(f"Timed out after {self._timeout_seconds:g} s")
         made = None
         if self._tls is not None:
             tls = self._tls
@@ -83,7 +83,7 @@ class Opener:
         exchange = None
         if self._logins is not None:
             exchange = await until(ends, self._logins.begin(self._loop, connection.host), too_late)
-        no_answer = RequestTimedOutError(f"no answer in {self._timeout_seconds:g} s")
+        no_answer = RequestTimedOutError(f"Request timed out after {self._timeout_seconds:g} s")
         await until(ends, _learn_versions(connection), no_answer)
         if exchange is not None:
             await until(ends, self._log_in(connection, exchange), no_answer)
@@ -189,7 +189,7 @@ class Opener:
         """The same over a connection that is in use (KIP-368); close it where that fails."""
         assert self._logins is not None
         seconds = self._client.request_timeout_ms / 1000
-        late = RequestTimedOutError(f"no answer in {seconds:g} s")
+        late = RequestTimedOutError(f"Request timed out after {seconds:g} s")
         try:
             exchange = await self._logins.begin(self._loop, connection.host)
             with connection.only_exchanges():

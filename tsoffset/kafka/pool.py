@@ -115,7 +115,7 @@ class Pool:
         await asyncio.wait((connection.opened,), timeout=wait_ms / 1000)
         try:
             if not connection.opened.done():
-                raise KafkaTimeoutError(f"not connected in {wait_ms} ms")
+                raise KafkaTimeoutError(f"Timed out after {wait_ms} ms")
             connection.opened.result()
         except KafkaTimeoutError as error:
             address = self._address(node)
@@ -152,6 +152,11 @@ class Pool:
     def drop(self, node: Node) -> None:
         """Close the connection to one node, if there is one."""
         if (connection := self._connections.get(node)) is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in list(self._connections.values()):
             connection.close()
 
     def _ready(self) -> list[BrokerConnection]:
