@@ -12,9 +12,9 @@ from tsoffset.kafka.wire.batch_records import (
     MOST_RECORDS,
     SMALLEST_RECORD,
     BatchRecords,
-    varint,
 )
 from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
+from tsoffset.kafka.wire.record_encoding import nullable, varint
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
     NULL_KEY,
@@ -230,15 +230,10 @@ def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | N
         end = position + size
         _, position = varint(content, position + 1)  # the timestamp, behind the attributes
         delta, position = varint(content, position)
-        key, position = _nullable(content, position)
-        value, _ = _nullable(content, position)
+        key, position = nullable(content, position)
+        value, _ = nullable(content, position)
         yield base_offset + delta, key, value
         position = end
-
-
-def _nullable(content: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = varint(content, position)
-    return (None, position) if size < 0 else (content[position : position + size], position + size)
 
 
 def _is_abort_marker(batch: Batch) -> bool:
