@@ -1,5 +1,6 @@
 """The versions that pyproject.toml allows."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -40,6 +41,25 @@ def installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def test_of_kafka_python_only_public_modules_are_imported() -> None:
+    """Clients, errors and protocol classes; its minor releases rename others."""
+    found = {
+        name
+        for path in (ROOT / "tsoffset").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+        if name.partition(".")[0] == "kafka"
+    }
+    others = {name for name in found if not name.startswith("kafka.protocol.")}
+    assert others == {"kafka", "kafka.errors"}
 
 
 @pytest.mark.thorough

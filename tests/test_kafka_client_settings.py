@@ -16,13 +16,13 @@ def made(**client: str) -> ClientSettings:
 
 
 def test_what_is_not_set_is_as_in_kafka() -> None:
-    """Kafka's own defaults, not those of the library where they differ."""
+    """Kafka's own defaults."""
     settings = made()
     assert settings.request_timeout_ms == 30_000
     assert settings.metadata_max_age_ms == 300_000
     assert (settings.backoff_ms, settings.backoff_max_ms) == (100, 1_000)
-    assert settings.library["connections_max_idle_ms"] == 540_000
-    assert settings.library["socket_connection_setup_timeout_ms"] == 10_000
+    assert settings.connections_max_idle_ms == 540_000
+    assert settings.socket_connection_setup_timeout_ms == 10_000
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,11 @@ def test_what_is_not_set_is_as_in_kafka() -> None:
         ),
     ],
 )
-def test_kafka_s_names_become_the_library_s(key: str, text: str, name: str, value: object) -> None:
-    """Text becomes what the library wants under its own name."""
+def test_text_becomes_the_value_of_the_setting(
+    key: str, text: str, name: str, value: object
+) -> None:
     settings = client_settings(ClusterSettings("A", ("localhost:9092",), {key: text}))
-    assert settings.library[name] == value
+    assert getattr(settings, name) == value
 
 
 def test_the_larger_backoff_paces_what_is_asked_again() -> None:
@@ -76,7 +77,7 @@ def test_connections_are_not_ended_before_their_answers(text: str) -> None:
 
 def test_buffers_are_sockets_options_and_minus_one_is_the_system_s_own() -> None:
     """As in Kafka."""
-    options = made(send_buffer_bytes="4096", receive_buffer_bytes="-1").library["socket_options"]
+    options = made(send_buffer_bytes="4096", receive_buffer_bytes="-1").socket_options
     assert (socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096) in options
     assert socket.SO_RCVBUF not in {option for _, option, _ in options}
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -195,13 +196,15 @@ def test_a_bootstrap_list_that_cannot_be_read_is_a_configuration_error() -> None
         KafkaCluster(ClusterSettings("A", ("localhost:kafka",)))
 
 
-def test_connections_may_be_kept_for_ever(
-    connect: Connect, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("idle_ms", "kept"), [("200", 0), ("-1", 1)])
+def test_connections_end_when_they_were_not_used_for_so_long(
+    connect: Connect, idle_ms: str, kept: int
 ) -> None:
-    """As in Kafka, and whatever the library logs of it can be written down."""
-    with caplog.at_level(logging.DEBUG, "kafka"):
-        assert connect(client={"connections.max.idle.ms": "-1"}).describe().brokers
-    assert "Next idle connections check" in caplog.text
+    """With -1 they stay."""
+    cluster = connect(client={"connections.max.idle.ms": idle_ms})
+    assert cluster.describe().brokers
+    time.sleep(1)
+    assert len(cluster._connections.pool.connected_nodes()) == kept
 
 
 # --- pipelining ---------------------------------------------------------------------------

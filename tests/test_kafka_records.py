@@ -353,6 +353,19 @@ def test_what_no_reader_sees_is_not_unpacked() -> None:
     assert found.records == (RawRecord(2, 1_000, b"k0", b"v0"),)
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_records_hold_is_read_up_to_a_damaged_batch(codec: str) -> None:
+    """Nulls are told from what is empty."""
+    held: list[Sent] = [(1_000, None, b"", []), (1_001, b"", None, [("a", b"b")])]
+    damaged = batch(sent(1), 2)
+    damaged[-1] ^= 1
+    log = batch(held, 0, codec) + damaged
+    found = raw_stretch(memoryview(bytes(log)), 0, 0, END, COMMITTED)
+    assert found is not None
+    assert found.end == 2
+    assert found.records == (RawRecord(0, 1_000, None, b""), RawRecord(1, 1_001, b"", None))
+
+
 # --- old formats --------------------------------------------------------------------------
 
 

@@ -341,15 +341,15 @@ def test_sessions_and_tokens_are_renewed_in_time(tmp_path: Path) -> None:
         }
         with cluster(access, **by_token(short, **refresh)) as entered:
             entered.groups()
-            (node,) = entered._connections.connected_nodes()
-            first = entered._connections.manager.get_connection(node)
+            (node,) = entered._connections.pool.connected_nodes()
+            first = entered._connections.pool._connections[node]
 
             def asked() -> int:
                 entered.groups()
                 return short.tokens.requests["/token", 200]
 
             wait_until(lambda: asked() >= 3, "the third token", seconds=30)
-            assert entered._connections.manager.get_connection(node) is first
+            assert entered._connections.pool._connections[node] is first
     assert "Failed re-authentication" not in short.broker.said()
 
 

@@ -16,7 +16,7 @@ from tsoffset.flow.security import Store, Tls, TokenFile, TokenLogin
 from tsoffset.flow.security import TokenEndpoint as Endpoint
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable, TokenUnavailable
-from tsoffset.kafka.security.scram import ScramMechanism, as_saslname
+from tsoffset.kafka.security.scram import as_saslname
 from tsoffset.kafka.security.stores import certificates, own
 from tsoffset.kafka.security.tls import context, new_context
 from tsoffset.kafka.security.tokens import Tokens, fetch
@@ -30,7 +30,6 @@ def loop() -> Iterator[Loop]:
     loop = Loop()
     loop.start()
     yield loop
-    loop.stop(timeout_ms=2_000)
     loop.close()
 
 
@@ -146,16 +145,6 @@ def test_who_asks_for_tokens_shares_no_context_with_brokers() -> None:
 def test_a_name_is_escaped_for_scram() -> None:
     """RFC 5802, saslname."""
     assert as_saslname("a,b=c") == "a=2Cb=3Dc"
-
-
-@pytest.mark.parametrize("told", [b"r=%s,s=c2FsdA==,i=1", b"r=%s,s=c2FsdA==", b"r=%s,i=x"])
-def test_a_broker_that_makes_guessing_cheap_is_refused(told: bytes) -> None:
-    """Whoever answers could try passwords on what we would prove with."""
-    config = {"sasl_plain_username": "me", "sasl_plain_password": "x"}
-    mechanism = ScramMechanism(**config, sasl_mechanism="SCRAM-SHA-256")
-    nonce = mechanism.auth_bytes().rpartition(b"r=")[2]
-    with pytest.raises(LoginFailed, match="4096"):
-        mechanism.receive(told % nonce)
 
 
 # --- stores ---------------------------------------------------------------------------------

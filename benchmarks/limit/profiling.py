@@ -1,4 +1,4 @@
-"""A profile of the thread in which kafka-python's loop and all our decoding run."""
+"""A profile of the thread in which a cluster's event loop and all decoding run."""
 
 import cProfile
 import io

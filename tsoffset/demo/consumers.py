@@ -6,8 +6,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing, contextmanager
 
-from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
-from kafka.structs import OffsetAndMetadata
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 
 from tsoffset.demo.clusters import Clusters, remote
 from tsoffset.demo.groups import Group, Stand

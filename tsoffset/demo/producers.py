@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
-from kafka.admin import OffsetSpec
-from kafka.consumer.fetcher import IsolationLevel
+from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, TopicPartition
 
 from tsoffset.demo.clusters import Clusters
 from tsoffset.demo.topics import PARTITIONS, Entry, Fresh, Place, Topic

@@ -1,20 +1,17 @@
-"""Kafka client settings as text, made into what kafka-python's connections take."""
+"""Kafka client settings as text, made into what connections take."""
 
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.flow.settings import ClusterSettings
 
-# What the library asks for itself: which versions a broker knows, and who we are.
-LIBRARY_ANSWER_BYTES = 1_000_000
-
 # How many requests are under way on one connection.
 WINDOW = 512
 
-# The library knows no -1; this is what a time in Kafka's settings can be at most.
+# What a time in Kafka's settings can be at most.
 _FOR_EVER = 2**63 - 1
 
 
@@ -22,15 +19,25 @@ _FOR_EVER = 2**63 - 1
 class ClientSettings:
     """How connections are made and how long is waited. All times are in milliseconds.
 
-    `library` is for kafka-python. `backoff_ms` and `backoff_max_ms` pace what is asked again,
-    over connections that last or over new ones: the larger of Kafka's two settings.
+    `backoff_ms` and `backoff_max_ms` pace what is asked again, over connections that last or over
+    new ones: the larger of Kafka's two settings.
     """
 
-    library: Mapping[str, Any] = field(repr=False)
-    request_timeout_ms: int
+    client_id: str
+    client_dns_lookup: str
+    connections_max_idle_ms: int
     metadata_max_age_ms: int
+    request_timeout_ms: int
+    socket_connection_setup_timeout_ms: int
+    socket_connection_setup_timeout_max_ms: int
+    socket_options: tuple[tuple[int, int, int], ...]
     backoff_ms: int
     backoff_max_ms: int
+
+    @property
+    def resolves_canonical_names(self) -> bool:
+        """Whether bootstrap addresses stand for all canonical names that they have."""
+        return self.client_dns_lookup == _CANONICAL
 
     @property
     def broker_wait_ms(self) -> int:
@@ -56,14 +63,15 @@ def _idle(text: str) -> int:
 def _dns_lookup(text: str) -> str:
     if text == "default":
         return "use_all_dns_ips"
-    if text not in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"):
+    if text not in ("use_all_dns_ips", _CANONICAL):
         raise ValueError(text)
     return text
 
 
+_CANONICAL = "resolve_canonical_bootstrap_servers_only"
 _BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
 
-# Kafka's name -> how the text is read, what is allowed. The library writes names with _ for dots.
+# Kafka's name -> how the text is read, what is allowed.
 _KEYS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "client.id": (str, "must be text"),
     **dict.fromkeys(
@@ -92,6 +100,7 @@ _KEYS: Mapping[str, tuple[Callable[[str], Any], str]] = {
 
 _DEFAULTS: Mapping[str, Any] = {
     "client.id": "tsoffset",
+    "client.dns.lookup": "use_all_dns_ips",
     "request.timeout.ms": 30_000,
     "metadata.max.age.ms": 300_000,
     "connections.max.idle.ms": 540_000,
@@ -106,7 +115,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def client_settings(settings: ClusterSettings) -> ClientSettings:
-    """What `settings.client` comes to; settings that kafka-python does not know are left out.
+    """What `settings.client` comes to; settings that connections do not know are left out.
 
     Raises `ConfigurationError` for a value that cannot be used.
     """
@@ -123,20 +132,16 @@ def client_settings(settings: ClusterSettings) -> ClientSettings:
     if problems:
         raise ConfigurationError(tuple(problems))
     sizes = {option: values.pop(key) for key, option in _BUFFERS.items()}
-    retry_ms, retry_max_ms = values.pop("retry.backoff.ms"), values.pop("retry.backoff.max.ms")
-    library = {key.replace(".", "_"): value for key, value in values.items()} | {
-        "socket_options": [
+    named = {key.replace(".", "_"): value for key, value in values.items()}
+    return ClientSettings(
+        backoff_ms=max(named.pop("retry_backoff_ms"), named.pop("reconnect_backoff_ms")),
+        backoff_max_ms=max(
+            named.pop("retry_backoff_max_ms"), named.pop("reconnect_backoff_max_ms")
+        ),
+        socket_options=(
             (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
             *((socket.SOL_SOCKET, option, size) for option, size in sizes.items() if size >= 0),
-        ],
-        "bootstrap_servers": list(settings.bootstrap_servers),
-        "receive_message_max_bytes": LIBRARY_ANSWER_BYTES,
-    }
-    return ClientSettings(
-        library,
-        request_timeout_ms=library["request_timeout_ms"],
-        metadata_max_age_ms=library["metadata_max_age_ms"],
-        backoff_ms=max(retry_ms, library["reconnect_backoff_ms"]),
-        backoff_max_ms=max(retry_max_ms, library["reconnect_backoff_max_ms"]),
+        ),
+        **named,
     )

@@ -1,5 +1,6 @@
 """A real Kafka cluster behind the seam of `tsoffset.cluster`."""
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,7 +11,8 @@ from kafka.errors import KafkaError
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka.connections import Connections, Node
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Connections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.group_offsets import OFFSET_COMMIT, OFFSET_FETCH, CommittedOffsets
 from tsoffset.kafka.groups import FIND_COORDINATOR, LIST_GROUPS, Groups
@@ -113,21 +115,21 @@ class KafkaCluster:
         return as_a_whole(self._connections, partial(self._describe, deadline), deadline)
 
     async def _describe(self, deadline: Deadline) -> ClusterDescription:
-        addresses = self._connections.bootstrap_nodes()
+        addresses = await self._connections.pool.bootstrap_nodes(deadline)
         versions: dict[Node, str | None] = {}
         unspoken: dict[Node, tuple[str, ...]] = {}
 
         async def probe(node: Node, _: None) -> None:
             pace = deadline.within(_PROBE_MS)
             try:
-                connection = await self._connections.open(node, pace)
+                connection = await self._connections.pool.open(node, pace)
             except KafkaError:
                 return
-            versions[node] = connection.broker_version_data.broker_version_str
+            versions[node] = connection.versions.broker_version_str
             unspoken[node] = tuple(api.name for api in _NEEDED if not api.spoken_by(connection))
 
         probe_all = partial(self._connections.at_each, dict.fromkeys(addresses), probe)
-        probing = self._connections.manager.call_soon(probe_all)
+        probing = asyncio.create_task(probe_all())
         try:
             metadata = await self._topology.metadata((), deadline, drop_addresses=False)
             brokers: list[Node] = [broker.node_id for broker in metadata.brokers]
@@ -135,7 +137,7 @@ class KafkaCluster:
         finally:
             await probing
             for node in addresses:
-                self._connections.drop(node)
+                self._connections.pool.drop(node)
         alive = {address for node, address in addresses.items() if node in versions}
         return ClusterDescription(
             cluster_id=metadata.cluster_id or None,

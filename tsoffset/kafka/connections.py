@@ -1,52 +1,39 @@
-"""Open connections to the brokers of one cluster, and requests pipelined over them.
+"""Requests to the brokers of one cluster, pipelined over open connections.
 
-Everything below runs in kafka-python's own event loop, which one thread per cluster
-drives: it starts with the first call and ends with `close`. Calling threads only wait,
-so that a signal ends the wait at once.
+Everything below runs in an event loop that one thread per cluster drives: it starts with the first
+call and ends with `close`. Calling threads only wait, so that a signal ends the wait at once.
 """
 
-import logging
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeVar
 
-from kafka.cluster import collect_hosts
 from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
     KafkaProtocolError,
-    KafkaTimeoutError,
 )
-from kafka.net.connection import KafkaConnection
 
 from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
 from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.broker_connection import BrokerConnection, Node
 from tsoffset.kafka.client_settings import WINDOW, client_settings
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.loop import Loop
+from tsoffset.kafka.opening import Opener
 from tsoffset.kafka.pace import Rate, Rest, Window
-from tsoffset.kafka.security.failures import LoginFailed
-from tsoffset.kafka.security.manager import Manager
+from tsoffset.kafka.pool import Pool, parse_address
 from tsoffset.kafka.wire.frame_stream import Answer, Codec, FrameStream
 from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
-
-# Without a handler the library's warnings would go to the terminal past the application.
-logging.getLogger("kafka").addHandler(logging.NullHandler())
-# What they log at DEBUG is each request, logins with their passwords among them.
-for _name in ("kafka.net.connection", "kafka.protocol.parser"):
-    logging.getLogger(_name).setLevel(logging.WARNING)
-del _name
 
 T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
-Node = int | str
 N = TypeVar("N", bound=Node)
-
-_CLOSE_MS = 2_000
 
 # How many brokers are asked side by side, over a socket each; clusters with more are few.
 _NODES_AT_ONCE = 200
@@ -68,17 +55,17 @@ class Api:
     at_most: int = 1
     answer_bytes: int = 1_000_000
 
-    def version(self, connection: KafkaConnection) -> int:
+    def version(self, connection: BrokerConnection) -> int:
         """The highest version that the broker and we know.
 
         Raises IncompatibleBrokerVersion if there is none.
         """
-        found: int = connection.broker_version_data.api_version(
+        found: int = connection.versions.api_version(
             self.request, min_version=self.lowest, max_version=self.highest
         )
         return found
 
-    def spoken_by(self, connection: KafkaConnection) -> bool:
+    def spoken_by(self, connection: BrokerConnection) -> bool:
         """Whether the broker knows a version that we know."""
         try:
             self.version(connection)
@@ -107,16 +94,12 @@ class Connections:
         self._lock = Lock()
         self._loop: Loop | None = None
         self._security = settings.security
-        self._manager: Manager | None = None
+        self._pool: Pool | None = None
         try:
-            self.addresses = tuple(
-                (address, host, port)
-                for address in settings.bootstrap_servers
-                for host, port, _ in collect_hosts([address])
-            )
+            self._addresses = [parse_address(text) for text in settings.bootstrap_servers]
         except ValueError:
-            self.addresses = ()
-        if not self.addresses:
+            self._addresses = []
+        if not self._addresses:
             key, given = f"{settings.alias}.bootstrap.servers", ",".join(settings.bootstrap_servers)
             raise ConfigurationError((Problem(key, given, "must be a list of host:port"),))
 
@@ -124,26 +107,24 @@ class Connections:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine in the loop and wait for its result."""
+        loop = self._running_loop()
         try:
-            result: T = self._running_loop().run(work)
+            return loop.run(work)
         except ClusterUnreachable:
             raise
         except BaseException:
             # An interrupted call leaves requests behind; the next one must not meet them.
-            self.close()
+            self._close(loop)
             raise
-        return result
 
     def _running_loop(self) -> Loop:
         with self._lock:
             if self._loop is None:
-                self._loop = Loop(
-                    client_id=self.client.library["client_id"],
-                    # Batches are decoded inside the loop, and a large one takes its time.
-                    slow_task_threshold_secs=0,
-                )
-                self._manager = Manager(self._loop, self._security, **self.client.library)
-                self._loop.start()
+                self._loop = loop = Loop(self.client.client_id)
+                loop.start()
+                opener = Opener(loop, self._security, self.client)
+                self._pool = Pool(opener, self._addresses, self.client)
+                loop.on_end = self._pool.close
             return self._loop
 
     def count_retry(self) -> None:
@@ -164,110 +145,27 @@ class Connections:
         if len(theirs) == 1:
             await work()
             return
-        workers = min(len(theirs), _NODES_AT_ONCE)
-        for future in [self.manager.call_soon(work) for _ in range(workers)]:
-            await future
-
-    async def within(self, awaitable: Awaitable[T], milliseconds: int) -> T:
-        """Wait that long for a future, which goes on after it. Raises KafkaTimeoutError."""
-        result: T = await self.manager.wait_for(awaitable, milliseconds)
-        return result
+        await asyncio.gather(*(work() for _ in range(min(len(theirs), _NODES_AT_ONCE))))
 
     @property
-    def manager(self) -> Manager:
-        """The library's connections; there is one while a call runs."""
-        assert self._manager is not None
-        return self._manager
+    def pool(self) -> Pool:
+        """The open connections; there are some while a call runs."""
+        if self._pool is None:
+            raise KafkaConnectionError("the connections were closed")
+        return self._pool
 
     def close(self) -> None:
         """End all connections and the thread; a later call makes new ones."""
+        if (loop := self._loop) is not None:
+            self._close(loop)
+
+    def _close(self, loop: Loop) -> None:
         with self._lock:
-            loop, manager = self._loop, self._manager
-            self._loop = self._manager = None
-            self._windows.clear()
-            self._rests.clear()
-        if loop is None or manager is None:
-            return
-        try:
-            loop.run(manager.close)
-        except Exception:  # whatever ended the loop, what is left of it goes now
-            logging.getLogger(__name__).debug("kafka_loop_was_gone", exc_info=True)
-        loop.stop(timeout_ms=_CLOSE_MS)
+            if self._loop is loop:
+                self._loop = self._pool = None
+                self._windows.clear()
+                self._rests.clear()
         loop.close()
-
-    # --- connections -----------------------------------------------------------------------
-
-    def bootstrap_nodes(self) -> dict[Node, str]:
-        """The library's ids of the bootstrap addresses, with the addresses as configured and
-        in that order (the library shuffles them)."""
-        written = {(host, port): address for address, host, port in self.addresses}
-        found = {
-            node.node_id: written.get((node.host, node.port), f"{node.host}:{node.port}")
-            for node in self.manager.cluster.bootstrap_brokers()
-        }
-        order = {address: place for place, address in enumerate(written.values())}
-        return dict(sorted(found.items(), key=lambda item: order.get(item[1], len(order))))
-
-    def connected_nodes(self) -> list[Node]:
-        """Brokers with an open connection, the one that was heard last first."""
-        heard = sorted(
-            self.manager.least_used_connections(),
-            key=lambda connection: connection.transport.last_read,
-            reverse=True,
-        )
-        return [
-            connection.node_id
-            for connection in heard
-            if not self.manager.cluster.is_bootstrap(connection.node_id)
-        ]
-
-    def learn_brokers(self, metadata: Any) -> None:
-        """Take the brokers' addresses from a Metadata response."""
-        topics, metadata.topics = metadata.topics, []
-        self.manager.cluster.update_metadata(metadata)
-        metadata.topics = topics
-
-    async def open(self, node: Node, deadline: Deadline) -> KafkaConnection:
-        """A connection to `node` that is open, authenticated and knows the broker's versions.
-
-        Raises KafkaError if there is none within the deadline.
-        """
-        manager = self.manager
-        if deadline.over and not any(
-            node == each.node_id for each in manager.least_used_connections()
-        ):
-            raise KafkaTimeoutError("the call's time is up")
-        # Attempts are paced by the rounds of a call; to wait here as well, for one broker
-        # after the other, would hold up those that answer.
-        manager.reset_backoff(node)
-        # Each connection asks its own broker: during an upgrade they differ in versions.
-        manager.broker_version_data = None
-        connection = manager.get_connection(node, refresh_metadata_on_err=False)
-        if not connection.connected:
-            timeout = self.client.library["socket_connection_setup_timeout_max_ms"]
-            try:
-                wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout))
-                await self.within(connection.init_future, wait_ms)
-            except KafkaTimeoutError as error:
-                broker = manager.cluster.broker_metadata(node)
-                if (words := manager.waits_for(broker.host, broker.port)) is not None:
-                    raise KafkaTimeoutError(words) from error
-                raise
-            except KafkaProtocolError as error:
-                raise KafkaConnectionError(
-                    f"it does not speak Kafka's protocol: {error}"
-                ) from error
-            except KafkaError:
-                raise
-            except Exception as error:
-                # A broker's part of a login is read by the library, which expects it to be right.
-                words = f"the broker's answer: {type(error).__name__}"
-                raise (LoginFailed if self._security.login else KafkaError)(words) from error
-        return connection
-
-    def drop(self, node: Node) -> None:
-        """Close the connection to one node, if there is one."""
-        self.manager.close(node)
 
     # --- requests --------------------------------------------------------------------------
 
@@ -329,7 +227,7 @@ class Connections:
         """What `stream` needs for requests and responses of the library."""
 
         def codec(version: int) -> Codec[Q, LibraryAnswer]:
-            return library_codec(build, version, self.client.library["client_id"], deadline)
+            return library_codec(build, version, self.client.client_id, deadline)
 
         def unwrap(question: Q, answer: LibraryAnswer | KafkaError) -> None:
             take(question, answer.response if isinstance(answer, LibraryAnswer) else answer)
@@ -392,7 +290,7 @@ class Connections:
     ) -> None:
         """The same with as many items in each question as the version has room for."""
         try:
-            version = api.version(await self.open(node, deadline))
+            version = api.version(await self.pool.open(node, deadline))
         except KafkaError as error:
             take(items, error)
             return
@@ -411,7 +309,7 @@ class Connections:
         may_send: Callable[[Q], bool] | None = None,
     ) -> None:
         try:
-            connection = await self.open(node, deadline)
+            connection = await self.pool.open(node, deadline)
             spoken = codec(api.version(connection))
         except KafkaError as error:
             for question in questions:
@@ -424,9 +322,7 @@ class Connections:
         def throttled(seconds: float) -> None:
             self.throttle_seconds += seconds
 
-        assert self._loop is not None
         stream = FrameStream(
-            self._loop,
             connection,
             questions,
             spoken,
@@ -444,7 +340,7 @@ class Connections:
         await stream.run()
         if stream.outlasted:
             # The next call would be over before it may ask.
-            self.drop(node)
+            self.pool.drop(node)
             self._rests.pop(node, None)
 
     def _window(self, node: Node, api: Api, limit: int, rate: Rate) -> Window:

@@ -158,7 +158,7 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnsupportedCodecError: Rule(
         FailureKind.UNSUPPORTED_VERSION,
         "the batch is compressed in a way that cannot be read here",
-        "install kafka-python with its lz4, snappy and zstd extras",
+        "have producers use gzip, snappy, lz4 or zstd",
         detail=True,
     ),
     kafka_errors.UnrecognizedBrokerVersion: _VERSION,

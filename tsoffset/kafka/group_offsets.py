@@ -10,7 +10,8 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from tsoffset.committed import CommittedColumns, GroupPartition, joined
-from tsoffset.kafka.connections import Api, Connections, Node, in_parts
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Api, Connections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.kafka.groups import Groups
@@ -102,7 +103,7 @@ class CommittedOffsets:
                 by_node[node].append(group)
 
         def codec(version: int) -> Codec[Sequence[str], OffsetFetchAnswer]:
-            client_id = self._connections.client.library["client_id"]
+            client_id = self._connections.client.client_id
             frames = OffsetFetchFrames(client_id, version, deadline, require_stable=require_stable)
             return Codec(frames.frame, frames.answer)
 
@@ -244,7 +245,7 @@ class CommittedOffsets:
         moved: set[str] = set()
 
         def codec(version: int) -> Codec[int, OffsetCommitAnswer]:
-            frames = OffsetCommitFrames(self._connections.client.library["client_id"], version)
+            frames = OffsetCommitFrames(self._connections.client.client_id, version)
 
             def encode(number: int, correlation_id: int) -> bytes:
                 sent.add(number)

@@ -8,7 +8,8 @@ from kafka.errors import CoordinatorNotAvailableError, KafkaError
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
-from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Api, Connections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, rule
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
@@ -74,7 +75,7 @@ class Groups:
 
         async def ask(node: int, _: None) -> None:
             def codec(version: int) -> Codec[int, ListGroupsAnswer]:
-                client_id = self._connections.client.library["client_id"]
+                client_id = self._connections.client.client_id
                 frames = ListGroupsFrames(client_id, version, node, deadline)
                 return Codec(frames.frame, frames.answer)
 
@@ -109,8 +110,8 @@ class Groups:
         )
         if misunderstood:
             # Not to be asked first again: any other broker knows as well.
-            self._connections.drop(broker)
-        known = {each.node_id for each in self._connections.manager.cluster.brokers()}
+            self._connections.pool.drop(broker)
+        known = self._connections.pool.known_nodes()
         if any(isinstance(node, int) and node not in known for node in answers.values()):
             await self._topology.metadata((), deadline)
         return answers

@@ -14,7 +14,8 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer import ListOffsetsRequest
 
-from tsoffset.kafka.connections import Api, Connections, Node, in_parts
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Api, Connections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
@@ -218,7 +219,7 @@ class _Looking:
         if version < self._lowest:
             raise IncompatibleBrokerVersion
         frames = ListOffsetsFrames(
-            self._connections.client.library["client_id"],
+            self._connections.client.client_id,
             version,
             ISOLATION_LEVELS[self._isolation],
             timeout_ms,

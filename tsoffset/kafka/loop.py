@@ -1,35 +1,81 @@
-"""The loop that drives a cluster's connections, with threads for what would hold it up.
+"""The event loop that drives a cluster's connections, in a thread of its own.
 
-To ask the system for a name's addresses, a server for a token or a disk for a key blocks until
-there is an answer, which takes as long as they like: in the loop all deadlines would stand still,
-and so would its end.
+Looking up a name, asking a server for a token and reading a key from disk block until there is an
+answer. Each of them gets a daemon thread: asyncio's own pool would hold up the end of the process.
 """
 
+import asyncio
+import concurrent.futures
 import contextlib
-import socket
+import logging
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Any, TypeVar
 
-from kafka.errors import KafkaConnectionError
-from kafka.future import Future
-from kafka.net.inet import KafkaNetSocket
-from kafka.net.selector import NetworkSelector
-
-# The library asks the class that is registered for a proxy's scheme for sockets.
-SCHEME = "tsoffset"
+from kafka.errors import KafkaConnectionError, KafkaError
 
 T = TypeVar("T")
-_Place = tuple[str, int]
 
 
-class Loop(NetworkSelector):  # type: ignore[misc]  # no types in the library
-    """The library's event loop, with a thread for each work that blocks: one at a time for each
-    key, however often it is asked for."""
+class Loop:
+    """An asyncio event loop in a thread; work that blocks runs beside it, one thread at a time for
+    each key."""
 
-    def __init__(self, **configs: Any) -> None:
-        super().__init__(**configs)
-        self._beside: dict[Hashable, Future] = {}
+    def __init__(self, name: str = "tsoffset") -> None:
+        self._events = asyncio.new_event_loop()
+        self._events.set_exception_handler(_log_quietly)
+        self._beside: dict[Hashable, asyncio.Future[Any]] = {}
+        # Called in the loop once all work is cancelled.
+        self.on_end: Callable[[], object] = lambda: None
+        # A daemon: a client that nobody closes must not keep the process alive.
+        self._thread = threading.Thread(target=self._drive, name=f"kafka-io-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def _drive(self) -> None:
+        events = self._events
+        asyncio.set_event_loop(events)
+        try:
+            events.run_forever()
+        finally:
+            tasks = asyncio.all_tasks(events)
+            for task in tasks:
+                task.cancel()
+            events.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.on_end()
+            # Transports close their sockets in the turn after they were told to.
+            events.run_until_complete(asyncio.sleep(0))
+            events.close()
+
+    def run(self, work: Callable[..., Coroutine[Any, Any, T]], *words: Any) -> T:
+        """Run a coroutine in the loop and wait for its result, which a signal may interrupt.
+
+        Raises KafkaConnectionError if the loop ends first.
+        """
+        coroutine = work(*words)
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._events).result()
+        except concurrent.futures.CancelledError:
+            raise KafkaConnectionError("the connections were closed") from None
+        except RuntimeError:
+            if not self._events.is_closed():
+                raise
+            coroutine.close()
+            raise KafkaConnectionError("the connections were closed") from None
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call that in the loop, from which this is called, too."""
+        self._events.call_later(seconds, call)
+
+    def close(self, timeout_seconds: float = 2.0) -> None:
+        """Cancel all work and end the thread; it ends later if it is busy for longer than that."""
+        with contextlib.suppress(RuntimeError):  # closed before
+            self._events.call_soon_threadsafe(self._events.stop)
+        self._thread.join(timeout_seconds)
+
+    # --- work that blocks ------------------------------------------------------------------
 
     def is_under_way(self, key: Hashable) -> bool:
         """Whether work of that key has not ended yet."""
@@ -39,13 +85,13 @@ class Loop(NetworkSelector):  # type: ignore[misc]  # no types in the library
         """What the work returns or raises, done in a thread. Nobody waits for it where the loop
         ends first."""
         if key not in self._beside:
-            future = Future()
+            future = self._events.create_future()
             threading.Thread(target=self._do, args=(key, work, future), daemon=True).start()
             self._beside[key] = future
-        result: T = await self._beside[key]
+        result: T = await asyncio.shield(self._beside[key])
         return result
 
-    def _do(self, key: Hashable, work: Callable[[], Any], future: Future) -> None:
+    def _do(self, key: Hashable, work: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
         result: Any = None
         error: BaseException | None = None
         try:
@@ -56,49 +102,26 @@ class Loop(NetworkSelector):  # type: ignore[misc]  # no types in the library
         def answer() -> None:
             del self._beside[key]
             if error is None:
-                future.success(result)
+                future.set_result(result)
             else:
-                future.failure(error)
+                future.set_exception(error)
 
-        with contextlib.suppress(Exception):  # the loop has ended
-            self.call_soon_threadsafe(answer)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._events.call_soon_threadsafe(answer)
 
 
-def _addresses(host: str, port: int) -> Any:
-    """As the system tells them. Raises KafkaConnectionError."""
+async def until(moment: float, awaitable: Awaitable[T], late: KafkaError) -> T:
+    """What is awaited. Raises `late` at that moment of the monotonic clock."""
     try:
-        return socket.getaddrinfo(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as cause:  # the latter where no name can be like this
-        raise KafkaConnectionError(f"the name {host} cannot be resolved: {cause}") from None
+        async with asyncio.timeout_at(moment) as timeout:
+            return await awaitable
+    except TimeoutError:
+        if timeout.expired():
+            raise late from None
+        raise
 
 
-class _Sockets(KafkaNetSocket):  # type: ignore[misc]  # no types in the library
-    """Sockets that ask their loop for addresses."""
-
-    SCHEMES = (SCHEME,)
-
-    def dns_lookup(self, host: str, port: int, raise_error: bool = False) -> list[_Place]:
-        """Nothing is looked up yet: this is not where one may wait."""
-        return [(host, port)]
-
-    async def connect(
-        self, net: Loop, addrinfo: _Place, socket_options: Any = (), timeout_at: Any = None
-    ) -> Any:
-        """Connected to the first of the addresses that can be."""
-        failed: Exception = KafkaConnectionError(f"the name {addrinfo[0]} has no address")
-        for address in await net.beside(addrinfo, lambda: _addresses(*addrinfo)):
-            try:
-                return await super().connect(net, address, socket_options, timeout_at)
-            except (OSError, KafkaConnectionError) as error:
-                failed = error
-        raise failed
-
-    async def sock_connect(
-        self, net: Loop, sock: socket.socket, sockaddr: Any, timeout_at: Any = None
-    ) -> Any:
-        """The socket, connected; where it cannot be, it does not stay open."""
-        try:
-            return await super().sock_connect(net, sock, sockaddr, timeout_at)
-        except BaseException:
-            sock.close()
-            raise
+def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """By default the loop writes to the terminal, past the application."""
+    error = context.get("exception")
+    logging.getLogger(__name__).debug("%s", context.get("message"), exc_info=error)

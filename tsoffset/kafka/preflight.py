@@ -14,7 +14,8 @@ from kafka.protocol.admin import (
     DescribeQuorumRequest,
 )
 
-from tsoffset.kafka.connections import Api, Connections, Node, in_parts
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Api, Connections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, error_class, failure
 from tsoffset.kafka.groups import Groups
@@ -227,7 +228,7 @@ class Preflight:
 
         node = await self._topology.any_broker(deadline)
         try:
-            await self._connections.open(node, deadline)
+            await self._connections.pool.open(node, deadline)
             asked_ms = time.time_ns() // 1_000_000
             answer = await self._connections.ask(node, _DESCRIBE_QUORUM, build, deadline)
         except KafkaError:

@@ -15,7 +15,8 @@ from kafka.errors import (
 from kafka.protocol.consumer import FetchRequest
 
 from tsoffset.errors import ClusterUnreachable
-from tsoffset.kafka.connections import Api, Connections, Node
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Api, Connections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
@@ -102,7 +103,7 @@ class _Reading(Generic[S]):
         self._patient: set[int] = set()
         self._outside: set[int] = set()
         client = reads.connections.client
-        self._frames = FetchFrames(client.library["client_id"], ISOLATION_LEVELS[isolation])
+        self._frames = FetchFrames(client.client_id, ISOLATION_LEVELS[isolation])
         self._wait_ms = min(reads.poll_timeout_ms, client.broker_wait_ms)
 
     def answers(self, requests: Collection[ReadFrom]) -> dict[ReadFrom, S | Failed]:

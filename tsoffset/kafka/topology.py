@@ -20,7 +20,8 @@ from kafka.errors import (
 from kafka.protocol.metadata import MetadataRequest
 
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
-from tsoffset.kafka.connections import Api, Connections, Node, in_parts
+from tsoffset.kafka.broker_connection import Node
+from tsoffset.kafka.connections import Api, Connections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
@@ -98,7 +99,7 @@ class Topology:
         before do.
         """
         connections = self._connections
-        addresses = connections.bootstrap_nodes()
+        addresses = await connections.pool.bootstrap_nodes(deadline)
         causes: dict[Node, KafkaError] = {}
         self._asking += 1
         try:
@@ -117,16 +118,16 @@ class Topology:
                 except KafkaError as error:
                     causes[node] = error
                     if isinstance(error, InconsistentClusterIdError):
-                        connections.drop(node)
+                        connections.pool.drop(node)
                     continue
-                connections.learn_brokers(response)
+                connections.pool.learn_brokers(response)
                 self._brokers = [broker.node_id for broker in response.brokers]
                 self._brokers_since = time.monotonic()
                 return response
         finally:
             self._asking -= 1
             for node in addresses if drop_addresses and not self._asking else ():
-                connections.drop(node)
+                connections.pool.drop(node)
         raise self._unreachable(causes, addresses, deadline)
 
     async def brokers(self, deadline: Deadline) -> Sequence[int]:
@@ -140,12 +141,9 @@ class Topology:
     ) -> Iterator[tuple[Node, int]]:
         """Whom to ask next, and for how many milliseconds; `causes` are why the others failed. All
         are asked for a moment, then those that were silent, with patience."""
-        connected = self._connections.connected_nodes()
-        others: list[Node] = [
-            broker.node_id
-            for broker in self._connections.manager.cluster.brokers()
-            if broker.node_id not in connected
-        ]
+        connected = self._connections.pool.connected_nodes()
+        known = self._connections.pool.known_nodes()
+        others = [node for node in known if node not in connected]
         random.shuffle(others)
         random.shuffle(bootstrap)
         candidates = [*connected, *others, *bootstrap]
@@ -275,13 +273,13 @@ class Topology:
     async def any_broker(self, deadline: Deadline) -> Node:
         """A broker that can be asked what any broker knows. Raises ClusterUnreachable."""
         connections = self._connections
-        if connected := connections.connected_nodes():
+        if connected := connections.pool.connected_nodes():
             return connected[0]
-        known: list[Node] = [node.node_id for node in connections.manager.cluster.brokers()]
+        known = connections.pool.known_nodes()
         random.shuffle(known)
         for node in known:
             try:
-                await connections.open(node, deadline.within(_FIRST_WAIT_MS))
+                await connections.pool.open(node, deadline.within(_FIRST_WAIT_MS))
             except KafkaError:
                 continue
             return node
@@ -290,7 +288,7 @@ class Topology:
         causes: dict[Node, KafkaError] = {}
         for node in named:
             try:
-                await connections.open(node, deadline)
+                await connections.pool.open(node, deadline)
             except KafkaError as error:
                 causes[node] = error
                 continue

@@ -1,21 +1,19 @@
-"""GSSAPI with the tickets of a keytab, without waiting for a Kerberos server in the loop.
+"""GSSAPI with the tickets of a keytab or of the process.
 
-The library's mechanism takes the process's own tickets alone, and asks for those of a broker while
-all connections wait. Here the first step, which is the one that asks, is made beforehand.
+The first step asks a Kerberos server, so it is made in a thread before the login begins.
 """
 
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from typing import Any
-
-from kafka.net.sasl import register_sasl_mechanism
-from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
 from tsoffset.flow.security import KerberosLogin
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed
 
 _numbers = count()
+_NO_LAYER = 1
 
 
 class Tickets:
@@ -24,16 +22,10 @@ class Tickets:
     def __init__(self, login: KerberosLogin) -> None:
         self._login = login
         self._store = {"ccache": f"MEMORY:tsoffset-{next(_numbers)}"}
-        self._begun: dict[str, tuple[Any, bytes]] = {}
 
-    async def fresh(self, loop: Loop, host: str) -> None:
-        """Have a handshake with a broker begun. Raises LoginFailed."""
-        self._begun[host] = await loop.beside(object(), partial(self._begin, host))
-
-    def handshake(self, host: str) -> tuple[Any, bytes]:
-        """A handshake and its first message: one that was begun, or where a connection proves
-        again who we are a new one, for which the tickets are mostly there."""
-        return self._begun.pop(host, None) or self._begin(host)
+    async def begin(self, loop: Loop, host: str) -> Generator[bytes, bytes, None]:
+        """A login at a broker, of which the first message is made. Raises LoginFailed."""
+        return _exchange(*await loop.beside(object(), partial(self._begin, host)))
 
     def _begin(self, host: str) -> tuple[Any, bytes]:
         try:
@@ -58,14 +50,13 @@ class Tickets:
             raise LoginFailed(f"Kerberos: {' '.join(str(error).split())}") from None
 
 
-class KerberosMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]  # no types in the library
-    """The library's mechanism from its second step on."""
-
-    def __init__(self, **config: Any) -> None:
-        tickets, host = config["sasl_kerberos_name"], config["host"]
-        self._is_done = self._is_authenticated = False
-        self.auth_id = ""
-        self._client_ctx, self._next_token = tickets.handshake(host)
-
-
-register_sasl_mechanism("GSSAPI", KerberosMechanism, overwrite=True)
+def _exchange(handshake: Any, token: bytes | None) -> Generator[bytes, bytes, None]:
+    """The messages of RFC 4752, each sent in return for the broker's. Raises LoginFailed."""
+    while not handshake.complete:
+        token = handshake.step((yield token or b""))
+    answer = yield token or b""
+    # The broker's layers and its largest message; Kafka knows no layer but none.
+    offered = handshake.unwrap(answer).message
+    chosen = bytes((offered[0] & _NO_LAYER,)) + offered[1:]
+    if (yield handshake.wrap(chosen, False).message):
+        raise LoginFailed("the broker goes on after the end of the login")

@@ -1,50 +1,67 @@
-"""SASL: what the library's connections are given, and what must be ready before they ask for it."""
+"""SASL: the messages of a login, and what has to be fetched before it begins."""
 
-from typing import Any
+from collections.abc import Generator
+from typing import assert_never
 
-from tsoffset.flow.security import KerberosLogin, Login, PasswordLogin, Security
+from kafka.errors import SaslAuthenticationFailedError
+
+from tsoffset.flow.security import KerberosLogin, Login, PasswordLogin, TokenLogin
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.kerberos import Tickets
-from tsoffset.kafka.security.scram import SCRAM, as_saslname
+from tsoffset.kafka.security.scram import SCRAM, scram
 from tsoffset.kafka.security.tokens import Tokens
+
+Exchange = Generator[bytes, bytes, None]
+"""What a login sends, in turn with what the broker answers; at its end the login is done."""
 
 
 class Logins:
-    """How connections of one cluster log in.
+    """How connections of one cluster log in."""
 
-    `library` are kafka-python's options. What blocks is done by `ready`, before each login.
-    """
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._tokens = Tokens(login) if isinstance(login, TokenLogin) else None
+        self._tickets = Tickets(login) if isinstance(login, KerberosLogin) else None
 
-    def __init__(self, security: Security) -> None:
-        self.library: dict[str, Any] = {"security_protocol": security.protocol}
-        self._tokens: Tokens | None = None
-        self._tickets: Tickets | None = None
-        if security.login is not None:
-            self.library |= self._options(security.login)
-
-    def _options(self, login: Login) -> dict[str, Any]:
-        match login:
-            case PasswordLogin(mechanism, username, password):
-                if mechanism in SCRAM:
-                    username = as_saslname(username)
-                return {
-                    "sasl_mechanism": mechanism,
-                    "sasl_plain_username": username,
-                    "sasl_plain_password": password,
-                }
+    @property
+    def mechanism(self) -> str:
+        """SASL's name of it."""
+        match self._login:
+            case PasswordLogin(mechanism):
+                return mechanism
             case KerberosLogin():
-                self._tickets = Tickets(login)
-                return {"sasl_mechanism": "GSSAPI", "sasl_kerberos_name": self._tickets}
-        self._tokens = Tokens(login)
-        return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": self._tokens}
+                return "GSSAPI"
+            case TokenLogin():
+                return "OAUTHBEARER"
+        assert_never(self._login)
 
     def is_asking(self, loop: Loop) -> bool:
         """Whether a token is asked for, and has not come."""
         return self._tokens is not None and loop.is_under_way(self._tokens)
 
-    async def ready(self, loop: Loop, host: str) -> None:
-        """Have what a login at that host will need. Raises LoginFailed or TokenUnavailable."""
+    async def begin(self, loop: Loop, host: str) -> Exchange:
+        """A login at that host, which will not block. Raises LoginFailed or TokenUnavailable."""
+        if self._tickets is not None:
+            return await self._tickets.begin(loop, host)
         if self._tokens is not None:
             await self._tokens.fresh(loop)
-        if self._tickets is not None:
-            await self._tickets.fresh(loop, host)
+            return _oauthbearer(self._tokens)
+        assert isinstance(self._login, PasswordLogin)
+        name, password = self._login.username, self._login.password
+        if self.mechanism in SCRAM:
+            return scram(self.mechanism, name, password)
+        return _plain(name, password)
+
+
+def _plain(username: str, password: str) -> Exchange:
+    """RFC 4616."""
+    if (yield "\0".join((username, username, password)).encode()):
+        raise SaslAuthenticationFailedError("Failed to authenticate via SASL PLAIN")
+
+
+def _oauthbearer(tokens: Tokens) -> Exchange:
+    """RFC 7628. A broker says by an error what it has against a token, once that was answered."""
+    extensions = "".join(f"\1{key}={value}" for key, value in tokens.extensions().items())
+    if (yield f"n,,\1auth=Bearer {tokens.token()}{extensions}\1\1".encode()):
+        yield b"\1"
+        raise SaslAuthenticationFailedError("Failed to authenticate via SASL OAUTHBEARER")

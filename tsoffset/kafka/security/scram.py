@@ -1,7 +1,10 @@
-"""SCRAM as RFC 5802 has it, where the library is less strict."""
+"""SCRAM (RFC 5802, without channel binding), as strict as Kafka's own client or stricter."""
 
-from kafka.net.sasl import register_sasl_mechanism
-from kafka.net.sasl.scram import SaslMechanismScram
+import hashlib
+import hmac
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Generator
 
 from tsoffset.kafka.security.failures import LoginFailed
 
@@ -16,24 +19,43 @@ def as_saslname(username: str) -> str:
     return username.replace("=", "=3D").replace(",", "=2C")
 
 
-class ScramMechanism(SaslMechanismScram):  # type: ignore[misc]  # no types in the library
-    """The library's, for brokers that make guessing expensive, and logging in cheap."""
+def scram(mechanism: str, username: str, password: str) -> Generator[bytes, bytes, None]:
+    """The login's messages, each sent in return for the broker's.
 
-    def receive(self, auth_bytes: bytes) -> bool:
-        """Take the broker's message. Raises LoginFailed."""
-        attributes = [part.partition(b"=")[::2] for part in auth_bytes.split(b",")]
-        told = dict(attributes)
-        if len(told) < len(attributes):
-            raise LoginFailed("the broker says something twice")
-        if self._state == 0:
-            iterations = told.get(b"i", b"")
-            known = iterations.isdigit() and len(iterations) <= len(str(_MOST_ITERATIONS))
-            if not known or not _FEWEST_ITERATIONS <= int(iterations) <= _MOST_ITERATIONS:
-                allowed = f"{_FEWEST_ITERATIONS} to {_MOST_ITERATIONS}"
-                raise LoginFailed(f"the broker does not ask for {allowed} iterations")
-        return bool(super().receive(auth_bytes))
+    Raises LoginFailed where the broker's message is not right, ValueError where it is none.
+    """
+    name = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
+    nonce = secrets.token_hex(16).encode()
+    first = b"n=" + as_saslname(username).encode() + b",r=" + nonce
+    answer = yield b"n,," + first
+    told = _attributes(answer)
+    if not told.get(b"r", b"").startswith(nonce):
+        raise LoginFailed("the broker answers another login")
+    iterations = _iterations(told.get(b"i", b""))
+    salt = b64decode(told.get(b"s", b""), validate=True)
+    final = b"c=biws,r=" + told[b"r"]
+    signed = b",".join((first, answer, final))
+    salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
+    key = hmac.digest(salted, b"Client Key", name)
+    proof = hmac.digest(hashlib.new(name, key).digest(), signed, name)
+    hidden = bytes(one ^ other for one, other in zip(key, proof, strict=True))
+    told = _attributes((yield final + b",p=" + b64encode(hidden)))
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
+    if not hmac.compare_digest(b64decode(told.get(b"v", b"")), expected):
+        raise LoginFailed("the broker does not prove that it knows the password")
 
 
-for _name in SCRAM:
-    register_sasl_mechanism(_name, ScramMechanism, overwrite=True)
-del _name
+def _attributes(message: bytes) -> dict[bytes, bytes]:
+    attributes = [part.partition(b"=")[::2] for part in message.split(b",")]
+    told = dict(attributes)
+    if len(told) < len(attributes):
+        raise LoginFailed("the broker says something twice")
+    return told
+
+
+def _iterations(text: bytes) -> int:
+    known = text.isdigit() and len(text) <= len(str(_MOST_ITERATIONS))
+    if not known or not _FEWEST_ITERATIONS <= int(text) <= _MOST_ITERATIONS:
+        allowed = f"{_FEWEST_ITERATIONS} to {_MOST_ITERATIONS}"
+        raise LoginFailed(f"the broker does not ask for {allowed} iterations")
+    return int(text)

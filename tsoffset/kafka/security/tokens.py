@@ -1,5 +1,6 @@
 """OAUTHBEARER's tokens: asked for, kept, and exchanged before they expire."""
 
+import asyncio
 import base64
 import json
 import ssl
@@ -13,7 +14,6 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import urllib3
-from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tsoffset.flow.security import MskToken, TokenEndpoint, TokenFile, TokenLogin
 from tsoffset.kafka.loop import Loop
@@ -35,11 +35,11 @@ class Token:
     ends: float = _FOR_EVER
 
 
-class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the library
+class Tokens:
     """The tokens of one cluster's connections.
 
-    `fresh` fetches one where that is due; then the library takes it by `token`, in the loop. While
-    the loop runs it is exchanged in time for connections that prove again who they are.
+    `fresh` fetches one where that is due; then a login takes it by `token`. While the loop runs it
+    is exchanged in time for connections that prove again who they are.
     """
 
     def __init__(self, login: TokenLogin, clock: Callable[[], float] = time.time) -> None:
@@ -47,7 +47,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the li
         self._clock = clock
         self._token: Token | None = None
         self._due = 0.0
-        self._has_timer = False
+        self._renewal: asyncio.Task[None] | None = None
 
     def token(self) -> str:
         """The text of the one that was fetched last."""
@@ -77,19 +77,15 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # no types in the li
             # Several connections may have waited for the one.
             if token is not self._token:
                 self._token, self._due = token, self._due_of(token)
-        if not self._has_timer:
-            self._has_timer = True
-            self._set_timer(loop)
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew(loop))
 
-    def _set_timer(self, loop: Loop) -> None:
-        seconds = max(_LEAST_SECONDS, self._due - self._clock())
-        loop.call_later(seconds, lambda: self._again(loop))
-
-    async def _again(self, loop: Loop) -> None:
-        # Who connects next is told of what fails.
-        with suppress(LoginFailed, TokenUnavailable):
-            await self.fresh(loop)
-        self._set_timer(loop)
+    async def _renew(self, loop: Loop) -> None:
+        while True:
+            await asyncio.sleep(max(_LEAST_SECONDS, self._due - self._clock()))
+            # The next login meets the error again, and tells it.
+            with suppress(LoginFailed, TokenUnavailable):
+                await self.fresh(loop)
 
     def _due_of(self, token: Token) -> float:
         """Kafka's ExpiringCredentialRefreshingLogin, without its jitter."""

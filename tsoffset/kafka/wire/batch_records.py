@@ -19,6 +19,7 @@ from operator import lt
 from typing import overload
 
 from tsoffset.digests import DIGEST_BYTES, header_digests
+from tsoffset.kafka.wire.record_encoding import headers, rest_of_varint
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
     NO_OTHERS,
@@ -218,7 +219,7 @@ class BatchRecords(Sequence[Record]):
             elif (after := content[position + 1]) < 0x80:
                 position += 2 + ((byte & 0x7F | after << 7) >> 1)
             else:
-                byte, position = _rest_of_varint(content, position + 1, byte)
+                byte, position = rest_of_varint(content, position + 1, byte)
                 position += byte >> 1
             step = position - place
             walked += 1
@@ -261,7 +262,7 @@ class BatchRecords(Sequence[Record]):
                     byte = byte & 0x7F | after << 7
                     position += 1
                 else:
-                    byte, position = _rest_of_varint(content, position, byte)
+                    byte, position = rest_of_varint(content, position, byte)
             if byte & 1:
                 raise ValueError("a record of negative length")
             end = position + (byte >> 1)
@@ -274,13 +275,13 @@ class BatchRecords(Sequence[Record]):
                     byte = byte & 0x7F | after << 7
                     position += 1
                 else:
-                    byte, position = _rest_of_varint(content, position, byte)
+                    byte, position = rest_of_varint(content, position, byte)
             stamps.append(base_timestamp + ((byte >> 1) ^ -(byte & 1)))
 
             byte = content[position]
             position += 1
             if byte >= 0x80:
-                byte, position = _rest_of_varint(content, position, byte)
+                byte, position = rest_of_varint(content, position, byte)
             if byte & 1:
                 raise ValueError("a record before its batch")
             deltas.append(byte >> 1)
@@ -323,7 +324,7 @@ class BatchRecords(Sequence[Record]):
                 byte = content[position]
                 position += 1
                 if byte >= 0x80:
-                    byte, position = _rest_of_varint(content, position, byte)
+                    byte, position = rest_of_varint(content, position, byte)
                 if byte & 1:
                     nulls[number] = NULL_KEY
                     digests.append(NO_DIGEST)
@@ -342,7 +343,7 @@ class BatchRecords(Sequence[Record]):
                         byte = byte & 0x7F | after << 7
                         position += 1
                     else:
-                        byte, position = _rest_of_varint(content, position, byte)
+                        byte, position = rest_of_varint(content, position, byte)
                 if byte & 1:
                     nulls[number] |= NULL_VALUE
                     digests.append(NO_DIGEST)
@@ -377,52 +378,3 @@ def _alike(content: bytes, place: int, step: int) -> int:
         if seconds[0] >= 0x80:
             return 1
     return same
-
-
-def varint(content: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The zigzag varint at `position`, and where it ends. Raises IndexError or ValueError."""
-    byte = content[position]
-    position += 1
-    if byte >= 0x80:
-        byte, position = _rest_of_varint(content, position, byte)
-    return (byte >> 1) ^ -(byte & 1), position
-
-
-def _rest_of_varint(content: bytes | memoryview, position: int, byte: int) -> tuple[int, int]:
-    """A number, still zigzag, whose first byte is read and says that more follow."""
-    result = byte & 0x7F
-    shift = 7
-    while True:
-        byte = content[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, position
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-
-
-def headers(content: bytes, position: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    """The headers of a record that ends at `end`, and where they end. Raises IndexError or
-    ValueError."""
-    count, position = varint(content, position)
-    if count < 0:
-        raise ValueError("a negative number of headers")
-    found = []
-    for _ in range(count):
-        size, position = varint(content, position)
-        # A negative size leads back, and round for ever; a count without end goes through all that
-        # is behind the record.
-        if size < 0 or position > end:
-            raise ValueError("a header without a name, or beyond its record")
-        name = content[position : position + size]
-        position += size
-        size, position = varint(content, position)
-        value = None
-        if size >= 0:
-            value = content[position : position + size]
-            position += size
-        # A name that is no UTF-8 is told apart from others all the same.
-        found.append((name.decode("utf-8", "backslashreplace"), value))
-    return found, position

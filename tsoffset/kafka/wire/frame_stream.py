@@ -1,27 +1,21 @@
-"""Requests over a connection of the library, past its handling of single requests.
+"""The requests of one kind and call over one connection, many of them under way at once.
 
-For each request kafka-python makes a future, a timer in a heap that is searched again when
-the answer is there, a turn of its loop to wake who waits for it, and a system call for the
-bytes of its own. Next to a Fetch of one batch or a time lookup that is most of the time. So
-while requests are under way, a `FrameStream` stands between a connection and its transport, as
-asyncio's `set_protocol` means it: it writes many requests at once, takes the answers to its own
-correlation ids in the order in which they come, and hands everything else on: to the streams
-of other calls over the same connection, on top of which it stands, and to the library.
-Connecting, encryption, authentication (again, too, when a session ends) and closing stay the
-library's.
+A future, a timer, a turn of the loop and a system call for each request would take longer than a
+Fetch of one batch or a time lookup itself. So a stream writes many requests at once, takes their
+answers in the order in which they come, and wakes whoever waits for all of them at the end.
 """
 
+import asyncio
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kafka.errors import (
     CorrelationIdError,
-    InvalidReceiveError,
     KafkaConnectionError,
     KafkaError,
     KafkaProtocolError,
@@ -29,11 +23,8 @@ from kafka.errors import (
     RequestTimedOutError,
     ThrottlingQuotaExceededError,
 )
-from kafka.future import Future
-from kafka.net.connection import KafkaConnection
-from kafka.net.selector import NetworkSelector
 
-from tsoffset.kafka.client_settings import LIBRARY_ANSWER_BYTES
+from tsoffset.kafka.broker_connection import FIRST_STREAM_ID, BrokerConnection
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.pace import Rate, Rest, Window
 
@@ -53,18 +44,13 @@ class Answer(Protocol):
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
 
-# The library counts its requests from 1 on; ours lie above what it ever reaches, and those of each
-# stream apart from those of others that are under way.
-_FIRST_ID = 1 << 30
+# The ids of each stream lie apart from those of others that are under way.
 _IDS = 1 << 20
 _STREAMS = 1_000
 _numbers = count()
 
-# What each frame begins with: its size, and, of the same form, the id of what it answers.
-_SIZE = struct.Struct(">i")
 _PAUSE_SECONDS = 0.02
 _TOGETHER = 4
-_THROTTLED = "told to by tsoffset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +73,9 @@ class FrameStream(Generic[Q, A]):
     for how many more seconds a broker is left alone.
     """
 
-    # The transport looks for the library's metrics here.
-    _sensors = None
-
     def __init__(
         self,
-        loop: NetworkSelector,
-        connection: KafkaConnection,
+        connection: BrokerConnection,
         questions: Iterable[Q],
         codec: Codec[Q, A],
         take: Callable[[Q, A | KafkaError], None],
@@ -108,7 +90,6 @@ class FrameStream(Generic[Q, A]):
         answer_bytes: int,
         may_send: Callable[[Q], bool] | None = None,
     ) -> None:
-        self._loop = loop
         self._connection = connection
         self._left = deque(questions)
         self._encode, self._decode = codec.encode, codec.decode
@@ -126,27 +107,19 @@ class FrameStream(Generic[Q, A]):
         # Questions with the times of their requests, and how many came before the first of them.
         self._under_way: deque[tuple[Q, float]] = deque()
         self._answered = 0
-        self._first_id = _FIRST_ID + next(_numbers) % _STREAMS * _IDS
-        # What the transport has called before: another stream, or the connection.
-        self._below: Any = connection
-        self._chunks: list[bytes] = []
-        self._have = 0
-        self._need = _SIZE.size
+        self._first_id = FIRST_STREAM_ID + next(_numbers) % _STREAMS * _IDS
         # Whether the broker wants to be left alone for longer than any call may rest.
         self.outlasted = False
-        self._lost: BaseException | None = None
+        self._lost: KafkaError | None = None
         self._broke: Exception | None = None
-        self._turn: Any = None
+        self._turn: asyncio.Future[None] | None = None
 
     # --- the call --------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Ask and take until every question has its answer."""
-        transport = self._connection.transport
-        if transport is None or not self._connection.connected:
-            self._lost = KafkaConnectionError("the connection has ended")
-        else:
-            self._step_in_front(transport)
+        loop = asyncio.get_running_loop()
+        self._connection.attach(self)
         try:
             while True:
                 self._ask()
@@ -154,40 +127,16 @@ class FrameStream(Generic[Q, A]):
                     raise self._broke
                 if not self._under_way and not self._left:
                     return
-                self._turn = Future()
-                timer = self._loop.call_at(self._next_look(), self._wake)
+                self._turn = loop.create_future()
+                timer = loop.call_at(self._next_look(), self._wake)
                 await self._turn
-                self._loop.cancel(timer)
+                timer.cancel()
                 self._end_what_is_late()
         finally:
-            if transport is not None and self._lost is None:
-                self._step_aside(transport)
-                if self._under_way:
-                    # Nobody would take the answers.
-                    self._connection.close(KafkaConnectionError("the call was given up"))
-
-    def _step_in_front(self, transport: Any) -> None:
-        """Have the transport call this stream, and this one what it has called before."""
-        self._below = below = transport.get_protocol()
-        if isinstance(below, FrameStream):
-            # With the begin of an answer that is still to come.
-            self._chunks, self._have, self._need = below._chunks, below._have, below._need
-            below._chunks, below._have, below._need = [], 0, _SIZE.size
-        transport.set_protocol(self)
-
-    def _step_aside(self, transport: Any) -> None:
-        """Have the transport call what it would without this stream."""
-        above = transport.get_protocol()
-        if above is self:
-            transport.set_protocol(self._below)
-            if self._chunks:  # the begin of an answer to somebody else
-                self._below.data_received(b"".join(self._chunks))
-            return
-        while isinstance(above, FrameStream):
-            if above._below is self:
-                above._below = self._below
-                return
-            above = above._below
+            self._connection.detach(self)
+            if self._under_way:
+                # Nobody would take the answers.
+                self._connection.close(KafkaConnectionError("the call was given up"))
 
     def _ask(self) -> None:
         """Send what may be sent now."""
@@ -222,11 +171,10 @@ class FrameStream(Generic[Q, A]):
             self._under_way.append((question, now))
         if frames:
             self._sent(len(frames))
-            self._connection.transport.write(b"".join(frames))
+            self._connection.write(b"".join(frames))
 
     def _rests(self, now: float) -> bool:
-        """Whether nothing may be sent now: a broker or a limit says so, or the library is
-        about to prove again who we are, and brokers take nothing else meanwhile."""
+        """Whether nothing may be sent now: a broker, a limit or the connection says so."""
         if self._rate.free_at > now:
             self._deadline.rest_until(self._rate.free_at)
             return True
@@ -234,7 +182,7 @@ class FrameStream(Generic[Q, A]):
             if self._deadline.may_rest(self._rest.seconds):
                 self._deadline.rest_until(self._rest.until)
             return True
-        return bool(self._connection.paused) or self._connection._reauth.is_reauthenticating
+        return not self._connection.may_send
 
     def _next_look(self) -> float:
         """When there is something to do, whatever comes."""
@@ -258,9 +206,7 @@ class FrameStream(Generic[Q, A]):
         if self._under_way and self._lost is None and time.monotonic() >= self._late_at():
             self._connection.close(RequestTimedOutError(f"no answer in {self._timeout:g} s"))
 
-    def _give_up(self, error: BaseException) -> None:
-        if not isinstance(error, KafkaError):
-            error = KafkaConnectionError(str(error))
+    def _give_up(self, error: KafkaError) -> None:
         under_way, left = self._under_way, self._left
         self._under_way, self._left = deque(), deque()
         for question, _ in under_way:
@@ -271,89 +217,22 @@ class FrameStream(Generic[Q, A]):
             self._take(question, unsent)
 
     def _wake(self) -> None:
-        if self._turn is not None and not self._turn.is_done:
-            self._turn.success(None)
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
 
-    # --- what the transport calls ----------------------------------------------------------
-
-    def data_received(self, data: bytes) -> None:
-        """Take in what has come, and send more."""
-        self._chunks.append(data)
-        self._have += len(data)
-        if self._have < self._need:
-            return
-        self._read_frames()
-        for stream in self._all():
-            stream._go_on()
-
-    def _all(self) -> "Iterator[FrameStream[Any, Any]]":
-        """This stream and those that it stands on."""
-        stream: Any = self
-        while isinstance(stream, FrameStream):
-            yield stream
-            stream = stream._below
-
-    def _go_on(self) -> None:
-        if self._broke is None:
-            try:
-                self._ask()
-            except Exception as error:  # the transport would swallow it, and nobody would wake
-                self._broke = error
-        if self._broke is not None or not self._under_way:
-            self._wake()  # to end, or to look when it may go on
-
-    def _read_frames(self) -> None:
-        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        view = memoryview(data)
-        position, end = 0, len(data)
-        self._need = _SIZE.size
-        while end - position >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(data, position)
-            _check_size(size, max(one._most_bytes for one in self._all()))
-            begin = position + _SIZE.size
-            if end - begin < _SIZE.size:
-                self._need = 2 * _SIZE.size
-                break
-            (correlation_id,) = _SIZE.unpack_from(data, begin)
-            stream = self._of(correlation_id)
-            _check_size(size, LIBRARY_ANSWER_BYTES if stream is None else stream._most_bytes)
-            if end - begin < size:
-                self._need = _SIZE.size + size
-                break
-            self._hand_out(view[begin : begin + size], correlation_id, stream)
-            position = begin + size
-        self._chunks = [data[position:]] if position < end else []
-        self._have = end - position
-
-    def _of(self, correlation_id: int) -> "FrameStream[Any, Any] | None":
-        """The stream that has asked so, None where the library has."""
-        return next(
-            (one for one in self._all() if 0 <= correlation_id - one._first_id < _IDS), None
-        )
+    # --- what the connection calls ---------------------------------------------------------
 
     @property
-    def _most_bytes(self) -> int:
+    def most_bytes(self) -> int:
+        """The largest answer that is taken: twice the largest question, and what the kind may."""
         return self._answer_bytes + 2 * self._asked_bytes
 
-    def _hand_out(
-        self, frame: memoryview, correlation_id: int, stream: "FrameStream[Any, Any] | None"
-    ) -> None:
-        if stream is not None:
-            try:
-                stream._frame(frame, correlation_id)
-            except KafkaProtocolError:
-                raise
-            except Exception as error:
-                stream._broke = error
-            return
-        try:
-            self._connection.data_received(_SIZE.pack(len(frame)) + frame.tobytes())
-        except KafkaProtocolError:
-            raise
-        except Exception as error:  # ends the connection, which tells all streams
-            raise KafkaProtocolError(f"the library could not take an answer: {error}") from error
+    def asked(self, correlation_id: int) -> bool:
+        """Whether the id is one of this stream's."""
+        return 0 <= correlation_id - self._first_id < _IDS
 
-    def _frame(self, frame: memoryview, correlation_id: int) -> None:
+    def take_frame(self, frame: memoryview, correlation_id: int) -> None:
+        """Take an answer. Raises KafkaProtocolError where it is not the next one."""
         asked = self._first_id + self._answered % _IDS
         if correlation_id != asked or not self._under_way:
             raise CorrelationIdError(f"asked {asked}, answered {correlation_id}")
@@ -361,7 +240,29 @@ class FrameStream(Generic[Q, A]):
         self._answered += 1
         self._window.answered(len(frame))
         self._rate.spend(len(frame))
-        answer = self._decoded(frame)
+        try:
+            self._take_answer(question, self._decoded(frame))
+        except Exception as error:  # of this call alone; other streams go on
+            self._broke = error
+
+    def go_on(self) -> None:
+        """Send what may be sent now; wake the call where it has to end or to look again."""
+        if self._broke is None:
+            try:
+                self._ask()
+            except Exception as error:  # raised by the call, which is woken
+                self._broke = error
+        if self._broke is not None or not self._under_way:
+            self._wake()
+
+    def connection_lost(self, error: KafkaError) -> None:
+        """Nothing more comes."""
+        self._lost = error
+        self._wake()
+
+    # --- answers ---------------------------------------------------------------------------
+
+    def _take_answer(self, question: Q, answer: A | KafkaError) -> None:
         if not isinstance(answer, KafkaError) and answer.throttle_time_ms > 0:
             self._leave_alone(answer.throttle_time_ms / 1000)
             if answer.held_back:
@@ -378,9 +279,8 @@ class FrameStream(Generic[Q, A]):
             return KafkaProtocolError("an answer that is cut off")
 
     def _leave_alone(self, seconds: float) -> None:
-        """A broker has said for how long it is to be left alone (KIP-219), by everybody who
-        uses this connection. If that is too long for the call, the call ends in it."""
-        connection = self._connection
+        """A broker has said for how long it is to be left alone (KIP-219), by all calls. If that
+        is too long for this one, the call ends in it."""
         now = time.monotonic()
         until, rested = now + seconds, max(now, self._rest.until)
         if until > self._rest.until:
@@ -391,35 +291,9 @@ class FrameStream(Generic[Q, A]):
         else:
             self.outlasted = True
         self._throttled(max(0.0, self._rests_until - rested))
-        reason = f"{_THROTTLED} {until}"
-        connection.pause(reason)
-        self._loop.call_at(self._rests_until, lambda: connection.unpause(reason))
 
     @property
     def _rests_until(self) -> float:
         """Until when nothing is asked: when the broker allows it, or when the call ends."""
         may_rest = self._deadline.may_rest(self._rest.seconds)
         return self._rest.until if may_rest else min(self._rest.until, self._deadline.ends)
-
-    def connection_lost(self, error: BaseException | None) -> None:
-        """The connection has ended, and nothing more comes."""
-        self._lost = error or KafkaConnectionError("the connection has ended")
-        self._below.connection_lost(error)
-        self._wake()
-
-    def eof_received(self) -> bool:
-        """Hand on."""
-        return bool(self._connection.eof_received())
-
-    def pause_writing(self) -> None:
-        """Hand on."""
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Hand on."""
-        self._connection.resume_writing()
-
-
-def _check_size(size: int, most: int) -> None:
-    if not _SIZE.size <= size <= most:
-        raise InvalidReceiveError(f"{size} bytes, where no more than {most} were asked for")

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tsoffset.digests import content_digest
-from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, RawBatch, headers, varint
+from tsoffset.kafka.wire.batch_records import SMALLEST_RECORD, RawBatch
+from tsoffset.kafka.wire.record_encoding import headers, varint
 from tsoffset.records import NO_TIMESTAMP, Content, Numbers, Piece
 
 # So many records at once, and so many batches, stay in the processor's cache.

@@ -1,11 +1,10 @@
 """Record batches of a replicator's own topics, with what their records hold."""
 
 from kafka.errors import CorruptRecordError
-from kafka.record.memory_records import MemoryRecords
 
-from tsoffset.kafka.wire.records import Aborted, stretch
+from tsoffset.kafka.wire.records import Aborted, batches, keys_and_values, stretch
 from tsoffset.model import Isolation
-from tsoffset.records import RawRecord, RawStretch
+from tsoffset.records import RawRecord, RawStretch, UnreadableRecords
 
 
 def raw_stretch(
@@ -18,9 +17,9 @@ def raw_stretch(
 ) -> RawStretch | None:
     """What a Fetch from `offset` on answered, as `tsoffset.kafka.wire.records.stretch` says.
 
-    That function decides which records exist, and checks every batch; these topics are small,
-    so that the library may decode them once more. Raises CorruptRecordError or
-    UnsupportedCodecError if the first batch cannot be read.
+    That function decides which records exist, and checks every batch; these topics are small, so
+    that they may be unpacked once more. Raises CorruptRecordError or UnsupportedCodecError if the
+    first batch cannot be read.
     """
     found = stretch(view, offset, log_start, readable_end, isolation, aborted)
     if found is None:
@@ -28,18 +27,18 @@ def raw_stretch(
     records: list[RawRecord] = []
     try:
         times = {record.offset: record.timestamp_ms for record in found.records}
-        for batch in MemoryRecords(view):
-            if batch.base_offset >= found.end:
-                break
+        for batch in batches(view, None):
             first = found.at_or_after(batch.base_offset)
-            if batch.magic == 2 and (first is None or first.offset > batch.last_offset):
-                continue  # nobody has seen whether it can be unpacked, nor to how much
-            records += [
-                RawRecord(record.offset, times[record.offset], record.key, record.value)
-                for record in batch
-                if record.offset in times
-            ]
-    except Exception as error:  # the library walks it without checks, and cites what it holds
+            # Of others nobody has seen whether they can be unpacked, nor to how much.
+            if first is not None and first.offset <= batch.last_offset:
+                records += [
+                    RawRecord(offset, times[offset], key, value)
+                    for offset, key, value in keys_and_values(batch)
+                    if offset in times
+                ]
+            if batch.last_offset + 1 >= found.end:
+                break  # the next one may be damaged
+    except UnreadableRecords as error:
         raise CorruptRecordError(
             f"a batch at or after offset {found.start} is malformed"
         ) from error

@@ -4,17 +4,17 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from crc32c import crc32c
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
-from kafka.record.util import calc_crc32c
 
 from tsoffset.digests import content_digest
 from tsoffset.kafka.wire.batch_records import (
     MOST_RECORDS,
     SMALLEST_RECORD,
     BatchRecords,
-    varint,
 )
 from tsoffset.kafka.wire.message_sets import LOG_APPEND_TIME, messages
+from tsoffset.kafka.wire.record_encoding import nullable, varint
 from tsoffset.kafka.wire.settled_records import (
     NO_DIGEST,
     NULL_KEY,
@@ -43,6 +43,7 @@ _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _ABORT = 0
+_NEWEST = 2
 
 Aborted = Sequence[tuple[int, int]]
 """Aborted transactions as a Fetch answers them: (producer id, first offset)."""
@@ -51,7 +52,7 @@ Aborted = Sequence[tuple[int, int]]
 _Records = BatchRecords | SettledRecords
 
 
-class _Batch(NamedTuple):
+class Batch(NamedTuple):
     """One batch, its checksum verified. `read` decodes its records."""
 
     base_offset: int
@@ -83,14 +84,14 @@ def stretch(
     Raises CorruptRecordError or UnsupportedCodecError if the first batch cannot be read; a
     later one ends the stretch before it.
     """
-    found: list[tuple[_Batch, _Records]] = []
+    found: list[tuple[Batch, _Records]] = []
     held = 0
     start: int | None = None
     end = offset
     append_time = 0
     transactions = _Transactions(aborted if isolation is Isolation.READ_COMMITTED else ())
     try:
-        for batch in _batches(view, header):
+        for batch in batches(view, header):
             if start is not None and batch.base_offset < end:
                 raise CorruptRecordError(f"the batch at offset {batch.base_offset} goes backwards")
             if batch.base_offset >= readable_end or held > _HELD_BYTES:
@@ -130,7 +131,7 @@ class _Transactions:
         self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)
         self._aborting: set[int] = set()
 
-    def drop(self, batch: _Batch) -> bool:
+    def drop(self, batch: Batch) -> bool:
         """A producer's records count as aborted from a transaction's first offset up to its
         marker (FetchResponse, AbortedTransactions)."""
         while self._ahead and self._ahead[-1][1] <= batch.last_offset:
@@ -142,7 +143,7 @@ class _Transactions:
         return bool(batch.attributes & _TRANSACTIONAL)
 
 
-def _within(batch: _Batch, records: _Records, start: int, end: int) -> _Records:
+def _within(batch: Batch, records: _Records, start: int, end: int) -> _Records:
     """The records with start <= offset < end."""
     if start > batch.base_offset or batch.last_offset >= end:
         try:
@@ -159,7 +160,8 @@ def _settled(records: BatchRecords) -> SettledRecords:
         raise CorruptRecordError(str(error)) from error
 
 
-def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[_Batch]:
+def batches(view: memoryview, header: OffsetHeader | None) -> Iterator[Batch]:
+    """The whole batches, each checked. Raises CorruptRecordError or UnsupportedCodecError."""
     position = 0
     while len(view) - position >= _PREFIX.size:
         base_offset, length, _, magic = _PREFIX.unpack_from(view, position)
@@ -168,7 +170,7 @@ def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[_Batch]:
             return
         if length <= _PREFIX.size - _LENGTH_ENDS:
             raise CorruptRecordError(f"the batch at offset {base_offset} has no content")
-        if magic == 2:
+        if magic == _NEWEST:
             yield _batch(view[position:end], base_offset, header)
         elif magic in (0, 1):
             yield _legacy_batch(view[position:end], base_offset, magic)
@@ -177,22 +179,20 @@ def _batches(view: memoryview, header: OffsetHeader | None) -> Iterator[_Batch]:
         position = end
 
 
-def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _Batch:
+def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> Batch:
     if len(view) < _RECORDS_FROM:
         raise CorruptRecordError(f"the batch at offset {base_offset} is too short")
     crc, attributes, last_delta, base_timestamp, max_timestamp, producer_id, _, _, count = (
         _HEADER.unpack_from(view, _PREFIX.size)
     )
-    if calc_crc32c(view[_CHECKED_FROM:]) != crc:
+    if crc32c(view[_CHECKED_FROM:]) != crc:
         raise CorruptRecordError(f"the batch at offset {base_offset} fails its checksum")
     if base_offset < 0 or not 0 <= last_delta < MOST_RECORDS or count > MOST_RECORDS:
         raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
     last_offset = base_offset + last_delta
 
     def read() -> _Records:
-        content = view[_RECORDS_FROM:].tobytes()
-        if compression := attributes & _COMPRESSION:
-            content = unpacked(content, compression, base_offset)
+        content = _unpacked_content(view, attributes, base_offset)
         # One that counts none may hold nothing: what it hides would be taken for compacted away.
         if count < 0 or count * SMALLEST_RECORD > len(content) or (content and not count):
             raise CorruptRecordError(f"the batch at offset {base_offset} has no room for records")
@@ -207,10 +207,36 @@ def _batch(view: memoryview, base_offset: int, header: OffsetHeader | None) -> _
         )
         return _settled(records) if records.are_large else records
 
-    return _Batch(base_offset, last_offset, attributes, producer_id, view, read)
+    return Batch(base_offset, last_offset, attributes, producer_id, view, read)
 
 
-def _is_abort_marker(batch: _Batch) -> bool:
+def _unpacked_content(view: memoryview, attributes: int, offset: int) -> bytes:
+    content = view[_RECORDS_FROM:].tobytes()
+    compression = attributes & _COMPRESSION
+    return unpacked(content, compression, offset) if compression else content
+
+
+def keys_and_values(batch: Batch) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+    """Offset, key and value of each record of a batch that was read before, and so is right."""
+    base_offset, _, _, magic = _PREFIX.unpack_from(batch.view)
+    if magic < _NEWEST:
+        for message in messages(batch.view, base_offset, magic):
+            yield message.offset, message.key, message.value
+        return
+    content = _unpacked_content(batch.view, batch.attributes, base_offset)
+    position = 0
+    while position < len(content):
+        size, position = varint(content, position)
+        end = position + size
+        _, position = varint(content, position + 1)  # the timestamp, behind the attributes
+        delta, position = varint(content, position)
+        key, position = nullable(content, position)
+        value, _ = nullable(content, position)
+        yield base_offset + delta, key, value
+        position = end
+
+
+def _is_abort_marker(batch: Batch) -> bool:
     """Whether the one record of a control batch ends a transaction by aborting it."""
     view = batch.view
     try:
@@ -230,7 +256,7 @@ def _is_abort_marker(batch: _Batch) -> bool:
     return bool(kind == _ABORT)
 
 
-def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
+def _legacy_batch(view: memoryview, offset: int, magic: int) -> Batch:
     """A message of format 0 or 1, or the wrapper of several that are packed together. Format 0
     has no timestamps."""
     content = messages(view, offset, magic)
@@ -246,4 +272,4 @@ def _legacy_batch(view: memoryview, offset: int, magic: int) -> _Batch:
         {},
     )
     attributes = content[0].attributes & LOG_APPEND_TIME if magic else 0
-    return _Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: records)
+    return Batch(offsets[0], offsets[-1], attributes, -1, view, lambda: records)

@@ -15,7 +15,9 @@ from gzip import GzipFile
 from io import BytesIO
 from typing import Any
 
-from kafka import codec
+import lz4.frame
+import snappy
+import zstandard
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
 
 _RATIO = 100
@@ -37,14 +39,12 @@ class _TooLarge(Exception):
 def unpacked(packed: bytes, compression: int, offset: int) -> bytes:
     """The content of the batch at `offset`, which is packed as the number `compression` says.
 
-    Raises UnsupportedCodecError for a number that is not known, or whose library is not there,
-    and CorruptRecordError where it cannot be unpacked, or to more than the limit.
+    Raises UnsupportedCodecError for a number that is not known, and CorruptRecordError where it
+    cannot be unpacked, or to more than the limit.
     """
     if compression not in _CODECS:
         raise UnsupportedCodecError(f"compression {compression} at offset {offset}")
     name, parts_of = _CODECS[compression]
-    if getattr(codec, name) is None:
-        raise UnsupportedCodecError(f"{name} at offset {offset}")
     limit = min(_AT_MOST, max(_AT_LEAST, _RATIO * len(packed)))
     # Its value is the bytes themselves, where parts joined would be there twice for a moment.
     found = BytesIO()
@@ -71,7 +71,7 @@ def lz4_of_format_0(packed: bytes) -> bytes:
     for checksum in range(256):
         mended = packed[:at] + bytes((checksum,)) + packed[at + 1 :]
         try:
-            codec.lz4.get_frame_info(mended)
+            lz4.frame.get_frame_info(mended)
         except RuntimeError:
             continue
         return mended
@@ -83,11 +83,11 @@ def _gzip(packed: bytes, _: int) -> Iterator[bytes]:
 
 
 def _lz4(packed: bytes, _: int) -> Iterator[bytes]:
-    return _read(codec.lz4.LZ4FrameFile(BytesIO(packed)))
+    return _read(lz4.frame.LZ4FrameFile(BytesIO(packed)))
 
 
 def _zstd(packed: bytes, _: int) -> Iterator[bytes]:
-    return _read(codec.zstd.ZstdDecompressor().stream_reader(packed, read_across_frames=True))
+    return _read(zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True))
 
 
 def _read(reader: Any) -> Iterator[bytes]:
@@ -106,7 +106,7 @@ def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
                 break
         if size > limit:
             raise _TooLarge
-        yield codec.snappy.decompress(block)
+        yield snappy.decompress(block)
 
 
 def _blocks(packed: bytes) -> Iterator[bytes]:

@@ -1,0 +1,243 @@
+"""How a connection is opened: name, TCP, TLS, the broker's versions, login; each ends in time."""
+
+import asyncio
+import errno
+import random
+import socket
+import ssl
+import time
+from typing import Any
+
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+    UnsupportedVersionError,
+    for_code,
+)
+from kafka.protocol.broker_version_data import BrokerVersionData
+from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from tsoffset import __version__
+from tsoffset.flow.security import Security
+from tsoffset.kafka.broker_connection import BrokerConnection
+from tsoffset.kafka.client_settings import ClientSettings
+from tsoffset.kafka.loop import Loop, until
+from tsoffset.kafka.security.failures import LoginFailed, TlsFailed
+from tsoffset.kafka.security.logins import Exchange, Logins
+from tsoffset.kafka.security.tls import context, why
+
+_CLOSED = (ssl.SSLEOFError, ConnectionError)
+# Of a session's lifetime (KIP-368), as Kafka's own client: not all connections at once.
+_RENEWED_AFTER = 0.85, 0.95
+_SHORTEST_SESSION_MS = 1_000
+_LONG_SECONDS = 1e6
+
+
+class Opener:
+    """Opens connections with the files and tokens as they are at that moment."""
+
+    def __init__(self, loop: Loop, security: Security, client: ClientSettings) -> None:
+        self._loop = loop
+        self._tls = security.tls
+        self._logins = None if security.login is None else Logins(security.login)
+        self._client = client
+        self._timeout_seconds = client.socket_connection_setup_timeout_ms / 1000
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether connections are without TLS."""
+        return self._tls is None
+
+    async def open(self, connection: BrokerConnection, port: int) -> None:
+        """Make the connection ready, or close it with the error."""
+        try:
+            await self._open(connection, port)
+        except KafkaError as error:
+            connection.close(error)
+        except Exception as error:
+            # What a broker sends for a login may be anything.
+            kind = KafkaError if self._logins is None else LoginFailed
+            connection.close(kind(f"the broker's answer: {type(error).__name__}"))
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        else:
+            if not connection.opened.done():
+                connection.opened.set_result(None)
+
+    async def _open(self, connection: BrokerConnection, port: int) -> None:
+        ends = time.monotonic() + self._timeout_seconds
+        too_late = KafkaTimeoutError(f"Timed out after {self._timeout_seconds:g} s")
+        made = None
+        if self._tls is not None:
+            tls = self._tls
+            made = await until(ends, self._loop.beside(tls, lambda: context(tls)), too_late)
+        timed_out = KafkaConnectionError("Connection timed out")
+        sock = await until(ends, self._connected(connection.host, port), timed_out)
+        await until(ends, self._secured(connection, sock, made), too_late)
+        exchange = None
+        if self._logins is not None:
+            exchange = await until(ends, self._logins.begin(self._loop, connection.host), too_late)
+        no_answer = RequestTimedOutError(f"Request timed out after {self._timeout_seconds:g} s")
+        await until(ends, _learn_versions(connection), no_answer)
+        if exchange is not None:
+            await until(ends, self._log_in(connection, exchange), no_answer)
+
+    async def resolve(self, host: str, port: int, seconds: float) -> list[str]:
+        """The canonical names of a host (what tickets of Kerberos are for); none where it has none,
+        or no name server answers in time."""
+        names = self._loop.beside(("canonical", host), lambda: _canonical_names(host, port))
+        try:
+            return await asyncio.wait_for(names, seconds)
+        except TimeoutError:
+            return []
+
+    def waits_for(self, host: str, port: int) -> str | None:
+        """What a connection that is not ready may be waiting for, beside its broker."""
+        if self._loop.is_under_way((host, port)):
+            return f"the name {host} is still looked up"
+        if self._tls is not None and self._loop.is_under_way(self._tls):
+            return "stores of keys are still read"
+        if self._logins is not None and self._logins.is_asking(self._loop):
+            return "a token is still asked for"
+        return None
+
+    # --- TCP and TLS -----------------------------------------------------------------------
+
+    async def _connected(self, host: str, port: int) -> socket.socket:
+        """A socket connected to the first address of the name that can be. Raises
+        KafkaConnectionError."""
+        failed: Exception = KafkaConnectionError(f"the name {host} has no address")
+        for family, kind, proto, _, address in await self._loop.beside(
+            (host, port), lambda: _addresses(host, port)
+        ):
+            sock = socket.socket(family, kind, proto)
+            try:
+                sock.setblocking(False)
+                for option in self._client.socket_options:
+                    sock.setsockopt(*option)
+                await asyncio.get_running_loop().sock_connect(sock, address)
+            except OSError as error:
+                sock.close()
+                failed = KafkaConnectionError(_words(error))
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                return sock
+        raise failed
+
+    async def _secured(
+        self, connection: BrokerConnection, sock: socket.socket, made: ssl.SSLContext | None
+    ) -> None:
+        """Hand the socket to the connection, after the handshake of TLS.
+
+        Raises TlsFailed, or KafkaConnectionError where it was closed.
+        """
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                sock=sock,
+                ssl=made,
+                server_hostname=None if made is None else connection.host.rstrip("."),
+                # The connection's own deadline is the one that counts.
+                ssl_handshake_timeout=None if made is None else _LONG_SECONDS,
+            )
+        except _CLOSED:
+            # As by a broker that starts or stops, or by one that expects no TLS.
+            raise KafkaConnectionError("closed in the handshake of TLS") from None
+        except ssl.SSLError as error:
+            raise TlsFailed(why(error)) from None
+        except OSError as error:
+            raise KafkaConnectionError(why(error)) from None
+
+    # --- login -----------------------------------------------------------------------------
+
+    async def _log_in(self, connection: BrokerConnection, exchange: Exchange) -> None:
+        """Prove who we are, and again before the session ends. Raises KafkaError."""
+        assert self._logins is not None
+        mechanism = self._logins.mechanism
+        request = SaslHandshakeRequest(mechanism=mechanism, version=1)
+        answer = await connection.exchange(request)
+        _check(answer.error_code)
+        if mechanism not in answer.mechanisms:
+            raise UnsupportedSaslMechanismError(f"the broker offers {answer.mechanisms}")
+        version = connection.versions.api_version(SaslAuthenticateRequest)
+        message = next(exchange)
+        while True:
+            request = SaslAuthenticateRequest(auth_bytes=message, version=version)
+            answer = await connection.exchange(request)
+            if answer.error_code:
+                name = for_code(answer.error_code).__name__
+                raise SaslAuthenticationFailedError(f"{name}: {answer.error_message}")
+            try:
+                message = exchange.send(answer.auth_bytes)
+            except StopIteration:
+                break
+        lifetime_ms = answer.session_lifetime_ms or 0
+        if lifetime_ms > 0:
+            seconds = max(lifetime_ms, _SHORTEST_SESSION_MS) / 1000
+            seconds *= random.uniform(*_RENEWED_AFTER)  # noqa: S311  # no secret
+            connection.do_later(seconds, self._log_in_again)
+
+    async def _log_in_again(self, connection: BrokerConnection) -> None:
+        """The same over a connection that is in use (KIP-368); close it where that fails."""
+        assert self._logins is not None
+        seconds = self._client.request_timeout_ms / 1000
+        late = RequestTimedOutError(f"Request timed out after {seconds:g} s")
+        try:
+            exchange = await self._logins.begin(self._loop, connection.host)
+            with connection.only_exchanges():
+                again = self._log_in(connection, exchange)
+                await until(time.monotonic() + seconds, again, late)
+        except KafkaError as error:
+            connection.close(error)
+        except Exception as error:  # what a broker sends for a login may be anything
+            connection.close(LoginFailed(f"the broker's answer: {type(error).__name__}"))
+
+
+async def _learn_versions(connection: BrokerConnection) -> None:
+    """Ask the broker which requests it knows in which versions. Raises KafkaError."""
+    version: int = ApiVersionsRequest.max_version
+    while True:
+        request = ApiVersionsRequest(
+            client_software_name="tsoffset", client_software_version=__version__, version=version
+        )
+        answer = await connection.exchange(request)
+        known = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        if for_code(answer.error_code) is not UnsupportedVersionError:
+            break
+        # It answers in version 0, mostly with the versions that it knows (KIP-511).
+        version = max(0, min(version - 1, known.get(request.API_KEY, (0, 0))[1]))
+    _check(answer.error_code)
+    connection.versions = BrokerVersionData(api_versions=known)
+
+
+def _check(code: int) -> None:
+    if code:
+        raise for_code(code)()
+
+
+def _addresses(host: str, port: int) -> Any:
+    """As the system tells them. Raises KafkaConnectionError."""
+    try:
+        return socket.getaddrinfo(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as cause:  # the latter where no name can be like this
+        raise KafkaConnectionError(f"the name {host} cannot be resolved: {cause}") from None
+
+
+def _canonical_names(host: str, port: int) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
+    except (OSError, UnicodeError):
+        return []
+    return list(dict.fromkeys(name for *_, name, _ in found if name))
+
+
+def _words(error: OSError) -> str:
+    return f"{error.errno} {errno.errorcode.get(error.errno or 0, error.strerror)}"

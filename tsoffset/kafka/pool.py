@@ -1,0 +1,175 @@
+"""The brokers of one cluster, and an open connection to each that was asked. Lives in the loop."""
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaProtocolError,
+    KafkaTimeoutError,
+    UnknownBrokerIdError,
+)
+
+from tsoffset.kafka.broker_connection import BrokerConnection, Node
+from tsoffset.kafka.client_settings import ClientSettings
+from tsoffset.kafka.deadline import Deadline
+from tsoffset.kafka.opening import Opener
+
+_DEFAULT_PORT = 9092
+# Between two looks for idle connections.
+_LEAST_SECONDS = 0.1
+
+
+class Address(NamedTuple):
+    """Where a broker listens; `text` is how the configuration has it."""
+
+    host: str
+    port: int
+    text: str
+
+
+def parse_address(text: str) -> Address:
+    """The address in `[PROTOCOL://]host[:port]`, an IPv6 address mostly in brackets.
+
+    Raises ValueError.
+    """
+    place = re.sub(r"^.*://", "", text).strip()
+    if place.startswith("["):
+        host, bracket, port = place[1:].partition("]")
+        if not bracket or not re.fullmatch(r"|:\d+", port):
+            raise ValueError(text)
+        return Address(host, int(port[1:] or _DEFAULT_PORT), text)
+    host, colon, port = place.rpartition(":")
+    if not colon or ":" in host:  # no port, or an IPv6 address without brackets
+        return Address(place, _DEFAULT_PORT, text)
+    return Address(host, int(port), text)
+
+
+class Pool:
+    """The connections of one cluster, each opened when it is first asked for."""
+
+    def __init__(
+        self, opener: Opener, bootstrap: Sequence[Address], client: ClientSettings
+    ) -> None:
+        self._opener = opener
+        self._client = client
+        self._written = bootstrap
+        self._bootstrap: dict[Node, Address] = {}
+        self._brokers: dict[Node, Address] = {}
+        self._connections: dict[Node, BrokerConnection] = {}
+        self._idle_seconds = client.connections_max_idle_ms / 1000
+        self._has_timer = False
+
+    # --- brokers ---------------------------------------------------------------------------
+
+    async def bootstrap_nodes(self, deadline: Deadline) -> dict[Node, str]:
+        """Our ids of the bootstrap addresses, with the addresses as configured, in that order."""
+        if not self._bootstrap:
+            found = self._written
+            if self._client.resolves_canonical_names:
+                resolving = (self._canonical(one, deadline) for one in found)
+                found = [one for some in await asyncio.gather(*resolving) for one in some]
+            self._bootstrap = {f"bootstrap-{number}": one for number, one in enumerate(found)}
+        return {node: address.text for node, address in self._bootstrap.items()}
+
+    async def _canonical(self, address: Address, deadline: Deadline) -> list[Address]:
+        host, port, _ = address
+        names = await self._opener.resolve(host, port, deadline.seconds_left / 2)
+        return [Address(name, port, f"{name}:{port}") for name in names] or [address]
+
+    def known_nodes(self) -> list[Node]:
+        """The brokers that the cluster has named last."""
+        return list(self._brokers)
+
+    def connected_nodes(self) -> list[Node]:
+        """Brokers with an open connection, the one that was heard last first."""
+        heard = sorted(self._ready(), key=lambda one: one.last_read, reverse=True)
+        return [one.node for one in heard if one.node not in self._bootstrap]
+
+    def learn_brokers(self, metadata: Any) -> None:
+        """Take the brokers' addresses from a Metadata response."""
+        self._brokers = {
+            each.node_id: Address(each.host, each.port, f"{each.host}:{each.port}")
+            for each in metadata.brokers
+        }
+
+    # --- connections -----------------------------------------------------------------------
+
+    async def open(self, node: Node, deadline: Deadline) -> BrokerConnection:
+        """A connection to `node` that is open, authenticated and knows the broker's versions.
+
+        Raises KafkaError if there is none within the deadline.
+        """
+        connection = self._connections.get(node)
+        if connection is not None and connection.is_ready:
+            return connection
+        if deadline.over:
+            raise KafkaTimeoutError("the call's time is up")
+        connection = connection or self._begin(node)
+        timeout_ms = self._client.socket_connection_setup_timeout_max_ms
+        wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout_ms))
+        # It goes on after that, for whoever asks next.
+        await asyncio.wait((connection.opened,), timeout=wait_ms / 1000)
+        try:
+            if not connection.opened.done():
+                raise KafkaTimeoutError(f"Timed out after {wait_ms} ms")
+            connection.opened.result()
+        except KafkaTimeoutError as error:
+            address = self._address(node)
+            if (words := self._opener.waits_for(address.host, address.port)) is not None:
+                raise KafkaTimeoutError(words) from error
+            raise
+        except KafkaProtocolError as error:
+            raise KafkaConnectionError(f"it does not speak Kafka's protocol: {error}") from error
+        return connection
+
+    def _begin(self, node: Node) -> BrokerConnection:
+        host, port, _ = self._address(node)
+        connection = BrokerConnection(
+            node, host, self._client.client_id, is_plain=self._opener.is_plain
+        )
+        self._connections[node] = connection
+        opening = asyncio.create_task(self._opener.open(connection, port))
+
+        def forget() -> None:
+            opening.cancel()
+            del self._connections[node]
+
+        connection.on_close = forget
+        if not self._has_timer:
+            self._close_idle()
+        return connection
+
+    def _address(self, node: Node) -> Address:
+        address = self._brokers.get(node) or self._bootstrap.get(node)
+        if address is None:
+            raise UnknownBrokerIdError(node)
+        return address
+
+    def drop(self, node: Node) -> None:
+        """Close the connection to one node, if there is one."""
+        if (connection := self._connections.get(node)) is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    def _ready(self) -> list[BrokerConnection]:
+        return [one for one in self._connections.values() if one.is_ready]
+
+    def _close_idle(self) -> None:
+        """Close what was not used for so long, and look again when the next one may be so."""
+        now = time.monotonic()
+        for connection in self._ready():
+            if connection.is_idle and connection.last_active + self._idle_seconds <= now:
+                connection.close()
+        self._has_timer = bool(self._connections)
+        if self._has_timer:
+            oldest = min(one.last_active for one in self._connections.values())
+            seconds = max(_LEAST_SECONDS, oldest + self._idle_seconds - now)
+            asyncio.get_running_loop().call_later(seconds, self._close_idle)
