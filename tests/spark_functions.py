@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
+import polars as pl
 from pyspark import SparkContext
 
 from tests.waiting import wait_until
@@ -18,6 +19,11 @@ def say_who(_: object) -> str:
 def process(_: object) -> int:
     """The process that runs the task."""
     return os.getpid()
+
+
+def polars_threads(_: object) -> int:
+    """How many threads Polars has in the process that runs the task."""
+    return pl.thread_pool_size()
 
 
 def meet_and_hold_the_daemon(folder: str) -> tuple[int, int]:

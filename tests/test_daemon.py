@@ -26,8 +26,7 @@ from tsoffset.config.loading import Configuration
 from tsoffset.config.overrides import ListChange, Overrides
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.settle import failed_row
-from tsoffset.cycle.values import rows_table
+from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import Alone, FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.overrides_files import OverridesFiles

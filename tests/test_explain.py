@@ -34,6 +34,7 @@ from tsoffset.commands.explain.statements import (
     Verdict,
 )
 from tsoffset.config.selection import Selection
+from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.digests import content_digest
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
@@ -57,7 +58,6 @@ from tsoffset.model import (
     TopicPartition,
     Youngest,
 )
-from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Question
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output

@@ -19,6 +19,7 @@ from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.report import explanation_lines
 from tsoffset.commands.explain.statements import Conclusion, Explanation, Role
+from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, Settings, TranslationSettings
 from tsoffset.model import (
     Basis,
@@ -31,9 +32,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 from tsoffset.rule.inquiry import Question, RangeOf
-from tsoffset.rule.translate import Translation
 from tsoffset.testing.memory_cluster import Message, mirror_partition
 
 FILE = Path(__file__).with_name("explain_answers.jsonl")
@@ -276,9 +275,8 @@ def said_of(answer: Translated, *, failback: bool = False) -> tuple[Conclusion, 
     seen = Dialogue(flow(), commit)
     for side, place in ((Side.TARGET, copy), (Side.SOURCE, orders)):
         seen.hear(Question(side, RangeOf(place)), LogRange(0, 10_000))
-    position = TranslatedPosition(orders, 45, Translation(answer), LogRange(0, 10_000))
     (row,) = standing(mirrored_estate(), 45)[0].plan()
-    found, pairs = conclusion(seen, position, row)
+    found, pairs = conclusion(seen, answer, answer)
     return found, Explanation(row, True, seen.opening, tuple(seen.steps), pairs, found)
 
 

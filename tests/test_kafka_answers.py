@@ -13,10 +13,12 @@ import pytest
 
 from tests.memory_flows import flow
 from tests.producing import Contents, numbered
-from tsoffset.cycle.settle import settle_groups
-from tsoffset.cycle.turns import FRESH_SECONDS, Settlement
+from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work
+from tsoffset.cycle.work import TranslatedPosition
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
+from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     CommittedOffset,
@@ -34,7 +36,6 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.records import Stretch
-from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 from tsoffset.rule.translate import Translation
 from tsoffset.testing.embedded import EmbeddedBroker
 
@@ -424,8 +425,9 @@ def settled(
     )
     commit = SourceCommit(group, tp, CommittedOffset(target_offset), tp)
     position = TranslatedPosition(tp, target_offset, translation, LogRange(0, 10))
-    (row,) = settle_groups(flow(), cluster, [Settlement(commit, position)], commit=True).rows
-    return row.outcome, row.reason
+    work = commit_work([TranslatedCommit(commit, position)])
+    row = commit_groups(flow(), cluster, work, commit=True).rows.row(0, named=True)
+    return row["outcome"], row["reason"]
 
 
 def test_a_group_that_moves_on_while_its_coordinator_is_slow_is_not_moved_back(

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.memory_flows import Estate, flow, identity_flow
+from tests.reference_cycle import LastCommit, planned_rows
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.pipeline import first_look
 from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.settle import settle_groups, settlements
 from tsoffset.cycle.source_commits import CompetingFlow, preflight, read_commits
 from tsoffset.cycle.steps import StepsHere
+from tsoffset.cycle.translated_commits import join_translations
 from tsoffset.cycle.work import partition_work
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
@@ -39,7 +40,6 @@ from tsoffset.model import (
     TimestampType,
     TopicPartition,
 )
-from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Verb
 
 # For `make test-all`; what `make test` has time for is a tenth.
@@ -224,12 +224,8 @@ class Life:
             for group, topic, number, *offsets in tuples(self.memory.pairs.select(columns))
             if None not in offsets
         }
-        each = [
-            replace(one, last_commit=last.get((one.commit.group, one.commit.partition)))
-            for one in settlements(commits, found)
-        ]
-        done = settle_groups(self.settings, target, each, commit=False, clock=self.estate.time)
-        return list(done.rows)
+        each = join_translations(commits, found)
+        return planned_rows(self.settings, target, each, last, self.estate.time)
 
     def settled(self) -> list[tuple[object, ...]]:
         """What the look settles: group, topic, partition, and where the target group stands."""

@@ -657,6 +657,32 @@ def test_a_caught_up_group_follows_a_repeat() -> None:
     assert row_of(world.sync(), "g0").outcome is OutcomeKind.COMMITTED
 
 
+def test_a_cached_translation_does_not_take_another_group_s_failure() -> None:
+    """g1 commits where g0 is, and the source cannot be read any more: only g1 fails."""
+    world = Remembering.of(40)
+    world.sync()
+    world.estate.commit("g0", "A.orders", 410, on="B")
+    world.estate.commit("g1", "orders", 40)
+    world.estate["A"].fail(Failed(FailureKind.AUTHORIZATION, "no rights"), verb=Verb.READ)
+    rows = world.sync()
+    assert row_of(rows, "g0").outcome is OutcomeKind.COMMITTED
+    assert row_of(rows, "g1").reason is FailureKind.AUTHORIZATION
+
+
+def test_a_translation_that_is_answered_otherwise_is_not_kept() -> None:
+    """The group was at the end of both logs; now the target's has more, and the source's too, of
+    which nothing is mirrored. The new answer does not hold, and the old one is forgotten."""
+    world = Remembering.of(100)
+    world.sync()
+    assert world.memory.pairs["known_target"].to_pylist() == [500]
+    copies = world.estate["B"].log("A.orders")
+    copies.append(messages("orders", range(80, 100)), batch_size=7)
+    world.estate.write("orders", 30)
+    assert row_of(world.sync(), "g0").target_offset != 500
+    assert world.memory.pairs["known_target"].to_pylist() == [None]
+    assert world.memory.pairs["last_source"].to_pylist() == [100]
+
+
 def test_a_group_that_was_caught_up_finds_its_next_record_behind_a_repeat() -> None:
     """The end of then is safe for ever, but no longer the best answer once the next record is
     there: it is looked up once, and remembered for good."""

@@ -1,12 +1,23 @@
 """The commit rule of docs/design.md section 1, held to its words one case at a time."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.memory_flows import UNCHANGED, WOULD_COMMIT, skipped, verdict
+from tests.reference_cycle import LastCommit, decided
+from tsoffset.committed import CommittedColumns
+from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
+from tsoffset.cycle.work import TranslatedPosition
+from tsoffset.group_sync.commit_rule import decide
+from tsoffset.group_sync.read import target_commits, with_current
+from tsoffset.group_sync.tables import COMMIT_RESULTS, select
 from tsoffset.model import (
     Basis,
     CommittedOffset,
@@ -22,7 +33,6 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition, answer_of, decide
 from tsoffset.rule.translate import Translation
 
 SOURCE = TopicPartition("orders", 0)
@@ -35,37 +45,70 @@ NO_PROOF = Skipped(Reason.NO_PROOF, "nothing proves an offset")
 NOT_MIRRORED = Skipped(Reason.NOT_MIRRORED, "the mirror is behind")
 
 
+@dataclass(frozen=True)
+class Case:
+    """A group at `source_offset` whose target group is at `current`."""
+
+    outcome: Outcome = TO_50
+    current: int | Failed | None = None
+    source_offset: int = 60
+    log: LogRange | None = LOG
+    active: bool = False
+    last_commit: LastCommit | None = None
+    known_verdict: Skipped | Failed | None = None
+    rewind_from: int | None = None
+
+    @property
+    def there(self) -> CommittedOffset | Failed | None:
+        return CommittedOffset(self.current) if isinstance(self.current, int) else self.current
+
+    @property
+    def translated(self) -> TranslatedCommit:
+        commit = SourceCommit(
+            "billing",
+            SOURCE,
+            CommittedOffset(self.source_offset, "note"),
+            TARGET,
+            target_active=self.active,
+            verdict=self.known_verdict,
+        )
+        if self.known_verdict is not None:
+            return TranslatedCommit(commit)
+        translation = Translation(self.outcome, 1_000)
+        return TranslatedCommit(
+            commit, TranslatedPosition(SOURCE, self.source_offset, translation, self.log)
+        )
+
+
+def rows_for(cases: Sequence[Case], floor: str = "none") -> list[Row]:
+    """The rows of these cases, each decided as one of many."""
+    last = [case.last_commit for case in cases]
+    work = commit_work(case.translated for case in cases).with_columns(
+        pl.Series("last_source", [one and one.source_offset for one in last], pl.Int64),
+        pl.Series("last_target", [one and one.target_offset for one in last], pl.Int64),
+        pl.Series("rewind_from", [case.rewind_from for case in cases], pl.Int64),
+        # Each a group of its own.
+        group=pl.Series([f"{number}" for number in range(len(cases))], dtype=pl.String),
+    )
+    current = {
+        str(number): {} if case.there is None else {TARGET: case.there}
+        for number, case in enumerate(cases)
+    }
+    rows = with_current(work, target_commits(CommittedColumns.of(current)))
+    work = work.with_columns(group=pl.lit("billing"))
+    rows = decide(rows.with_columns(group=pl.lit("billing")), floor)
+    return list(result_rows("A->B", work, select(rows, COMMIT_RESULTS)))
+
+
 def row_for(
     outcome: Outcome = TO_50,
     current: int | Failed | None = None,
     *,
-    source_offset: int = 60,
-    log: LogRange | None = LOG,
-    active: bool = False,
-    last_commit: LastCommit | None = None,
     floor: str = "none",
-    known_verdict: Skipped | Failed | None = None,
-    rewind_from: int | None = None,
+    **changes: Any,
 ) -> Row:
-    """The row of a group at `source_offset` whose target group stands at `current`."""
-    commit = SourceCommit(
-        "billing",
-        SOURCE,
-        CommittedOffset(source_offset, "note"),
-        TARGET,
-        target_active=active,
-        verdict=known_verdict,
-    )
-    position = TranslatedPosition(SOURCE, source_offset, Translation(outcome, 1_000), log)
-    return decide(
-        "A->B",
-        commit,
-        position,
-        CommittedOffset(current) if isinstance(current, int) else current,
-        last_commit=last_commit,
-        floor=floor,
-        rewind_from=rewind_from,
-    )
+    """The row of one such group."""
+    return rows_for([Case(outcome, current, **changes)], floor)[0]
 
 
 # --- what the target group has ----------------------------------------------------------
@@ -223,8 +266,7 @@ def test_the_floor_answers_where_nothing_is_proven(outcome, current):
     assert verdict(row) == WOULD_COMMIT
     assert (row.target_offset, row.precision, row.reread_bound) == (10, Precision.BOUNDED, 60)
     assert verdict(row_for(outcome, current, floor="none")) == skipped(outcome.reason)
-    position = TranslatedPosition(SOURCE, row.source_offset or 0, Translation(outcome))
-    floor = answer_of(row, position)
+    floor = Case(outcome).translated.answer(row)
     assert floor is not None
     assert (floor.target_offset, floor.basis) == (10, Basis.FLOOR)
 
@@ -290,7 +332,9 @@ def test_a_skip_of_the_translation_is_the_rows(reason):
 def test_a_group_that_fails_before_its_partitions_are_known_has_no_partition():
     """One row, topic and partition null."""
     commit = SourceCommit("billing", None, None, None, verdict=UNREADABLE)
-    row = decide("A->B", commit, None, None)
+    work = commit_work([TranslatedCommit(commit)])
+    rows = decide(with_current(work, target_commits(CommittedColumns.of({}))))
+    (row,) = result_rows("A->B", work, select(rows, COMMIT_RESULTS))
     assert row == Row(
         "A->B", "billing", *[None] * 7, OutcomeKind.FAILED, FailureKind.COORDINATOR, None, None,
         UNREADABLE.message,
@@ -321,27 +365,55 @@ failures = st.builds(Failed, st.sampled_from(FailureKind), st.just("why"))
 ranges = st.one_of(
     st.none(), st.tuples(offsets, offsets).map(lambda two: LogRange(min(two), max(two)))
 )
-rows = st.builds(
-    row_for,
+cases = st.builds(
+    Case,
     st.one_of(translateds(), skips, failures),
     st.one_of(st.none(), offsets, failures),
     source_offset=offsets,
     log=ranges,
     active=st.booleans(),
     last_commit=st.one_of(st.none(), st.builds(LastCommit, offsets, offsets)),
-    floor=st.sampled_from(("none", "log_start")),
     known_verdict=st.one_of(st.none(), st.none(), skips, failures),
+    rewind_from=st.one_of(st.none(), st.none(), offsets),
 )
+many_cases = st.lists(cases, min_size=1, max_size=40)
+floors = st.sampled_from(("none", "log_start"))
 
 
-@given(rows)
-def test_nothing_is_ever_committed_at_or_below_what_the_group_has(row: Row) -> None:
-    """A group is never moved backwards, whatever the ranges, last commits and reasons."""
-    if row.outcome is OutcomeKind.WOULD_COMMIT:
-        assert row.target_offset is not None
-        assert row.current_target_offset is None or row.current_target_offset < row.target_offset
+@given(many_cases, floors)
+@settings(deadline=None)
+def test_tables_decide_as_values_do(cases: list[Case], floor: str) -> None:
+    """Each row of many, whatever stands beside it, as the rule by values decides it alone."""
+    assert rows_for(cases, floor) == [
+        decided(
+            "A->B",
+            case.translated.commit,
+            case.translated.position,
+            case.there,
+            last_commit=case.last_commit,
+            floor=floor,
+            rewind_from=case.rewind_from,
+        )
+        for case in cases
+    ]
 
 
+@given(many_cases, floors)
+@settings(deadline=None)
+def test_nothing_is_ever_committed_at_or_below_what_the_group_has(
+    cases: list[Case], floor: str
+) -> None:
+    """A group is never moved backwards, whatever the ranges, last commits and reasons, but from the
+    offset that an operator named."""
+    for case, row in zip(cases, rows_for(cases, floor), strict=True):
+        if row.outcome is OutcomeKind.WOULD_COMMIT:
+            assert not isinstance(case.current, Failed)
+            assert row.target_offset is not None
+            behind = case.current is None or case.current < row.target_offset
+            assert behind or case.current == case.rewind_from
+
+
+@settings(deadline=None)
 @given(translateds(), st.one_of(st.none(), offsets), ranges, st.booleans())
 def test_every_translation_is_committed_stands_or_is_skipped_by_name(
     outcome: Translated, current: int | None, log: LogRange | None, active: bool
@@ -358,6 +430,7 @@ def test_every_translation_is_committed_stands_or_is_skipped_by_name(
         assert verdict(row) == (skipped(Reason.GROUP_ACTIVE) if active else WOULD_COMMIT)
 
 
+@settings(deadline=None)
 @given(translateds(), st.one_of(st.none(), offsets), ranges)
 def test_what_is_committed_is_unchanged_when_it_is_decided_again(
     outcome: Translated, current: int | None, log: LogRange | None

@@ -22,6 +22,7 @@ from tests.memory_flows import (
     verdict,
     with_floor,
 )
+from tests.reference_cycle import LastCommit
 from tests.replication_model import SOURCE, TARGET, TIMESTAMPS, Kind, World, build
 from tsoffset.cycle import schema
 from tsoffset.cycle.carry_over import CarryOver
@@ -40,7 +41,6 @@ from tsoffset.model import (
     Row,
     TimestampType,
 )
-from tsoffset.rule.decide import LastCommit
 from tsoffset.testing.memory_cluster import Message, Verb
 
 EXAMPLES = int(os.environ.get("TSOFFSET_PROPERTY_EXAMPLES", "150"))

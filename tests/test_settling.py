@@ -1,7 +1,9 @@
 """When target groups' offsets are read and committed, and what may come between."""
 
 from collections import Counter
+from typing import NamedTuple
 
+import polars as pl
 import pytest
 
 from tests.memory_flows import (
@@ -18,16 +20,17 @@ from tests.memory_flows import (
 )
 from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.settle import Settled, settle_groups
 from tsoffset.cycle.source_commits import preflight, read_commits
-from tsoffset.cycle.turns import FRESH_SECONDS, Settlement
+from tsoffset.cycle.translated_commits import commit_work, join_translations, result_rows
 from tsoffset.cycle.work import partition_work
+from tsoffset.group_sync.commit import FRESH_SECONDS, commit_groups, failed_results
 from tsoffset.model import (
     CommittedOffset,
     Failed,
     FailureKind,
     OutcomeKind,
     Reason,
+    Row,
     TopicPartition,
 )
 from tsoffset.testing.memory_cluster import MemoryCluster, Verb
@@ -100,17 +103,18 @@ def sync(estate, target):
     return cycle(flow(), estate["A"], target, clock=estate.time)
 
 
-def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -> Settled:
-    """The last stage alone."""
+class Done(NamedTuple):
+    rows: list[Row]
+    longest_gap_seconds: float
+
+
+def settled(estate: Estate, target: MemoryCluster, until: float | None = None) -> Done:
+    """The last step alone."""
     commits = list(read_commits(flow(), estate["A"], preflight(flow(), estate["A"], target).groups))
     found = translate_partitions(flow(), estate["A"], target, partition_work(commits))
-    positions = {(one.partition, one.offset): one for one in found}
-    settlements = [
-        Settlement(one, positions[one.partition, one.committed.offset])
-        for one in commits
-        if one.partition is not None and one.committed is not None
-    ]
-    return settle_groups(flow(), target, settlements, commit=True, until=until, clock=estate.time)
+    work = commit_work(join_translations(commits, found))
+    done = commit_groups(flow(), target, work, commit=True, until=until, clock=estate.time)
+    return Done(list(result_rows("A->B", work, done.rows)), done.longest_gap_seconds)
 
 
 # --- nobody waits for others --------------------------------------------------------------
@@ -291,7 +295,7 @@ def test_many_groups_are_read_and_committed_in_parts():
     assert {row.outcome for row in done.rows} == {OutcomeKind.COMMITTED}
     assert [row.group for row in done.rows] == [f"g{number:04}" for number in range(1_200)]
     assert set(Counter(group for group, _, _ in target.commits).values()) == {1}
-    assert FRESH_SECONDS - 0.02 <= done.cost.commit_gap_seconds <= FRESH_SECONDS
+    assert FRESH_SECONDS - 0.02 <= done.longest_gap_seconds <= FRESH_SECONDS
     assert len(target.looks) < 20
 
 
@@ -315,6 +319,16 @@ def test_a_machine_that_is_always_too_late_commits_nothing(estate, target):
     assert target.commits == []
 
 
+def test_a_task_that_breaks_fails_each_of_its_rows():
+    """As many results as rows, and nothing of their translations."""
+    work = pl.DataFrame(
+        {"group": ["a", "a", "b"], "target_offset": [1, 2, 3], "precision": "exact"}
+    )
+    rows = failed_results(work, passing(FailureKind.INTERNAL))
+    assert rows["reason"].to_list() == [FailureKind.INTERNAL] * 3
+    assert rows["target_offset"].null_count() == rows["precision"].null_count() == 3
+
+
 # --- attempts that were given up ----------------------------------------------------------
 
 
@@ -327,7 +341,7 @@ def test_a_late_attempt_commits_nothing(estate, target):
     assert {verdict(row) for row in late} == {failed(FailureKind.TIMEOUT)}
     assert all("counts as given up" in (row.message or "") for row in late)
     assert target.commits == []
-    assert done.cost.commit_gap_seconds == 0.0
+    assert done.longest_gap_seconds == 0.0
 
 
 def test_an_attempt_that_becomes_late_stops_committing(estate, target):

@@ -120,7 +120,7 @@ def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(60):
         monkeypatch.setattr(rounds, "random", Random(seed).random)
         found, _ = logs.translated(verifying(1))
-        failed = found["outcome_failure"].is_valid().to_pylist()
+        failed = found["reason"].is_valid().to_pylist()
         chosen.update(place // len(POSITIONS) for place in range(len(found)) if failed[place])
     assert min(chosen.values()) > 8
 
@@ -168,7 +168,7 @@ def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(under_way, "translate", broken)
     found, cost = Mirrored.of().translated(verifying(100))
     assert cost.verified == AT_ONCE - 1
-    assert found["outcome_failure"].null_count == len(found)
+    assert found["reason"].null_count == len(found)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from tsoffset.commands.topics.command import discover
 from tsoffset.commands.topics.discovery import Found
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.settle import failed_row
 from tsoffset.cycle.source_commits import GroupWork
+from tsoffset.cycle.values import failed_row
 from tsoffset.daemon.selecting import selected
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
@@ -65,8 +65,8 @@ def translate_offsets(
     selection, settings = _one_flow(config, flow)
     found = {}
     with open_flow(settings, connect, selection.settings) as opened:
-        for settlement in opened.translated(opened.commits([GroupWork(group)])):
-            commit, position = settlement.commit, settlement.position
+        for one in opened.translated(opened.commits([GroupWork(group)])):
+            commit, position = one.commit, one.position
             answer = commit.verdict if position is None else position.translation.outcome
             if isinstance(answer, Failed):
                 raise _error(answer)

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.processes import runs
+from tests.spark_functions import polars_threads
 from tests.spark_worlds import (
     PARTITIONS,
     RECORDS,
@@ -29,9 +30,9 @@ from tests.spark_worlds import (
 )
 from tests.waiting import wait_until
 from tsoffset.cycle import in_process
-from tsoffset.cycle.turns import FRESH_SECONDS
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.commit import FRESH_SECONDS
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -294,6 +295,14 @@ def test_workers_keep_their_connections(world: World, monkeypatch: pytest.Monkey
         # A worker that had another task in the first cycle may come in new.
         assert len(shared.asked(world.folder, alias, "connect")) <= before + users
         assert shared.asked(world.folder, alias, "close") == []
+
+
+def test_polars_has_one_thread_in_a_worker(world: World, session: SparkSession) -> None:
+    """Spark has a worker for each core."""
+    world.store(*mirrored())
+    world.cycle()
+    context = session.sparkContext
+    assert context.parallelize([0, 1], 2).map(polars_threads).collect() == [1, 1]
 
 
 # --- what fails --------------------------------------------------------------------------

@@ -16,12 +16,11 @@ from tsoffset.config.loading import Configuration
 from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import CompetingFlow
-from tsoffset.cycle.work import PartitionWork
+from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.policy import DefaultGroupFilter, target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
-from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.testing.embedded import (
     EmbeddedBroker,
     EmbeddedCluster,

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.rounds import translate_partitions
-from tsoffset.cycle.settle import settlements
-from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, read_commits
-from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, SourceCommit, read_commits
+from tsoffset.cycle.translated_commits import TranslatedCommit, join_translations
 from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import partition_work
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
-from tsoffset.rule.decide import SourceCommit
 
 Connect = Callable[[ClusterSettings], Cluster]
 
@@ -33,11 +31,11 @@ class OpenFlow:
 
     def translated(
         self, commits: Sequence[SourceCommit], observe: Observe | None = None
-    ) -> list[Settlement]:
+    ) -> list[TranslatedCommit]:
         """The commits with their translations, as a cycle joins them. Raises
         ClusterUnreachable."""
         work = partition_work(commits)
-        return settlements(
+        return join_translations(
             commits,
             translate_partitions(self.settings, self.source, self.target, work, observe=observe),
         )

@@ -22,7 +22,7 @@ from tsoffset.cycle.carry_over import Learned, ask_for_ranges, learned
 from tsoffset.cycle.foresight import Foresight
 from tsoffset.cycle.read_ahead import SideReads
 from tsoffset.cycle.under_way import Asking, ConversationUnderWay, Observe
-from tsoffset.cycle.work import AnsweredPartition, PartitionWork
+from tsoffset.cycle.work import AnsweredPartition, PartitionWork, TranslatedPosition
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     ReadFrom,
@@ -31,7 +31,6 @@ from tsoffset.model import (
 )
 from tsoffset.records import Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
-from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered

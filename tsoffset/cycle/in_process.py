@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from tsoffset.cluster import Cluster
 from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.pipeline import cycle_tables
-from tsoffset.cycle.settle import failed_row
 from tsoffset.cycle.source_commits import CompetingFlow, preflight
 from tsoffset.cycle.steps import StepsHere
-from tsoffset.cycle.turns import Time
-from tsoffset.cycle.values import rows_of
+from tsoffset.cycle.values import failed_row, rows_of
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.commit import Time
 from tsoffset.model import Row
 
 

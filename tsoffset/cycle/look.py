@@ -28,7 +28,7 @@ from tsoffset.cycle.matching import (
     partitions_at,
     places,
     take,
-    without_verdict,
+    without_reason,
     words,
 )
 from tsoffset.cycle.schema import (
@@ -44,14 +44,15 @@ from tsoffset.cycle.source_commits import (
     Claims,
     CompetingFlow,
     GroupWork,
-    committed_columns,
+    SourceCommit,
     renamings_of,
     source_commits,
 )
-from tsoffset.cycle.turns import LOOK_SECONDS
 from tsoffset.cycle.values import commits_table, groups_of
 from tsoffset.flow.policy import Renaming
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.commit import READ_SECONDS
+from tsoffset.group_sync.read import committed_columns
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -61,7 +62,6 @@ from tsoffset.model import (
 )
 from tsoffset.records import Numbers
 from tsoffset.rule.carry_over import NOTHING, KnownColumns, LogColumns, recalled
-from tsoffset.rule.decide import SourceCommit, stays
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ def look(
             target,
             [name for name, (number, _) in works.items() if number in known],
             require_stable=True,
-            within_seconds=LOOK_SECONDS,
+            within_seconds=READ_SECONDS,
         )
         commits = committed_columns(source, readable, require_stable=False)
         found = _commits(flow, works, commits, competing_flows)
@@ -257,7 +257,7 @@ def _with_logs(found: pa.Table, logs: pa.Table) -> pa.Table:
             if name not in ("source_topic", "partition")
         }
     )
-    holds = recalled(offset, known, now) & (offset != NOTHING) & without_verdict(found)
+    holds = recalled(offset, known, now) & (offset != NOTHING) & without_reason(found)
     columns = by_name(found)
     for name in ("target_start", "target_end"):
         columns[name] = of_each[name]
@@ -273,7 +273,8 @@ def _settled(found: pa.Table, current: CommittedColumns, groups: Numbers) -> pa.
     the numbers of those that have `current`."""
     offset = committed_there(found, current, groups)
     settled = (offset != NOTHING) & found["recalled"].to_numpy()
-    settled &= stays(offset, numbers(found["known_from"]), numbers(found["known_to"]))
+    settled &= numbers(found["known_from"]) <= offset
+    settled &= offset <= numbers(found["known_to"])
     columns = by_name(found)
     columns["settled"] = settled
     columns["current_target_offset"] = pa.array(offset, mask=~settled)

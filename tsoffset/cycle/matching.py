@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tsoffset.columns import Flags
 from tsoffset.committed import CommittedColumns
@@ -113,11 +112,9 @@ def woven(rows: pa.Table, others: pa.Table, is_other: Flags) -> pa.Table:
     return joined([rows, others]).take(pa.array(at))
 
 
-def without_verdict(rows: pa.Table) -> Flags:
-    """Whether nothing is known yet of what becomes of each row of COMMITS."""
-    found: Flags = pc.and_(
-        rows["verdict_reason"].is_null(), rows["verdict_failure"].is_null()
-    ).to_numpy()
+def without_reason(rows: pa.Table) -> Flags:
+    """Whether nothing stands against a commit so far, for each row of COMMITS."""
+    found: Flags = rows["reason"].is_null().to_numpy()
     return found
 
 

@@ -1,6 +1,6 @@
 """A cycle from its groups to its rows, over tables:
 
-    groups -> [look] -> positions nobody knows -> [translate] -> pairs to settle -> [settle] -> rows
+    groups -> [look] -> unknown positions -> [translate] -> COMMIT_WORK -> [decide, commit] -> rows
 
 Where nothing has moved the look settles all. Each distinct position that is not known travels
 once. `tsoffset.cycle.steps` says who does the steps.
@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from tsoffset.columns import Flags
 from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.commit_work import commit_work, same_logs
+from tsoffset.cycle.frames import to_arrow
 from tsoffset.cycle.known_logs import KnownLogs
 from tsoffset.cycle.matching import (
     in_partitions,
@@ -27,7 +29,7 @@ from tsoffset.cycle.matching import (
     partitions_at,
     places,
     take,
-    without_verdict,
+    without_reason,
     words,
     woven,
 )
@@ -41,8 +43,6 @@ from tsoffset.cycle.schema import (
     REMEMBERED,
     ROWS,
     SETTLED,
-    SETTLEMENTS,
-    TRANSLATED,
     TRANSLATIONS,
     by_name,
     columns_table,
@@ -51,14 +51,10 @@ from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.steps import Steps
 from tsoffset.cycle.values import groups_table
 from tsoffset.cycle.work import Cost
-from tsoffset.model import FailureKind, OutcomeKind, Precision
+from tsoffset.group_sync.tables import FAILURES
+from tsoffset.model import OutcomeKind, Precision
 from tsoffset.records import Numbers
 from tsoffset.rule.carry_over import NOTHING
-
-_CHANGED_MEANWHILE = (
-    "the partition was made anew, lost records at its end, or could not be asked any more while "
-    "the cycle ran; nothing is committed, the next cycle looks anew"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,7 @@ def after_look(
     before = carry_over.partitions
     before = only(before, ~in_partitions(before, looked.logs.void))
     commits = looked.commits
-    is_row = commits["source_offset"].is_valid().to_numpy() | ~without_verdict(commits)
+    is_row = commits["source_offset"].is_valid().to_numpy() | ~without_reason(commits)
     found, alone = only(commits, is_row), only(commits, ~is_row)
 
     of_each = position_of_each(found)
@@ -120,16 +116,9 @@ def after_look(
     settled = SETTLED.empty_table()
     if is_open.any():
         unsettled = only(found, is_open)
-        # Tables of all pairs are named only where they are kept.
-        settled, settling = steps.settle(
-            _asked_again(
-                steps,
-                _settlements(unsettled, translated, unknown[is_open], topics),
-                unsettled["recalled"].to_numpy(),
-                before,
-            ),
-            groups_table(enumerate(groups)),
-        )
+        work = commit_work(names, unsettled, translated, unknown[is_open], topics)
+        results, settling = steps.decide_and_commit(same_logs(steps, work, unsettled, before))
+        settled = columns_table(SETTLED, len(unsettled), to_arrow(results))
         cost += settling
 
     became = _became(found, is_open, settled)
@@ -170,7 +159,7 @@ def unknown_positions(looked: pa.Table, of_each: Numbers) -> tuple[pa.Table, Num
     for each row where its own is among them, NOTHING where it has none. `of_each` are the rows'
     positions."""
     wanted = looked["source_offset"].is_valid().to_numpy() & ~looked["recalled"].to_numpy()
-    wanted &= without_verdict(looked)
+    wanted &= without_reason(looked)
     rows = np.flatnonzero(wanted)
     _, first, at = np.unique(of_each[rows], return_index=True, return_inverse=True)
     unknown = np.full(len(looked), NOTHING)
@@ -196,54 +185,6 @@ def _in_topics(found: pa.Table, topics: pa.Array) -> Flags:
 
 
 # --- rows -------------------------------------------------------------------------------
-
-
-def _settlements(
-    found: pa.Table, translated: pa.Table, unknown: Numbers, rewritten: pa.Array
-) -> pa.Table:
-    """The commits with the translations of their positions, as SETTLEMENTS: those just made, by the
-    numbers in `unknown`, or else what was recalled; `rewritten` are topics of which no translation
-    counts."""
-    recalled = found["recalled"].to_numpy()
-    rows = only(found, recalled)
-    known = {
-        "target_offset": rows["known_target"],
-        "precision": _constant(Precision.EXACT, len(rows)),
-        "reread_bound": np.zeros(len(rows), np.int64),
-        "equivalent_from": rows["known_from"],
-        "equivalent_to": rows["known_to"],
-        "source_timestamp_ms": rows["known_timestamp_ms"],
-        "target_start": rows["target_start"],
-        "target_end": rows["target_end"],
-    }
-    pool = joined(
-        [translated.select(TRANSLATED.names), columns_table(TRANSLATED, len(rows), known)]
-    )
-    at = unknown.copy()
-    at[recalled] = len(translated) + np.arange(len(rows))
-    columns = by_name(found.drop_columns(["target_start", "target_end"])) | by_name(take(pool, at))
-    columns["rewrites_timestamps"] = _in_topics(found, rewritten)
-    return columns_table(SETTLEMENTS, len(found), columns)
-
-
-def _asked_again(
-    steps: Steps, settlements: pa.Table, recalled: Flags, before: pa.Table
-) -> pa.Table:
-    """The settlements; those that rest on what was recalled, with a failure where the logs are not
-    seen to be the same ones still: they may have been made anew since the look."""
-    if not recalled.any():
-        return settlements
-    theirs = one_of_each(only(settlements, recalled))
-    logs = steps.logs(only(before, in_partitions(before, theirs)))
-    gone = recalled & ~in_partitions(settlements, logs.logs)
-    rows = only(settlements, gone)
-    failure = {
-        "verdict_failure": _constant(FailureKind.NO_LEADER, len(rows)),
-        "verdict_message": _constant(_CHANGED_MEANWHILE, len(rows)),
-        "verdict_flags": np.zeros(len(rows), np.int8),
-    }
-    failed = columns_table(SETTLEMENTS, len(rows), by_name(rows) | failure)
-    return woven(only(settlements, ~gone), failed, gone)
 
 
 def _became(found: pa.Table, is_open: Flags, settled: pa.Table) -> pa.Table:
@@ -317,7 +258,8 @@ def _known(
     what was known of it, unless that is void, of another position, or was answered otherwise.
     `unknown` are the numbers of the commits' positions among those that were translated."""
     in_rewritten = _in_topics(found, rewritten)
-    answered = translated["outcome_failure"].is_null().to_numpy()
+    reason = translated["reason"].cast(pa.string())
+    answered = ~pc.is_in(reason, value_set=pa.array(FAILURES)).to_numpy()
     answer = np.append(numbers(translated["target_offset"]), NOTHING)[unknown]
     otherwise = np.append(answered, False)[unknown] & (answer != numbers(found["known_target"]))
     holds = np.append(translated["holds"].to_numpy(), False)[unknown] & ~in_rewritten

@@ -20,7 +20,13 @@ from tsoffset.cycle.carry_over import Identities, Learned, identities
 from tsoffset.cycle.cleanup_policy import topics_not_compacted
 from tsoffset.cycle.conversations import Partition
 from tsoffset.cycle.under_way import Observe
-from tsoffset.cycle.work import AnsweredPartition, Cost, PartitionWork, TranslatedWork
+from tsoffset.cycle.work import (
+    AnsweredPartition,
+    Cost,
+    PartitionWork,
+    TranslatedPosition,
+    TranslatedWork,
+)
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
@@ -35,7 +41,6 @@ from tsoffset.model import (
 )
 from tsoffset.records import Stretch, walk_side_by_side
 from tsoffset.rule.carry_over import LogIdentity, PartitionCarryOver
-from tsoffset.rule.decide import TranslatedPosition
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.ordinary import NO_ANSWERS, Answers, ordinary
 

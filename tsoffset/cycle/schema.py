@@ -12,18 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 TEXT, _BOOL = pa.dictionary(pa.int32(), pa.string()), pa.bool_()
-_INT8, _INT32, _INT64 = pa.int8(), pa.int32(), pa.int64()
+_INT32, _INT64 = pa.int32(), pa.int64()
 
 
-def _no(prefix: str) -> list[tuple[str, pa.DataType]]:
-    """The columns of a `Skipped` or `Failed`."""
-    return [
-        (f"{prefix}_reason", TEXT),
-        (f"{prefix}_failure", TEXT),
-        (f"{prefix}_message", TEXT),
-        (f"{prefix}_flags", _INT8),
-    ]
-
+# A `Reason` or a `FailureKind`, and what a person should know of it.
+_WHY = [("reason", TEXT), ("message", TEXT)]
 
 GROUPS = pa.schema(
     [
@@ -115,7 +108,7 @@ TRANSLATED = pa.schema(
         ("reread_bound", _INT64),
         ("equivalent_from", _INT64),
         ("equivalent_to", _INT64),
-        *_no("outcome"),
+        *_WHY,
         ("source_timestamp_ms", _INT64),
         ("target_start", _INT64),
         ("target_end", _INT64),
@@ -149,7 +142,7 @@ COMMITS = pa.schema(
         ("is_remote_topic", _BOOL),
         ("failback", _BOOL),
         ("target_active", _BOOL),
-        *_no("verdict"),
+        *_WHY,
     ]
 )
 """`SourceCommit`, its group by number."""
@@ -169,7 +162,7 @@ LOOKED = pa.schema(
     ]
 )
 """The commits of groups as a look at both clusters finds them, with what is remembered of each. A
-row without `source_offset` and verdict is no commit: it is only remembered."""
+row without `source_offset` and `reason` is no commit: it is only remembered."""
 
 POSITIONS = pa.schema(
     [
@@ -183,22 +176,19 @@ POSITIONS = pa.schema(
 )
 """Positions to translate."""
 
-SETTLEMENTS = pa.schema([*COMMITS, *_LAST, *TRANSLATED])
-"""`Settlement`: a commit with the translation of its position, where it needs one."""
-
-_SETTLED = [
-    ("source_timestamp_ms", _INT64),
-    ("target_offset", _INT64),
-    ("current_target_offset", _INT64),
-    ("outcome", TEXT),
-    ("reason", TEXT),
-    ("precision", TEXT),
-    ("reread_bound", _INT64),
-    ("message", TEXT),
-]
-
-SETTLED = pa.schema(_SETTLED)
-"""What became of each settlement, in their order: of `Row` what the settlement does not have."""
+SETTLED = pa.schema(
+    [
+        ("source_timestamp_ms", _INT64),
+        ("target_offset", _INT64),
+        ("current_target_offset", _INT64),
+        ("outcome", TEXT),
+        ("reason", TEXT),
+        ("precision", TEXT),
+        ("reread_bound", _INT64),
+        ("message", TEXT),
+    ]
+)
+"""What became of each commit, in their order: of `Row` what the commit does not have."""
 
 ROWS = pa.schema(
     [

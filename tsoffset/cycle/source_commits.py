@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tsoffset.cluster import Cluster, all_failed
-from tsoffset.committed import CommittedColumns
-from tsoffset.errors import ClusterUnreachable
+from tsoffset.cluster import Cluster
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
@@ -15,8 +13,10 @@ from tsoffset.flow.policy import (
     target_topic,
 )
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.read import committed_offsets
 from tsoffset.logs import hide_secrets
 from tsoffset.model import (
+    CommittedOffset,
     Failed,
     FailureKind,
     GroupListings,
@@ -26,7 +26,6 @@ from tsoffset.model import (
     Skipped,
     TopicPartition,
 )
-from tsoffset.rule.decide import SourceCommit
 
 SUPPORTED_GROUPS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.UNKNOWN})
 
@@ -44,6 +43,25 @@ class GroupWork:
     def is_supported(self) -> bool:
         """True where the group is a consumer group on both sides."""
         return self.type in SUPPORTED_GROUPS and self.target_type in (None, *SUPPORTED_GROUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCommit:
+    """What a group committed on the source for one partition that is synced.
+
+    `verdict` is set where it is already known that nothing can be committed. A group that
+    failed before its partitions were known has one, with `partition` and `target` None.
+    `is_remote_topic` and `failback` are what the replication policy says of the topic.
+    """
+
+    group: str
+    partition: TopicPartition | None
+    committed: CommittedOffset | None
+    target: TopicPartition | None
+    is_remote_topic: bool = False
+    failback: bool = False
+    target_active: bool = False
+    verdict: Skipped | Failed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,36 +338,3 @@ def _unsupported(work: GroupWork) -> Skipped:
         Reason.UNSUPPORTED_GROUP,
         f"{work.group} is a {type_} group on the {side}; only consumer groups are synced",
     )
-
-
-def committed_offsets(
-    cluster: Cluster,
-    groups: Sequence[str],
-    *,
-    require_stable: bool,
-    within_seconds: float | None = None,
-) -> Mapping[str, GroupOffsets | Failed]:
-    """What `committed_columns` returns, by group."""
-    return committed_columns(
-        cluster, groups, require_stable=require_stable, within_seconds=within_seconds
-    ).by_group()
-
-
-def committed_columns(
-    cluster: Cluster,
-    groups: Sequence[str],
-    *,
-    require_stable: bool,
-    within_seconds: float | None = None,
-) -> CommittedColumns:
-    """All commits of the groups (see `Cluster.committed`); a cluster that cannot be reached
-    fails each of them, and is not asked about none."""
-    if not groups:
-        return CommittedColumns.of({})
-    try:
-        return cluster.committed(
-            groups, require_stable=require_stable, within_seconds=within_seconds
-        )
-    except ClusterUnreachable as error:
-        failed = all_failed(error)
-        return CommittedColumns.of(dict.fromkeys(groups, failed))

@@ -1,7 +1,6 @@
 """The domain's values as rows of `tsoffset.cycle.schema`'s tables, and back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -15,23 +14,17 @@ from tsoffset.cycle.schema import (
     PARTITIONS,
     POSITIONS,
     ROWS,
-    SETTLED,
-    SETTLEMENTS,
     TRANSLATIONS,
     columns_table,
     table,
     tuples,
 )
-from tsoffset.cycle.source_commits import GroupWork
-from tsoffset.cycle.turns import Settlement
-from tsoffset.cycle.work import AnsweredPartition, PartitionWork
+from tsoffset.cycle.source_commits import GroupWork, SourceCommit
+from tsoffset.cycle.work import AnsweredPartition, PartitionWork, TranslatedPosition
 from tsoffset.model import (
-    CommittedOffset,
     Failed,
     FailureKind,
     GroupType,
-    LogRange,
-    Outcome,
     OutcomeKind,
     Precision,
     Reason,
@@ -41,8 +34,6 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
-from tsoffset.rule.decide import LastCommit, SourceCommit, TranslatedPosition
-from tsoffset.rule.translate import Translation
 
 # --- groups -----------------------------------------------------------------------------
 
@@ -227,56 +218,6 @@ def _translation_tuple(position: TranslatedPosition, holds: Holds | None) -> tup
     )
 
 
-# --- settlements ------------------------------------------------------------------------
-
-
-def settlements_of(rows: pa.Table, groups: Mapping[int, str]) -> Iterator[Settlement]:
-    """The settlements of a table like SETTLEMENTS, with the names of the groups by number."""
-    for values in tuples(rows, SETTLEMENTS):
-        row = dict(zip(SETTLEMENTS.names, values, strict=True))
-        commit = SourceCommit(
-            groups[row["group"]],
-            _partition(row["source_topic"], row["partition"]),
-            None
-            if row["source_offset"] is None
-            else CommittedOffset(row["source_offset"], row["metadata"] or ""),
-            _partition(row["target_topic"], row["partition"]),
-            row["is_remote_topic"],
-            row["failback"],
-            row["target_active"],
-            _no_of(row, "verdict"),
-        )
-        last = row["last_source"]
-        yield Settlement(
-            commit,
-            _position_of(row, commit),
-            None if last is None else LastCommit(last, row["last_target"]),
-        )
-
-
-def _position_of(row: Mapping[str, Any], commit: SourceCommit) -> TranslatedPosition | None:
-    outcome: Outcome | None = _no_of(row, "outcome")
-    if row["target_offset"] is not None:
-        outcome = Translated(
-            row["target_offset"],
-            Precision(row["precision"]),
-            row["reread_bound"],
-            row["equivalent_from"],
-            row["equivalent_to"],
-        )
-    if outcome is None:
-        return None
-    assert commit.partition is not None
-    assert commit.committed is not None
-    return TranslatedPosition(
-        commit.partition,
-        commit.committed.offset,
-        Translation(outcome, row["source_timestamp_ms"]),
-        None if row["target_start"] is None else LogRange(row["target_start"], row["target_end"]),
-        row["rewrites_timestamps"],
-    )
-
-
 # --- rows -------------------------------------------------------------------------------
 
 
@@ -285,9 +226,11 @@ def rows_table(rows: Iterable[Row]) -> pa.Table:
     return table(ROWS, map(attrgetter(*ROWS.names), rows))
 
 
-def settled_table(rows: Iterable[Row]) -> pa.Table:
-    """What became of settlements as SETTLED, in the order given."""
-    return table(SETTLED, map(attrgetter(*SETTLED.names), rows))
+def failed_row(flow: str, failure: Failed) -> Row:
+    """The row of something that failed before its groups were known."""
+    nothing = (None, None, None, None, None, None, None, None)
+    why = (failure.kind, None, None, failure.message)
+    return Row(flow, *nothing, OutcomeKind.FAILED, *why)
 
 
 def rows_of(rows: pa.Table) -> Iterator[Row]:
@@ -304,36 +247,12 @@ def rows_of(rows: pa.Table) -> Iterator[Row]:
 
 # --- a no -------------------------------------------------------------------------------
 
-_NO_NO = (None, None, None, None)
+_NO_NO = (None, None)
 
 
 def _no_tuple(no: Skipped | Failed | None) -> tuple[Any, ...]:
     match no:
         case None:
             return _NO_NO
-        case Skipped(reason, message):
-            return (reason, None, message, None)
-        case Failed(kind, message, missing, group_active, metadata_too_large):
-            return (None, kind, message, missing | group_active << 1 | metadata_too_large << 2)
-
-
-def _no_of(row: Mapping[str, Any], prefix: str) -> Skipped | Failed | None:
-    reason, failure = row[f"{prefix}_reason"], row[f"{prefix}_failure"]
-    if reason is not None:
-        return Skipped(Reason(reason), row[f"{prefix}_message"])
-    if failure is None:
-        return None
-    flags = row[f"{prefix}_flags"]
-    return Failed(
-        FailureKind(failure),
-        row[f"{prefix}_message"],
-        missing=bool(flags & 1),
-        group_active=bool(flags & 2),
-        metadata_too_large=bool(flags & 4),
-    )
-
-
-@lru_cache(maxsize=100_000)
-def _partition(topic: str | None, partition: int | None) -> TopicPartition | None:
-    """One value for each partition, however many rows name it."""
-    return None if topic is None or partition is None else TopicPartition(topic, partition)
+        case Skipped(reason, message) | Failed(reason, message):
+            return (reason, message)

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from operator import add, attrgetter
 
+from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.model import LogRange, TopicPartition
 from tsoffset.rule.carry_over import Holds, PartitionCarryOver
-from tsoffset.rule.decide import SourceCommit, TranslatedPosition
 from tsoffset.rule.ordinary import Answers
+from tsoffset.rule.translate import Translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,22 @@ class PartitionWork:
     is_remote_topic: bool = False
     failback: bool = False
     carry_over: PartitionCarryOver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedPosition:
+    """A translation with what the commit rule needs of the target's log.
+
+    `target_range` and `source_log_end` are None where they were not read. The rule does not use
+    `source_log_end`: rows show the consumer lag.
+    """
+
+    partition: TopicPartition
+    offset: int
+    translation: Translation
+    target_range: LogRange | None = None
+    target_rewrites_timestamps: bool = False
+    source_log_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

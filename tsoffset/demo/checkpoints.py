@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.checkpoints import Checkpoints, read_checkpoints
-from tsoffset.cycle.source_commits import committed_offsets
 from tsoffset.demo.clusters import Clusters
 from tsoffset.demo.groups import GROUPS
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.read import committed_offsets
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, Failed
 

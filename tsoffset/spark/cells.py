@@ -4,6 +4,7 @@ import io
 import pickle
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
 from tsoffset.cycle.schema import with_shared_nulls
@@ -25,12 +26,19 @@ def from_bytes(stream: bytes) -> pa.Table:
         return with_shared_nulls(reader.read_all())
 
 
+def _frame_bytes(frame: pl.DataFrame) -> bytes:
+    return frame.write_ipc(None, compression="lz4").getvalue()
+
+
 class _Pickler(pickle.Pickler):
-    """Arrow's own way takes a slice with all that it is a slice of, and compresses nothing."""
+    """Arrow's own way takes a slice with all that it is a slice of, and neither Arrow nor Polars
+    compresses anything."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, pa.Table):
             return from_bytes, (to_bytes(value),)
+        if isinstance(value, pl.DataFrame):
+            return pl.read_ipc, (_frame_bytes(value),)
         return NotImplemented
 
 

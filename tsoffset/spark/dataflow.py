@@ -22,9 +22,8 @@ from tsoffset.cycle.matching import joined
 from tsoffset.cycle.pipeline import CycleTables, Looked, after_look, cycle_tables
 from tsoffset.cycle.replication import replication
 from tsoffset.cycle.schema import LOOKED
-from tsoffset.cycle.settle import failed_row
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
-from tsoffset.cycle.values import rows_table
+from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.settings import FlowSettings

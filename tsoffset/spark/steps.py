@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
@@ -45,7 +46,11 @@ from tsoffset.spark.tasks import StepsInTask, run_step
 COMMIT_SECONDS = 600.0
 COMMIT_SECONDS_A_PAIR = 0.01
 # The stages of steps that have tasks of their own: those of all steps in one task it tells itself.
-_STAGES = {"look": Stage.READ_COMMITS, "translate": Stage.TRANSLATE, "settle": Stage.SETTLE}
+_STAGES = {
+    "look": Stage.READ_COMMITS,
+    "translate": Stage.TRANSLATE,
+    "decide_and_commit": Stage.SETTLE,
+}
 # What a row of results is taken to need of what Spark allows for; measured 20 to 60.
 _BYTES_A_ROW = 256
 
@@ -70,6 +75,8 @@ class SparkSteps:
         other_flows: int = 0,
     ) -> None:
         self._context = session.sparkContext
+        # A worker has a core. Polars reads this when the worker imports it.
+        self._context.environment.setdefault("POLARS_MAX_THREADS", "1")
         self._jobs = jobs
         self._steps = steps
         self._coordinators = coordinators
@@ -141,29 +148,20 @@ class SparkSteps:
             cost = cost.beside(its_cost)
         return found.take(pa.array(np.argsort(np.concatenate(rows)))), learned, cost
 
-    def settle(self, settlements: pa.Table, groups: pa.Table) -> tuple[pa.Table, Cost]:
-        """As `Steps.settle`."""
-        group = numbers(settlements["group"])
-        there, begins, sizes = np.unique(group, return_index=True, return_counts=True)
+    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+        """As `Steps.decide_and_commit`: whole groups in each task."""
+        sizes = work["group"].rle().struct.field("len").to_list()
         # As in `whole`.
         size = packing.SETTLE._replace(most=min(packing.SETTLE.most, self._most_rows))
-        tasks = packing.cut(
-            range(len(there)),
-            size.tasks(len(group), self.slots),
-            sizes.__getitem__,
-        )
-        ends = np.append(begins, len(group))
-        spans = [(ends[task[0]], ends[task[-1] + 1] - ends[task[0]]) for task in tasks]
-        work = (
-            (settlements.slice(*span), groups.take(pa.array(there[task])))
-            for span, task in zip(spans, tasks, strict=True)
-        )
-        rows = [int(length) for _, length in spans]
-        done = self._run("settle", self._committing(len(group)), "settle", work, rows)
+        tasks = packing.cut(range(len(sizes)), size.tasks(len(work), self.slots), sizes.__getitem__)
+        rows = [sum(sizes[group] for group in task) for task in tasks]
+        ends = accumulate(rows)
+        parts = ((work[end - size : end],) for size, end in zip(rows, ends, strict=True))
+        done = self._run("settle", self._committing(len(work)), "decide_and_commit", parts, rows)
         cost = Cost()
         for _, its_cost in done:
             cost = cost.beside(its_cost)
-        return joined([one for one, _ in done]), cost
+        return pl.concat([one for one, _ in done]), cost
 
     def _committing(self, pairs: int) -> StepsInTask:
         until = time.time() + COMMIT_SECONDS + COMMIT_SECONDS_A_PAIR * pairs

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+import polars as pl
 import pyarrow as pa
 import structlog
 
@@ -29,16 +30,13 @@ from tsoffset.cycle.pipeline import (
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
 from tsoffset.cycle.steps import StepsHere
 from tsoffset.cycle.values import (
-    groups_of,
-    settled_table,
-    settlements_of,
     translations_table,
     work_of,
 )
-from tsoffset.cycle.work import Cost
+from tsoffset.cycle.work import Cost, TranslatedPosition
+from tsoffset.group_sync.commit import failed_results
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
-from tsoffset.rule.decide import TranslatedPosition, decide
 from tsoffset.rule.translate import Translation
 from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.spark.clients import CLIENTS, Traffic
@@ -114,21 +112,14 @@ class StepsInTask:
             ]
             return translations_table(each, [None] * len(each)), partitions, Cost()
 
-    def settle(self, settlements: pa.Table, groups: pa.Table) -> tuple[pa.Table, Cost]:
-        """As `Steps.settle`."""
+    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+        """As `Steps.decide_and_commit`."""
         try:
             with self._here(Stage.SETTLE) as here:
-                return here.settle(settlements, groups)
+                return here.decide_and_commit(work)
         except Exception as error:
-            names = {number: work.group for number, work in groups_of(groups).items()}
-            each = list(settlements_of(settlements, names))
-            what = f"settle group {each[0].commit.group} and its neighbours"
-            failed = self._broken("settling_broke", what, error)
-            rows = (
-                decide(self.task.flow, replace(one.commit, verdict=failed), None, None)
-                for one in each
-            )
-            return settled_table(rows), Cost()
+            what = f"settle group {work['group'][0]} and its neighbours"
+            return failed_results(work, self._broken("settling_broke", what, error)), Cost()
 
     def whole(
         self,

@@ -4,8 +4,8 @@ Spark ends workers by hanging up: after a minute without work, at its own end, w
 given up. pyspark's worker takes that for a failure, cannot report it any more, and prints the
 traceback of that. Whatever else breaks is printed as ever.
 
-Nothing else is imported, and `tsoffset.spark` least of all: pyarrow starts threads, and they
-must not be there before the fork.
+Nothing else is imported, and `tsoffset.spark` least of all: pyarrow and Polars start threads, which
+must not run before the fork. A child of a process that has used Polars hangs.
 """
 
 import os

@@ -28,21 +28,29 @@ from tsoffset.commands.compare.theirs import (
     with_proof,
 )
 from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
-from tsoffset.cycle.settle import failed_row
-from tsoffset.cycle.source_commits import committed_offsets, preflight
-from tsoffset.cycle.turns import Settlement, decided
+from tsoffset.cycle.source_commits import SourceCommit, preflight
+from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
+from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.commit_rule import decide
+from tsoffset.group_sync.read import (
+    committed_columns,
+    committed_offsets,
+    target_commits,
+    with_current,
+)
+from tsoffset.group_sync.tables import COMMIT_RESULTS, select
 from tsoffset.model import (
     CommittedOffset,
     Failed,
     GroupOffsets,
     Isolation,
     LogRange,
+    Row,
     TopicPartition,
     Translated,
 )
-from tsoffset.rule.decide import SourceCommit, answer_of
 from tsoffset.terminal.progress import Report
 
 _Current = Mapping[str, GroupOffsets | Failed]
@@ -130,20 +138,26 @@ class _Comparison:
         start = preflight(flow, source, target)
         self.warnings += start.warnings
         names = [work.group for work in start.groups]
-        current = committed_offsets(target, names, require_stable=True)
+        current = committed_columns(target, names, require_stable=True)
+        offsets = _offsets(current.by_group())
         ours = self.opened
         if self.asked.against is Against.TIMESTAMPS:
             commits = ours.commits(start.groups)
-            theirs = by_timestamps(ours, commits, _offsets(current))
+            theirs = by_timestamps(ours, commits, offsets)
             # Whatever the file says: it would be the same rule twice.
             ours = with_proof(ours, "content")
         else:
-            theirs = checkpoints_of(flow, self.asked, target, _offsets(current), self.warnings)
+            theirs = checkpoints_of(flow, self.asked, target, offsets, self.warnings)
             commits = ours.commits(start.groups)
-        settled = ours.translated(commits)
+        translated = ours.translated(commits)
+        work = commit_work(translated)
+        decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
+        rows = result_rows(flow.name, work, select(decided, COMMIT_RESULTS))
         ends = self._source_ends(commits)
-        judged = [self._pair(one, current, theirs, ends) for one in settled]
-        spans = [_span(one, pair) for one, pair in zip(settled, judged, strict=True)]
+        judged = [
+            self._pair(one, row, theirs, ends) for one, row in zip(translated, rows, strict=True)
+        ]
+        spans = [_span(one, pair) for one, pair in zip(translated, judged, strict=True)]
         repeats = come_again(
             [span for span in spans if span is not None],
             source,
@@ -171,18 +185,17 @@ class _Comparison:
 
     def _pair(
         self,
-        settlement: Settlement,
-        current: _Current,
+        translated: TranslatedCommit,
+        row: Row,
         theirs: Checkpoints,
         ends: Mapping[TopicPartition, int],
     ) -> ComparedPair:
-        commit, position = settlement.commit, settlement.position
-        row = decided(self.flow, settlement, _current_of(commit, current))
+        commit, position = translated.commit, translated.position
         key = None if commit.target is None else CheckpointKey(commit.group, commit.target)
         return compared(
             self.at_ms,
             row,
-            answer_of(row, position),
+            translated.answer(row),
             Theirs.of(theirs, key),
             source_end=None if commit.partition is None else ends.get(commit.partition),
             target_range=None if position is None else position.target_range,
@@ -223,16 +236,9 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
     }
 
 
-def _current_of(commit: SourceCommit, current: _Current) -> CommittedOffset | Failed | None:
-    offsets = current.get(commit.group, {})
-    if isinstance(offsets, Failed):
-        return offsets
-    return None if commit.target is None else offsets.get(commit.target)
-
-
-def _span(settlement: Settlement, pair: ComparedPair) -> Span | None:
+def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     """What lies between ours and a checkpoint that seems to skip it; None for other pairs."""
-    commit, position = settlement.commit, settlement.position
+    commit, position = translated.commit, translated.position
     if pair.verdict is not Verdict.UNSAFE or pair.records is None:
         return None
     assert commit.partition is not None

@@ -10,10 +10,10 @@ from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
 from tsoffset.commands.compare.checkpoints import Checkpoint, Checkpoints, read_checkpoints
 from tsoffset.commands.open_flow import OpenFlow
+from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.policy import internal_topics, target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Translated
-from tsoffset.rule.decide import SourceCommit
 from tsoffset.terminal.output import counted
 
 
@@ -64,8 +64,8 @@ def by_timestamps(
     """What KIP-1292's rule answers for the commits now, as if they were checkpoints. Raises
     ClusterUnreachable."""
     found = Checkpoints(committed)
-    for settlement in with_proof(opened, "timestamps").translated(commits):
-        commit, position = settlement.commit, settlement.position
+    for one in with_proof(opened, "timestamps").translated(commits):
+        commit, position = one.commit, one.position
         if commit.target is None or commit.committed is None or position is None:
             continue
         key, outcome = CheckpointKey(commit.group, commit.target), position.translation.outcome

@@ -3,10 +3,10 @@
 from typing import Any
 
 from tsoffset.commands.explain.statements import Ask, Asked, Form, Opening, Told
+from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset, Youngest
 from tsoffset.records import Record, Stretch
-from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
 from tsoffset.rule.log_view import LogView
 

@@ -9,11 +9,13 @@ from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
 from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
 from tsoffset.commands.scope import did_you_mean
-from tsoffset.cycle.settle import failed_row, settle_groups
-from tsoffset.cycle.source_commits import Preflight, committed_offsets, preflight
-from tsoffset.cycle.turns import Settlement
+from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
+from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
+from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.commit import commit_groups
+from tsoffset.group_sync.read import committed_offsets
 from tsoffset.model import (
     Failed,
     GroupListing,
@@ -24,7 +26,6 @@ from tsoffset.model import (
     Row,
     TopicPartition,
 )
-from tsoffset.rule.decide import SourceCommit
 from tsoffset.rule.inquiry import Answer, Question
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.progress import Report
@@ -144,11 +145,12 @@ class _FlowExplanation:
         def observe(position: Position, question: Question, answer: Answer) -> None:
             dialogues[position].hear(question, answer)
 
-        settlements = self.opened.translated(commits, observe)
-        rows = settle_groups(flow, self.opened.target, settlements, commit=False).rows
+        translated = self.opened.translated(commits, observe)
+        work = commit_work(translated)
+        results = commit_groups(flow, self.opened.target, work, commit=False).rows
         return [
-            self._explanation(settlement, row, dialogues)
-            for settlement, row in zip(settlements, rows, strict=True)
+            self._explanation(one, row, dialogues)
+            for one, row in zip(translated, result_rows(flow.name, work, results), strict=True)
         ]
 
     def _preflight(self, listings: GroupListings) -> Preflight:
@@ -196,14 +198,15 @@ class _FlowExplanation:
         )
 
     def _explanation(
-        self, settlement: Settlement, row: Row, dialogues: dict[Position, Dialogue]
+        self, translated: TranslatedCommit, row: Row, dialogues: dict[Position, Dialogue]
     ) -> Explanation:
-        position = settlement.position
+        position = translated.position
         if position is None:
             return Explanation(row, self.flow.commits)
         partition = position.partition
         seen = dialogues[Position(partition.topic, partition.partition, position.offset)]
-        answer, pairs = conclusion(seen, position, row)
+        outcome = position.translation.outcome
+        answer, pairs = conclusion(seen, outcome, translated.answer(row))
         if position.source_log_end is not None:
             row = replace(row, consumer_lag=position.source_log_end - position.offset)
         return Explanation(row, self.flow.commits, seen.opening, tuple(seen.steps), pairs, answer)

@@ -8,34 +8,31 @@ from tsoffset.commands.explain.timestamps import in_utc
 from tsoffset.model import (
     Basis,
     Failed,
+    Outcome,
     Precision,
     Proof,
-    Row,
     Safety,
     Side,
     Skipped,
     Translated,
 )
-from tsoffset.rule.decide import TranslatedPosition, answer_of
 
 Pair = tuple[int, int]
 
 
 def conclusion(
-    seen: Dialogue, position: TranslatedPosition, row: Row
+    seen: Dialogue, outcome: Outcome, answer: Translated | None
 ) -> tuple[Conclusion, tuple[EqualRecords, ...]]:
     """What the rule answered for the position, and the pairs that it rests on.
 
     Without a translation they are the nearest equal records on both sides of the commit, which
     prove nothing.
     """
-    outcome = position.translation.outcome
     if isinstance(outcome, Failed):
         return Conclusion(**seen.about, reason=outcome.kind, message=outcome.message), ()
     proves = isinstance(outcome, Translated)
     pairs = _of_records(seen, outcome.pairs) if isinstance(outcome, Translated) else _nearest(seen)
     statements = tuple(_statement(seen, pair, proves=proves) for pair in pairs)
-    answer = answer_of(row, position)
     if answer is None:
         assert isinstance(outcome, Skipped)
         return Conclusion(**seen.about, reason=outcome.reason, message=outcome.message), statements

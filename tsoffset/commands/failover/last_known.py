@@ -8,14 +8,14 @@ from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict, in_utc, words
 from tsoffset.cycle.source_commits import (
     SUPPORTED_GROUPS,
-    committed_offsets,
     is_written_by,
     renaming_of,
 )
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
+from tsoffset.group_sync.read import committed_offsets
 from tsoffset.history.reading import last_known
-from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, TopicPartition
-from tsoffset.rule.decide import active
+from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, Skipped, TopicPartition
 from tsoffset.spark.state import StateFile
 
 Pair = tuple[str, TopicPartition]
@@ -103,7 +103,7 @@ def _verdict(
     oldest = min(dated) if dated and len(dated) == len(times) else None
     verdict, reason, message = Verdict.UNVERIFIED, None, _aged(flow, oldest)
     if is_active:
-        skip = active(group)
+        skip = Skipped(Reason.GROUP_ACTIVE, GROUP_ACTIVE.format(group))
         verdict, reason, message = Verdict.NOT_READY, str(skip.reason), skip.message
     elif without:
         verdict, reason = Verdict.NOT_READY, "NO_COMMIT"

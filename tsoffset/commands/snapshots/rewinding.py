@@ -2,25 +2,28 @@
 translations, once a snapshot holds what they have.
 
 A group goes back from the very offset that a person has seen, and that the snapshot can bring back:
-`decide` refuses any other.
+the commit rule refuses any other.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+import polars as pl
 
 from tsoffset.commands.confirming import confirmed, must_be_confirmable
 from tsoffset.commands.open_flow import Connect, open_flow
 from tsoffset.commands.snapshots.command import refuse_other_cluster, taken
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.settle import settle_groups
 from tsoffset.cycle.source_commits import preflight
+from tsoffset.cycle.translated_commits import commit_work, result_rows
 from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.commit import commit_groups
+from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row, TopicPartition
-from tsoffset.rule.decide import REWINDABLE
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import counted
 
@@ -79,12 +82,11 @@ class Rewinding:
                 for commit in opened.commits([w for w in start.groups if w.group in groups])
                 if commit.target is not None and (commit.group, commit.target) in kept
             ]
-            settlements = [
-                replace(one, rewind_from=kept[one.commit.group, one.commit.target])
-                for one in opened.translated(commits)
-                if one.commit.target is not None
-            ]
-            return list(settle_groups(flow, opened.target, settlements, commit=True).rows)
+            work = commit_work(opened.translated(commits)).with_columns(
+                rewind_from=pl.Series([kept[c.group, c.target] for c in commits if c.target])
+            )
+            done = commit_groups(flow, opened.target, work, commit=True)
+            return list(result_rows(flow.name, work, done.rows))
 
 
 def _kept(snapshot: Snapshot, ahead: Mapping[_Key, Row]) -> dict[_Key, int]:

@@ -1,17 +1,24 @@
-"""The commit rule: what becomes of a translation, given what the target group has (pure).
+"""A cycle's last step by values, row by row, as the product did it before `tsoffset.group_sync`.
 
-docs/design.md section 1, "Commit rule": a group is never moved backwards, unless an operator has
-said of which commit (`rewind_from`). The order of the checks is the order in which reasons are
-named.
+It is the oracle of the tables: one rule written twice, in two forms. It commits nothing.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.cycle.translated_commits import TranslatedCommit
+from tsoffset.cycle.work import TranslatedPosition
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.commit import Time
+from tsoffset.group_sync.read import committed_offsets
 from tsoffset.model import (
     Basis,
     CommittedOffset,
     Failed,
+    GroupOffsets,
+    Isolation,
     LogRange,
     Outcome,
     OutcomeKind,
@@ -22,48 +29,8 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.records import Numbers
-from tsoffset.rule.translate import Translation
-
-N = TypeVar("N", int, Numbers)
 
 REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
-"""Why a group is ahead that an operator may let go back."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceCommit:
-    """What a group committed on the source for one partition that is synced.
-
-    `verdict` is set where it is already known that nothing can be committed. A group that
-    failed before its partitions were known has one, with `partition` and `target` None.
-    `is_remote_topic` and `failback` are what the replication policy says of the topic.
-    """
-
-    group: str
-    partition: TopicPartition | None
-    committed: CommittedOffset | None
-    target: TopicPartition | None
-    is_remote_topic: bool = False
-    failback: bool = False
-    target_active: bool = False
-    verdict: Skipped | Failed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TranslatedPosition:
-    """A translation with what the commit rule needs of the target's log.
-
-    `target_range` and `source_log_end` are None where they were not read. The rule does not use
-    `source_log_end`: rows show the consumer lag.
-    """
-
-    partition: TopicPartition
-    offset: int
-    translation: Translation
-    target_range: LogRange | None = None
-    target_rewrites_timestamps: bool = False
-    source_log_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +42,7 @@ class LastCommit:
     target_offset: int
 
 
-def decide(
+def decided(
     flow: str,
     commit: SourceCommit,
     position: TranslatedPosition | None,
@@ -143,7 +110,7 @@ def _verdict(
         return current
     # A commit below the target's log start is below every translation, too.
     if current is not None:
-        if stays(current.offset, outcome.equivalent_from, outcome.equivalent_to):
+        if outcome.equivalent_from <= current.offset <= outcome.equivalent_to:
             return OutcomeKind.UNCHANGED
         if current.offset > outcome.target_offset:
             ahead = _ahead(commit, current, target_range, last_commit)
@@ -163,12 +130,6 @@ def _may_go_back(ahead: Skipped, outcome: Translated, target_range: LogRange | N
         and target_range is not None
         and outcome.target_offset >= target_range.start
     )
-
-
-def stays(current: N, equivalent_from: N, equivalent_to: N) -> Any:
-    """Whether a group that stands at `current` resumes where the translation leads: of offsets, or
-    of columns of them."""
-    return (equivalent_from <= current) & (current <= equivalent_to)
 
 
 def with_verdict(row: Row, verdict: Skipped | Failed) -> Row:
@@ -224,16 +185,6 @@ def _floor(log_start: int, committed: int) -> Translated:
     return Translated(log_start, precision, committed, log_start, log_start, Basis.FLOOR)
 
 
-def answer_of(row: Row, position: TranslatedPosition | None) -> Translated | None:
-    """What the target offset of a row rests on: the position's translation, or the floor."""
-    if row.target_offset is None or row.source_offset is None or position is None:
-        return None
-    outcome = position.translation.outcome
-    if isinstance(outcome, Translated):
-        return outcome
-    return _floor(row.target_offset, row.source_offset)
-
-
 def _ahead(
     commit: SourceCommit,
     current: CommittedOffset,
@@ -264,3 +215,49 @@ def _ahead(
         Reason.TARGET_AHEAD,
         f"the target group is already at {current.offset}; it is never moved backwards",
     )
+
+
+def planned_rows(
+    flow: FlowSettings,
+    target: Cluster,
+    commits: Iterable[TranslatedCommit],
+    last_commits: Mapping[tuple[str, TopicPartition | None], LastCommit],
+    clock: Time,
+) -> list[Row]:
+    """The row of each commit where nothing is committed."""
+    found = []
+    for one in commits:
+        commit, position = one.commit, one.position
+        current = _read(target, commit, clock)
+        last = last_commits.get((commit.group, commit.partition))
+        floor = flow.translation.floor
+        row = decided(flow.name, commit, position, current, last_commit=last, floor=floor)
+        if row.reason is Reason.TARGET_PAST_LOG_END:
+            assert position is not None
+            assert commit.target is not None
+            ranges = target.log_ranges([commit.target], Isolation.READ_UNCOMMITTED)
+            log = ranges[commit.target]
+            own = log if isinstance(log, LogRange) else None
+            position = replace(position, target_range=own)
+            row = decided(flow.name, commit, position, current, last_commit=last, floor=floor)
+        if position is not None and position.source_log_end is not None:
+            row = replace(row, consumer_lag=position.source_log_end - position.offset)
+        found.append(row)
+    return found
+
+
+def _read(target: Cluster, commit: SourceCommit, clock: Time) -> CommittedOffset | Failed | None:
+    """What the group has; asked again for as long as that may help."""
+    if commit.target is None:
+        return None
+    started = clock.monotonic()
+    while True:
+        offsets: GroupOffsets | Failed = committed_offsets(
+            target, [commit.group], require_stable=not commit.target_active
+        )[commit.group]
+        current = offsets if isinstance(offsets, Failed) else offsets.get(commit.target)
+        if not isinstance(current, Failed) or commit.target_active:
+            return current
+        if clock.monotonic() - started >= min(current.patience_seconds, 15.0):
+            return current
+        clock.sleep(0.5)

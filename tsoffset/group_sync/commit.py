@@ -1,0 +1,382 @@
+"""Reading target groups, deciding, and committing, until each row has its result.
+
+Three promises:
+
+- A commit is sent at most `FRESH_SECONDS` after the group's offsets were asked for. A committer
+  that is no member is invisible, so this is how long it could be moved backwards.
+- Nothing is sent a second time before the group's offsets were read again.
+- Nothing is sent after the deadline (`until`).
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+from tsoffset.cluster import Cluster
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.commit_rule import decide, with_outcome
+from tsoffset.group_sync.read import committed_columns, target_commits, with_current
+from tsoffset.group_sync.send import send
+from tsoffset.group_sync.tables import (
+    COMMIT_RESULTS,
+    COMMIT_WORK,
+    TARGET_PARTITION,
+    Schema,
+    select,
+)
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    Isolation,
+    LogRange,
+    OutcomeKind,
+    Reason,
+    TopicPartition,
+)
+
+FRESH_SECONDS = 2.0
+# A coordinator that takes longer to answer is asked apart from the others.
+READ_SECONDS = 1.5
+# How long a group is read again in all, and the pause between two reads.
+_PATIENCE_SECONDS = 15.0
+_PAUSE_SECONDS = 0.5
+# How often a row's commit may be refused, sent too late or left without an answer.
+_ATTEMPTS = 4
+# What is read, decided and sent at once, so that it is sent in time. After a part that was sent
+# too late, parts have half as many groups.
+GROUPS_AT_ONCE = 500
+ROWS_AT_ONCE = 10_000
+_NO_METADATA = (
+    "committed without the source commit's metadata, which the target refuses as too large; raise "
+    "offset.metadata.max.bytes there"
+)
+
+# Which rows of COMMIT_WORK are still to be decided, and what has happened to each.
+_OPEN: Schema = {
+    "row": pl.Int64,
+    "group": pl.String,
+    "attempts": pl.Int32,
+    "without_metadata": pl.Boolean,
+    # The failure after which the group is read again; null after one that needs no pause.
+    "waits_for": pl.String,
+    "first_read": pl.Float64,
+}
+_DONE: Schema = {"row": pl.Int64, **COMMIT_RESULTS}
+
+
+class Time(Protocol):
+    """The functions of the `time` module that are used here."""
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that nobody sets."""
+
+    def time(self) -> float:
+        """Seconds since 1970 UTC."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResults:
+    """COMMIT_RESULTS, and the longest time between asking for a group's offsets and sending its
+    commit."""
+
+    rows: pl.DataFrame
+    longest_gap_seconds: float
+
+
+def commit_groups(
+    flow: FlowSettings,
+    target: Cluster,
+    work: pl.DataFrame,
+    *,
+    commit: bool,
+    until: float | None = None,
+    clock: Time = time,
+) -> CommitResults:
+    """Decide each row of `work` (COMMIT_WORK, a group's rows together) and, with `commit`, commit
+    what may be committed, until `until` (seconds since 1970 UTC). Running it again commits nothing
+    twice."""
+    work = select(work, COMMIT_WORK)
+    committer = _Committer(flow, target, work, commit, until, clock)
+    done = committer.run()
+    # After the commits: no slow answer may come between reading offsets and sending them.
+    done = _decide_with_own_log_end(target, work, done, flow.translation.floor)
+    return CommitResults(select(done, COMMIT_RESULTS), committer.longest_gap_seconds)
+
+
+def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
+    """COMMIT_RESULTS that say that nothing could be done for these rows."""
+    rows = work.select("group").with_columns(
+        outcome=pl.lit(OutcomeKind.FAILED),
+        reason=pl.lit(failed.kind),
+        message=pl.lit(failed.message),
+    )
+    return select(rows, COMMIT_RESULTS)
+
+
+class _Committer:
+    """Turns through the groups: each row that can be decided is, the others wait for the next.
+
+    Nobody waits for a group with an open transaction or a coordinator that is not ready.
+    """
+
+    def __init__(
+        self,
+        flow: FlowSettings,
+        target: Cluster,
+        work: pl.DataFrame,
+        commit: bool,
+        until: float | None,
+        clock: Time,
+    ) -> None:
+        self._target = target
+        self._floor = flow.translation.floor
+        self._work = work
+        self._commit = commit
+        self._until = until
+        self._clock = clock
+        self._groups_at_once = GROUPS_AT_ONCE
+        self._done: list[pl.DataFrame] = []
+        # The results of commits that may have been written although no answer says so.
+        self._sent = pl.DataFrame(schema=_DONE)
+        self.longest_gap_seconds = 0.0
+
+    def run(self) -> pl.DataFrame:
+        """The rows of `_DONE`, in the order of the work."""
+        unread = pl.col("source_topic").is_null()
+        has_members = ~unread & pl.col("target_active").fill_null(False)
+        rows = self._work.with_row_index("row").with_columns(
+            pl.col("row").cast(pl.Int64),
+            attempts=pl.lit(0),
+            without_metadata=pl.lit(False),
+            is_open=~unread & ~has_members,
+        )
+        is_open = select(rows.filter("is_open"), _OPEN)
+        while not is_open.is_empty():
+            is_open = self._turn(is_open)
+            if is_open["waits_for"].is_not_null().any():
+                self._clock.sleep(_PAUSE_SECONDS)
+        # No commit is sent to groups with members, so their offsets need not be stable.
+        others = rows.filter(~pl.col("is_open"))
+        names = others.filter(has_members)["group"].unique(maintain_order=True).to_list()
+        current = target_commits(committed_columns(self._target, names, require_stable=False))
+        self._finish(decide(with_current(others, current), self._floor))
+        return pl.concat(self._done).sort("row")
+
+    def _finish(self, rows: pl.DataFrame) -> None:
+        self._done.append(select(rows, _DONE))
+
+    def _turn(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Read each group once; returns the rows of `_OPEN` that are left. An answer takes as long
+        as the slowest coordinator, so the silent ones are asked after the others."""
+        silent = rows.filter(pl.col("waits_for") == FailureKind.TIMEOUT)["group"].unique()
+        is_silent = pl.col("group").is_in(silent.implode())
+        left = [
+            self._part(part)
+            for some in (rows.filter(~is_silent), rows.filter(is_silent))
+            for part in self._parts(some)
+        ]
+        return pl.concat(left).sort("row")
+
+    def _parts(self, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """The rows of whole groups in parts, each as large as is allowed when it begins."""
+        begin = end = groups = 0
+        for size in rows["group"].rle().struct.field("len").to_list():
+            too_many = groups >= self._groups_at_once or end - begin + size > ROWS_AT_ONCE
+            if groups and too_many:
+                yield rows[begin:end]
+                begin, groups = end, 0
+            end += size
+            groups += 1
+        if groups:
+            yield rows[begin:end]
+
+    def _part(self, part: pl.DataFrame) -> pl.DataFrame:
+        """Read, decide and send these rows; returns those that are left."""
+        read_at = self._clock.monotonic()
+        names = part["group"].unique(maintain_order=True).to_list()
+        found = committed_columns(
+            self._target, names, require_stable=True, within_seconds=READ_SECONDS
+        )
+        # Always from the original work: deciding changes some of its columns.
+        rows = self._work[part["row"]].hstack(part.drop("group"))
+        rows = with_current(rows, target_commits(found)).with_columns(
+            pl.col("first_read").fill_null(read_at)
+        )
+        waited = self._clock.monotonic() - pl.col("first_read")
+        waits = (
+            waited < pl.col("current_patience_seconds").clip(upper_bound=_PATIENCE_SECONDS)
+        ).fill_null(False)
+        waiting = rows.filter(waits).with_columns(waits_for="current_reason")
+        rows = self._without_written(decide(rows.filter(~waits), self._floor))
+        would_commit = pl.col("outcome") == OutcomeKind.WOULD_COMMIT
+        pending = rows.filter(would_commit)
+        if not self._commit or pending.is_empty():
+            self._finish(rows)
+            return select(waiting, _OPEN)
+        self._finish(rows.filter(~would_commit))
+        return pl.concat([select(waiting, _OPEN), self._send(pending, read_at)])
+
+    def _without_written(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows without those for which the group has by now what was sent: these are done."""
+        if self._sent.is_empty():
+            return rows
+        now = rows.select("row", now="current_target_offset")
+        written = self._sent.join(now, on="row", validate="1:1", maintain_order="left").filter(
+            pl.col("now") == pl.col("target_offset")
+        )
+        self._finish(written)
+        return rows.join(written, on="row", how="anti", maintain_order="left")
+
+    def _send(self, pending: pl.DataFrame, read_at: float) -> pl.DataFrame:
+        """Commit these rows; returns those that are to be decided again."""
+        refused: dict[str, Failed] = {}
+        sent: set[str] = set()
+
+        def may_send(group: str) -> bool:
+            gap = self._clock.monotonic() - read_at
+            if self._until is not None and self._clock.time() >= self._until:
+                refused[group] = self._past_deadline(group)
+            elif gap > FRESH_SECONDS:
+                refused[group] = self._too_late(group)
+            else:
+                self.longest_gap_seconds = max(self.longest_gap_seconds, gap)
+                sent.add(group)
+                return True
+            return False
+
+        failures = send(self._target, pending, may_send, refused)
+        if refused:
+            self._groups_at_once = max(1, self._groups_at_once // 2)
+        return self._take_answers(pending, failures, sent)
+
+    def _take_answers(
+        self, pending: pl.DataFrame, failures: pl.DataFrame, sent: set[str]
+    ) -> pl.DataFrame:
+        """Finish the rows that the answers decide; returns those to be decided again."""
+        committed = pl.lit(OutcomeKind.COMMITTED)
+        no_metadata = pl.when("without_metadata").then(pl.lit(_NO_METADATA))
+        if failures.is_empty():
+            self._finish(pending.with_columns(outcome=committed, message=no_metadata))
+            return pl.DataFrame(schema=_OPEN)
+        rows = pending.join(
+            failures, on=TARGET_PARTITION, how="left", validate="m:1", maintain_order="left"
+        )
+        answer, not_sent = pl.col("answer"), pl.col("not_sent")
+        drop_metadata = pl.col("metadata_too_large") & ~pl.col("without_metadata")
+        attempts = pl.col("attempts") + (~drop_metadata).cast(pl.Int32)
+        # After a timeout the commit may have been written: the group is read again, always.
+        may_be_written = (answer == FailureKind.TIMEOUT) & ~not_sent & (attempts == 1)
+        is_final = pl.col("missing") | pl.col("group_active")
+        again = (answer.is_not_null() & ~is_final) & (
+            drop_metadata | may_be_written | (pl.col("answer_patience") > 0)
+        )
+        rows = rows.with_columns(
+            again=(again & (attempts < _ATTEMPTS)).fill_null(False),
+            attempts=attempts.fill_null(0),
+            # Not a pause for what was not sent, or is sent without metadata.
+            waits_for=pl.when(~not_sent & ~pl.col("metadata_too_large")).then(answer),
+            without_metadata=pl.col("without_metadata") | drop_metadata.fill_null(False),
+        )
+        left = rows.filter("again")
+        unanswered = left.filter(pl.col("waits_for").is_not_null() & pl.col("group").is_in(sent))
+        unanswered = select(unanswered.with_columns(outcome=committed, message=no_metadata), _DONE)
+        older = self._sent.join(unanswered, on="row", how="anti", maintain_order="left")
+        self._sent = pl.concat([older, unanswered])
+        verdict = (
+            pl.when(answer.is_null())
+            .then(committed)
+            .when("group_active")
+            .then(pl.lit(Reason.GROUP_ACTIVE))
+            .when("missing")
+            .then(pl.lit(Reason.TARGET_MISSING))
+            .otherwise(answer)
+        )
+        done = with_outcome(rows.filter(~pl.col("again")), verdict)
+        is_answer = pl.col("reason") == answer
+        is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
+        self._finish(
+            done.with_columns(
+                message=pl.when(is_committed)
+                .then(no_metadata)
+                .when(is_answer)
+                .then("answer_message")
+                .otherwise("message")
+            )
+        )
+        return select(left, _OPEN)
+
+    def _past_deadline(self, group: str) -> Failed:
+        return Failed(
+            FailureKind.TIMEOUT,
+            f"commit offsets of group {group}, cluster {self._target.alias}: this attempt is so "
+            "late that it counts as given up, and a newer one may have committed since; nothing "
+            "was sent, the next cycle decides anew",
+        )
+
+    def _too_late(self, group: str) -> Failed:
+        return Failed(
+            FailureKind.TIMEOUT,
+            f"commit offsets of group {group}, cluster {self._target.alias}: more than "
+            f"{FRESH_SECONDS:g} s went by since its offsets were read, {_ATTEMPTS} times, so that "
+            "it may have moved on; check the load of this machine, of the brokers and of the "
+            "network, the next cycle tries again",
+            patience_seconds=_PATIENCE_SECONDS,
+        )
+
+
+def _decide_with_own_log_end(
+    target: Cluster, work: pl.DataFrame, done: pl.DataFrame, floor: str
+) -> pl.DataFrame:
+    """The rows; those whose group seems to be past its log's end decided again with the range that
+    the log has now, or with none where it cannot be read. The group may be in records that were
+    written since translating, or in an open transaction, which is no reason to worry anybody."""
+    is_past = pl.col("reason") == Reason.TARGET_PAST_LOG_END
+    suspects = done.filter(is_past)
+    if suspects.is_empty():
+        return done
+    rows = work[suspects["row"]].hstack(suspects.select("row", "current_target_offset"))
+    ranges = _log_ranges(target, rows)
+    rows = (
+        rows.drop("target_start", "target_end")
+        .join(
+            ranges,
+            on=["target_topic", "partition"],
+            how="left",
+            validate="m:1",
+            maintain_order="left",
+        )
+        .with_columns(
+            pl.lit(None, pl.String).alias(name) for name in ("current_reason", "current_message")
+        )
+    )
+    again = select(decide(rows, floor), _DONE)
+    return pl.concat([done.filter(is_past.ne_missing(True)), again]).sort("row")
+
+
+def _log_ranges(target: Cluster, rows: pl.DataFrame) -> pl.DataFrame:
+    """The logs themselves, without those that cannot be read."""
+    places = rows.select("target_topic", "partition").unique(maintain_order=True)
+    asked = [TopicPartition(*place) for place in places.iter_rows()]
+    found: Mapping[TopicPartition, LogRange | Failed] = {}
+    with suppress(ClusterUnreachable):
+        found = target.log_ranges(asked, Isolation.READ_UNCOMMITTED)
+    return pl.DataFrame(
+        [
+            (place.topic, place.partition, log.start, log.end)
+            for place, log in found.items()
+            if isinstance(log, LogRange)
+        ],
+        {
+            name: COMMIT_WORK[name]
+            for name in ("target_topic", "partition", "target_start", "target_end")
+        },
+        orient="row",
+    )

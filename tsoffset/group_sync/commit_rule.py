@@ -1,0 +1,154 @@
+"""The commit rule: may the translation be committed, given what the target group has?
+
+A group never moves backwards, unless an operator allows it from a named offset (docs/design.md,
+"Commit rule"). A comparison with null is null, and null falls through a chain of conditions. So
+the chain names what may be committed, and ends in a skip.
+"""
+
+import polars as pl
+
+from tsoffset.group_sync.tables import FAILURES
+from tsoffset.model import LONGEST_MESSAGE, FailureKind, OutcomeKind, Precision, Reason
+
+REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
+"""Why a group is ahead that an operator may let go back."""
+
+_OUTCOMES = [kind.value for kind in OutcomeKind]
+_UNPROVEN = [Reason.NOT_MIRRORED.value, Reason.NO_PROOF.value]
+_target, _current = pl.col("target_offset"), pl.col("current_target_offset")
+
+
+def decide(rows: pl.DataFrame, floor: str = "none") -> pl.DataFrame:
+    """The rows with `outcome`, `reason` and `message`; WOULD_COMMIT where `target_offset` may be
+    committed.
+
+    `rows` have the columns of COMMIT_WORK, and what the target group has (`current_*`):
+    `current_target_offset` is null where it has committed nothing, `current_reason` is set where
+    that could not be read. `floor` is the setting `translation.floor`.
+    """
+    if floor == "log_start":
+        rows = _at_least_log_start(rows)
+    # Below the log's start, consumers would be reset; past its end, the log is another one.
+    may_go_back = (
+        (_current == pl.col("rewind_from"))
+        & (_current <= pl.col("target_end"))
+        & (_target >= pl.col("target_start"))
+    )
+    not_backwards = _current.is_null() | (_current <= _target) | may_go_back
+    source_went_back = (pl.col("source_offset") < pl.col("last_source")) & (
+        _current == pl.col("last_target")
+    )
+    verdict = (
+        pl.when(pl.col("reason").is_not_null())
+        .then("reason")
+        .when(_target.is_null())
+        .then(pl.lit(FailureKind.INTERNAL))
+        .when(pl.col("current_reason").is_not_null())
+        .then("current_reason")
+        .when(_current.is_between("equivalent_from", "equivalent_to"))
+        .then(pl.lit(OutcomeKind.UNCHANGED))
+        .when(not_backwards & ~pl.col("target_active"))
+        .then(pl.lit(OutcomeKind.WOULD_COMMIT))
+        .when(not_backwards)
+        .then(pl.lit(Reason.GROUP_ACTIVE))
+        .when(_current > pl.col("target_end"))
+        .then(pl.lit(Reason.TARGET_PAST_LOG_END))
+        .when(source_went_back)
+        .then(pl.lit(Reason.SOURCE_REWOUND))
+        .otherwise(pl.lit(Reason.TARGET_AHEAD))
+    )
+    return with_outcome(rows, verdict)
+
+
+def _at_least_log_start(rows: pl.DataFrame) -> pl.DataFrame:
+    """`translation.floor = log_start`: without a proven translation, a group that has no committed
+    offset within the target's log gets the log's start. No record lies below it."""
+    start, source = pl.col("target_start"), pl.col("source_offset")
+    at_start = (
+        pl.col("reason").is_in(_UNPROVEN)
+        & start.is_not_null()
+        & pl.col("current_reason").is_null()
+        & (_current.is_null() | (_current < start))
+    )
+    read = pl.when(source > 0)
+    translation = {
+        "target_offset": start,
+        "equivalent_from": start,
+        "equivalent_to": start,
+        "reread_bound": source,
+        "precision": read.then(pl.lit(Precision.BOUNDED)).otherwise(pl.lit(Precision.EXACT)),
+        "reason": pl.lit(None, pl.String),
+        "message": pl.lit(None, pl.String),
+    }
+    return rows.with_columns(
+        pl.when(at_start).then(value).otherwise(pl.col(name)).alias(name)
+        for name, value in translation.items()
+    )
+
+
+GROUP_ACTIVE = (
+    "group {} has members on the target, which move its offsets themselves; stop them if the group "
+    "is to follow the source"
+)
+
+
+def _shortened(text: pl.Expr) -> pl.Expr:
+    """As `printable.shortened`: a group's name may have 32,767 characters."""
+    tail = (LONGEST_MESSAGE - 1) // 2
+    ends = text.str.head(LONGEST_MESSAGE - 1 - tail), text.str.tail(tail)
+    too_long = text.str.len_chars() > LONGEST_MESSAGE
+    return pl.when(too_long).then(pl.format("{}…{}", *ends)).otherwise(text)
+
+
+_partition = pl.format("{}-{}", "target_topic", "partition")
+_MESSAGES = {
+    Reason.GROUP_ACTIVE: _shortened(pl.format(GROUP_ACTIVE, "group")),
+    Reason.TARGET_MISSING: pl.format(
+        "{} does not exist on the target; check that the replicator mirrors it", _partition
+    ),
+    Reason.TARGET_PAST_LOG_END: pl.format(
+        "the target group's commit {} lies past the target's log end {}: {} was made anew or "
+        "truncated, and consumers would be reset; delete that commit on the target and the next "
+        "cycle sets it",
+        _current,
+        "target_end",
+        _partition,
+    ),
+    Reason.SOURCE_REWOUND: pl.format(
+        "the source group went back from {} to {}; if the target group is to follow, let it go "
+        "back with `tsoffset sync --allow-rewind`",
+        "last_source",
+        "source_offset",
+    ),
+    Reason.TARGET_AHEAD: pl.format(
+        "the target group is already at {}; it is never moved backwards", _current
+    ),
+    FailureKind.INTERNAL: pl.lit("the commit has neither a translation nor a reason; report this"),
+}
+
+
+def with_outcome(rows: pl.DataFrame, verdict: pl.Expr) -> pl.DataFrame:
+    """The rows with `outcome`, `reason` and `message`. `verdict` is an `OutcomeKind`, a `Reason` or
+    a `FailureKind`; one that a row came with, or that reading gave it, keeps its message."""
+    rows = rows.with_columns(verdict=verdict)
+    verdict = pl.col("verdict")
+    message = (
+        pl.when(verdict == pl.col("reason"))
+        .then("message")
+        .when(verdict == pl.col("current_reason"))
+        .then("current_message")
+    )
+    occurring = set(rows["verdict"].unique())
+    for reason, text in _MESSAGES.items():
+        if reason in occurring:
+            message = message.when(verdict == pl.lit(reason)).then(text)
+    is_outcome = verdict.is_in(_OUTCOMES)
+    return rows.with_columns(
+        outcome=pl.when(is_outcome)
+        .then(verdict)
+        .when(verdict.is_in(FAILURES))
+        .then(pl.lit(OutcomeKind.FAILED))
+        .otherwise(pl.lit(OutcomeKind.SKIPPED)),
+        reason=pl.when(~is_outcome).then(verdict),
+        message=message,
+    ).drop("verdict")
