@@ -81,7 +81,7 @@ def decoded(deadline: Deadline) -> object:
         lambda _, version: MetadataRequest(topics=None, version=version), 12, "c", deadline
     )
     codec.encode(None, 1)
-    return codec.decode(memoryview(bytes(3 * MEGABYTE)))
+    return codec.decode(memoryview(b"\x01" * (3 * MEGABYTE)))
 
 
 def test_an_answer_is_given_up_where_the_call_has_no_time_for_it() -> None:

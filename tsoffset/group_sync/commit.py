@@ -51,6 +51,7 @@ _ATTEMPTS = 4
 # too late, parts have half as many groups.
 GROUPS_AT_ONCE = 500
 ROWS_AT_ONCE = 10_000
+_MAY_BE_WRITTEN = [FailureKind.TIMEOUT.value, FailureKind.INTERNAL.value]
 _NO_METADATA = (
     "committed without the source commit's metadata, which the target refuses as too large; raise "
     "offset.metadata.max.bytes there"
@@ -272,8 +273,9 @@ class _Committer:
         answer, not_sent = pl.col("answer"), pl.col("not_sent")
         drop_metadata = pl.col("metadata_too_large") & ~pl.col("without_metadata")
         attempts = pl.col("attempts") + (~drop_metadata).cast(pl.Int32)
-        # After a timeout the commit may have been written: the group is read again, always.
-        may_be_written = (answer == FailureKind.TIMEOUT) & ~not_sent & (attempts == 1)
+        # Without an answer, or with one that cannot be understood, the commit may have been
+        # written: the group is read again, always.
+        may_be_written = answer.is_in(_MAY_BE_WRITTEN) & ~not_sent & (attempts == 1)
         is_final = pl.col("missing") | pl.col("group_active")
         again = (answer.is_not_null() & ~is_final) & (
             drop_metadata | may_be_written | (pl.col("answer_patience") > 0)

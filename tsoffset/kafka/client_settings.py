@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tsoffset.errors import ConfigurationError, Problem
@@ -23,7 +23,7 @@ class ClientSettings:
     new ones: the larger of Kafka's two settings.
     """
 
-    client_id: str
+    client_id: str = field(repr=False)
     client_dns_lookup: str
     connections_max_idle_ms: int
     metadata_max_age_ms: int

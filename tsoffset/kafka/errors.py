@@ -67,7 +67,7 @@ _MEMBERS = Rule(
 _UNKNOWN_TOPIC = Rule(
     FailureKind.NO_LEADER,
     "the topic or partition does not exist",
-    "create it, let it be mirrored, or leave it out by a filter",
+    "let it be mirrored, check the replication policy, or leave it out by a filter",
     Remedy.REFRESH,
     missing=True,
 )
