@@ -11,6 +11,8 @@ import kafka.errors as kafka_errors
 
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.security.failures import (
+    KdcUnreachable,
+    KerberosFailed,
     LoginFailed,
     StoreUnusable,
     TlsFailed,
@@ -183,6 +185,17 @@ _RULES: dict[type[BaseException], Rule] = {
         _CONNECTION,
         cause="no token for logging in can be had",
         next_step="check sasl.oauthbearer.token.endpoint.url of {alias} and what answers there",
+    ),
+    KerberosFailed: replace(
+        _AUTHENTICATION,
+        cause="Kerberos gives no ticket for logging in",
+        next_step="check sasl.kerberos.service.name of {alias}, and keyTab and principal in its "
+        "sasl.jaas.config; without a keytab, get a ticket with kinit",
+    ),
+    KdcUnreachable: replace(
+        _CONNECTION,
+        cause="no Kerberos server answers",
+        next_step="check the realm's KDCs in krb5.conf and the network to them",
     ),
     TlsFailed: replace(
         _AUTHENTICATION,

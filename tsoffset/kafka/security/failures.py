@@ -17,3 +17,11 @@ class TokenUnavailable(KafkaConnectionError):  # type: ignore[misc]  # no types 
 
 class LoginFailed(KafkaError):  # type: ignore[misc]  # no types in the library
     """What proves who we are cannot be had, or the broker's part of it is not right."""
+
+
+class KerberosFailed(LoginFailed):
+    """Kerberos gives no ticket."""
+
+
+class KdcUnreachable(TokenUnavailable):
+    """No Kerberos server answers."""

@@ -10,10 +10,13 @@ from typing import Any
 
 from tsoffset.flow.security import KerberosLogin
 from tsoffset.kafka.loop import Loop
-from tsoffset.kafka.security.failures import LoginFailed
+from tsoffset.kafka.security.failures import KdcUnreachable, KerberosFailed, LoginFailed
 
 _numbers = count()
 _NO_LAYER = 1
+# The codes of MIT's krb5.h, as GSSAPI has them: without a sign.
+_CACHE_NOT_FOUND = -1765328189 & 0xFFFFFFFF
+_KDC_UNREACHABLE = {-1765328228 & 0xFFFFFFFF, -1765328164 & 0xFFFFFFFF}
 
 
 class Tickets:
@@ -24,7 +27,8 @@ class Tickets:
         self._store = {"ccache": f"MEMORY:tsoffset-{next(_numbers)}"}
 
     async def begin(self, loop: Loop, host: str) -> Generator[bytes, bytes, None]:
-        """A login at a broker, of which the first message is made. Raises LoginFailed."""
+        """A login at a broker, of which the first message is made. Raises LoginFailed or
+        KdcUnreachable."""
         return _exchange(*await loop.beside(object(), partial(self._begin, host)))
 
     def _begin(self, host: str) -> tuple[Any, bytes]:
@@ -47,7 +51,24 @@ class Tickets:
             handshake = gssapi.SecurityContext(name=service, creds=credentials, usage="initiate")
             return handshake, handshake.step(None)
         except gssapi.exceptions.GSSError as error:
-            raise LoginFailed(f"Kerberos: {' '.join(str(error).split())}") from None
+            raise self._failure(error) from None
+
+    def _failure(self, error: Any) -> LoginFailed | KdcUnreachable:
+        """By Kerberos' own words, unless they hide what is wrong with a keytab."""
+        code = error.min_code & 0xFFFFFFFF
+        texts = error.get_all_statuses(error.min_code, False) if code else [str(error)]
+        said = " ".join(" ".join(texts).split())
+        if code in _KDC_UNREACHABLE:
+            return KdcUnreachable(said)
+        login = self._login
+        if login.keytab is not None and code == _CACHE_NOT_FOUND:
+            # The cache in memory is filled from the keytab, so the keytab is what lacks something.
+            try:
+                with open(login.keytab, "rb"):
+                    said = f"the keytab {login.keytab} holds no key of {login.principal}"
+            except OSError as cause:
+                said = f"the keytab {login.keytab} cannot be read: {cause.strerror}"
+        return KerberosFailed(said)
 
 
 def _exchange(handshake: Any, token: bytes | None) -> Generator[bytes, bytes, None]:
@@ -55,8 +76,10 @@ def _exchange(handshake: Any, token: bytes | None) -> Generator[bytes, bytes, No
     while not handshake.complete:
         token = handshake.step((yield token or b""))
     answer = yield token or b""
-    # The broker's layers and its largest message; Kafka knows no layer but none.
+    # The broker's layers, and its largest message, which counts only with a layer.
     offered = handshake.unwrap(answer).message
-    chosen = bytes((offered[0] & _NO_LAYER,)) + offered[1:]
-    if (yield handshake.wrap(chosen, False).message):
+    if len(offered) != 4 or not offered[0] & _NO_LAYER:
+        raise LoginFailed("the broker does not offer GSSAPI without a security layer")
+    # No user is named: the broker takes the ticket's.
+    if (yield handshake.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message):
         raise LoginFailed("the broker goes on after the end of the login")
