@@ -6,6 +6,7 @@ The first step asks a Kerberos server, so it is made in a thread before the logi
 from collections.abc import Generator
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from tsoffset.flow.security import KerberosLogin
@@ -64,7 +65,7 @@ class Tickets:
         if login.keytab is not None and code == _CACHE_NOT_FOUND:
             # The cache in memory is filled from the keytab, so the keytab is what lacks something.
             try:
-                with open(login.keytab, "rb"):
+                with Path(login.keytab).open("rb"):
                     said = f"the keytab {login.keytab} holds no key of {login.principal}"
             except OSError as cause:
                 said = f"the keytab {login.keytab} cannot be read: {cause.strerror}"
