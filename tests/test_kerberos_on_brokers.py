@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,7 +138,7 @@ def test_gssapi_enters_by_keytab_and_by_ticket(
             realm.get_ticket("alice", tmp_path / "tickets")
             assert "__consumer_offsets" in topics(address, tickets)
             realm.get_ticket("alice", tmp_path / "tickets", "1s")
-            wait_until(lambda: not has_ticket(realm, tmp_path / "tickets"), "the ticket expires")
+            time.sleep(2.5)  # Kerberos counts whole seconds, and the last one is still valid
             assert "Ticket expired" in refused(address, tickets)
             text = realm.config.read_text()
             realm.config.write_text(re.sub(r"kdc = .*", f"kdc = {HOST}:{free_port()}", text))
@@ -167,11 +168,3 @@ def refused(address: str, options: str, service: str = "kafka") -> str:
     said = str(caught.value)
     assert "keyTab and principal" in said
     return said
-
-
-def has_ticket(realm: Realm, cache: Path) -> bool:
-    """Whether the file holds a ticket that has not expired."""
-    done = subprocess.run(
-        [program("klist"), "-s", "-c", cache], env=realm.environment(), check=False
-    )
-    return done.returncode == 0
