@@ -796,9 +796,9 @@ GUARDS = (
         ("test_an_answer_does_not_outlive_its_log",),
     ),
     Guard(
-        "cycle/pipeline: the logs are asked again before what was recalled is committed",
-        "    gone = recalled & ~in_partitions(settlements, logs.logs)\n",
-        "    gone = recalled & False\n",
+        "cycle/commit_work: the logs are asked again before cached answers are committed",
+        "gone=recalled & ~in_partitions(found, logs.logs)",
+        "gone=recalled & False",
         "a topic made anew between the look and the commit",
         ("test_a_log_made_anew_during_the_cycle",),
     ),
@@ -878,15 +878,15 @@ GUARDS = (
     ),
     # --- going back
     Guard(
-        "decide: a group goes back only from the commit that was named",
-        "current.offset != rewind_from or not _may_go_back",
-        "not _may_go_back",
+        "group_sync/commit_rule: a group goes back only from the commit that was named",
+        '        (_current == pl.col("rewind_from"))\n',
+        '        pl.col("rewind_from").is_not_null()\n',
         "a group that has moved since a person saw it",
         ("test_a_group_goes_back_only_from_the_commit_that_was_named",),
     ),
     Guard(
-        "decide: a group does not go back to what retention has taken",
-        "        and outcome.target_offset >= target_range.start\n",
+        "group_sync/commit_rule: a group does not go back to what retention has taken",
+        '        & (_target >= pl.col("target_start"))\n',
         "",
         "the target's log lost what lay at the translation since",
         ("test_a_group_goes_back_only_from_the_commit_that_was_named",),

@@ -707,7 +707,8 @@ def test_a_loop_that_breaks_goes_on(tmp_path: Path) -> None:
 def test_cycles_are_numbered_over_the_process_s_life(tmp_path: Path) -> None:
     """A flow that leaves and comes back goes on counting: history tells cycles by their numbers."""
     with running(tmp_path, "B->A.enabled = true") as now:
-        now.gate.wait("B->A", 2)
+        # Two cycles have ended, not only begun.
+        now.wait_for(lambda: (ended := now.board.statuses()[1].last) and ended.number >= 2)
         now.write()
         now.wait_for(lambda: len(now.board.statuses()) == 1)
         now.write("B->A.enabled = true")
