@@ -197,7 +197,7 @@ def _ahead(
         return Skipped(
             Reason.TARGET_PAST_LOG_END,
             f"the target group's commit {current.offset} lies past the target's log end "
-            f"{target_range.end}: {commit.target} was made anew or truncated, and consumers would "
+            f"{target_range.end}: {commit.target} was recreated or truncated, and consumers would "
             "be reset; delete that commit on the target and the next cycle sets it",
         )
     if (

@@ -16,7 +16,7 @@ from tsoffset.records import Numbers
 from tsoffset.rule.reasons import rewritten
 
 _CHANGED_MEANWHILE = (
-    "the partition was made anew, lost records at its end, or could not be asked any more while "
+    "the partition was recreated, lost records at its end, or could not be reached while "
     "the cycle ran; nothing is committed, the next cycle looks anew"
 )
 
@@ -84,8 +84,8 @@ def same_logs(steps: Steps, work: pl.DataFrame, found: pa.Table, before: pa.Tabl
     recalled = found["recalled"].to_numpy()
     if not recalled.any():
         return work
-    theirs = one_of_each(only(found, recalled))
-    logs = steps.logs(only(before, in_partitions(before, theirs)))
+    partitions = one_of_each(only(found, recalled))
+    logs = steps.logs(only(before, in_partitions(before, partitions)))
     work = work.with_columns(gone=recalled & ~in_partitions(found, logs.logs))
     gone = pl.col("gone")
     return select(

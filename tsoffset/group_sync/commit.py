@@ -74,7 +74,7 @@ class Time(Protocol):
     """The functions of the `time` module that are used here."""
 
     def monotonic(self) -> float:
-        """Seconds of a clock that nobody sets."""
+        """Seconds of a clock that is never set."""
 
     def time(self) -> float:
         """Seconds since 1970 UTC."""
@@ -125,7 +125,7 @@ def failed_results(work: pl.DataFrame, failed: Failed) -> pl.DataFrame:
 class _Committer:
     """Turns through the groups: each row that can be decided is, the others wait for the next.
 
-    Nobody waits for a group with an open transaction or a coordinator that is not ready.
+    No group waits for another one's open transaction or coordinator.
     """
 
     def __init__(

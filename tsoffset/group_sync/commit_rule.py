@@ -107,7 +107,7 @@ _MESSAGES = {
         "{} does not exist on the target; check that the replicator mirrors it", _partition
     ),
     Reason.TARGET_PAST_LOG_END: pl.format(
-        "the target group's commit {} lies past the target's log end {}: {} was made anew or "
+        "the target group's commit {} lies past the target's log end {}: {} was recreated or "
         "truncated, and consumers would be reset; delete that commit on the target and the next "
         "cycle sets it",
         _current,

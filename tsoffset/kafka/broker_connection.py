@@ -101,7 +101,7 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """Whether no answer is awaited."""
         return self.is_ready and not self._streams and not self._exchanges
 
     @property
@@ -275,7 +275,7 @@ class BrokerConnection(asyncio.Protocol):
 def _fail(future: "asyncio.Future[Any]", error: KafkaError) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # that nobody waits for it is no mistake
+        future.exception()  # an error that is never awaited would be logged
 
 
 def _check_size(size: int, most: int) -> None:

@@ -27,7 +27,7 @@ class Loop:
         self._beside: dict[Hashable, asyncio.Future[Any]] = {}
         # Called in the loop once all work is cancelled.
         self.on_end: Callable[[], object] = lambda: None
-        # A daemon: a client that nobody closes must not keep the process alive.
+        # A daemon: a client that is never closed must not keep the process alive.
         self._thread = threading.Thread(target=self._drive, name=f"kafka-io-{name}", daemon=True)
 
     def start(self) -> None:

@@ -172,7 +172,7 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         if is_of_earlier is not None:
             return is_of_earlier
         if evidence.failback:
-            return False  # Nobody need have read it.
+            return False  # No group need have read it.
         # Of others, or of one that the source has lost.
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
     return True
