@@ -16,11 +16,12 @@ from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_bel
 from tests.spark_standalone import standalone as cluster_of
 from tests.translating import silence_logs
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.kafka.clients import Connect
 from tsoffset.model import OutcomeKind
-from tsoffset.spark.clients import Connect
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, kafka_cluster
+from tsoffset.spark.flow import CycleResult, FlowTask, kafka_cluster
 from tsoffset.spark.session import spark_session as session_of
 from tsoffset.terminal.output import Format
 from tsoffset.terminal.row_columns import encoded, tally_of

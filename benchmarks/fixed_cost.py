@@ -23,9 +23,9 @@ from benchmarks.estates import Log, flow_file, settings, two_brokers
 from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind
-from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.session import spark_session
 
 _MASTER = {"spark.master": "local[2]"}

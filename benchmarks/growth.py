@@ -34,8 +34,8 @@ from benchmarks.generated import Sizes
 from benchmarks.measures import exponent, in_turns, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.model import TopicPartition
-from tsoffset.spark.flow import FlowCarryOver
 
 SHIFT = 1_000
 POSITIONS = (1_000, 10_000, 30_000, 100_000)

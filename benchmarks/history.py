@@ -26,7 +26,7 @@ from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.tidying import tidy
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 from tsoffset.terminal.output import Tally
 
 FLOW = "A->B"

@@ -42,10 +42,11 @@ from benchmarks.mirror_cycles import INTERVAL, PROPERTIES
 from benchmarks.mirror_cycles import Log as MirrorLog
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import FirstAtTime, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Stretch
-from tsoffset.spark.flow import CycleResult, FlowCarryOver
+from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import time
 from pyspark.sql import SparkSession
 
 from tsoffset.history.views import Asked, open_views
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 
 # What would have been read again, had a failover been at the worst moment of each day.
 WORST_MOMENT = """

@@ -15,7 +15,7 @@ from tsoffset.history.files import Kind, days, look
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.model import OutcomeKind, Precision, Row
 from tsoffset.spark.flow import CycleResult, Rows
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 from tsoffset.terminal.row_columns import tally_of
 
 FLOW = "A->B"

@@ -8,10 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask
+from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, mirror
 
 RECORDS = 40

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsoffset.cycle import schema, values
+from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.schema import columns_table
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
@@ -28,7 +29,6 @@ from tsoffset.model import (
 )
 from tsoffset.rule.carry_over import Holds, LogEnds, LogIdentity, PartitionCarryOver
 from tsoffset.rule.translate import Translation
-from tsoffset.spark.cells import from_cell, to_cell
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OFFSET = st.integers(0, 2**63 - 1)

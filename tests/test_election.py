@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.memory_flows import StillTime, flow
+from tsoffset import stores
 from tsoffset.cluster import Assignment, Standing
 from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by, chosen
 from tsoffset.daemon.instances import MISSED_INTERVALS, Presence, instance_of
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import ConfigurationError, Problem
 from tsoffset.model import Failed, FailureKind
-from tsoffset.spark import places
 
 FLOW = flow(leader_election=True)
 OLD, NEW, NEWEST = (Instance(name, f"host-{name}", 1, at) for at, name in enumerate("abc"))
@@ -268,10 +268,10 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "state")
         return
     uri = "mock://store/state/"
-    places._opened.cache_clear()
-    places._opened(uri)[0].create_dir("state")
+    stores._opened.cache_clear()
+    stores._opened(uri)[0].create_dir("state")
     yield uri
-    places._opened.cache_clear()
+    stores._opened.cache_clear()
 
 
 def presence(directory: str, instance: Instance, time: StillTime, flow: str = "A->B") -> Presence:
@@ -300,12 +300,12 @@ def test_an_instance_that_was_killed_is_gone_after_three_intervals(
     assert new.others() == (OLD,)
     time.now += 1
     assert new.others() == ()
-    assert places.place_of(directory).names("") == ["A-%3EB.instance-b.json"]
+    assert stores.place_of(directory).names("") == ["A-%3EB.instance-b.json"]
 
 
 def test_a_file_that_says_nothing_of_use_is_removed(directory: str, time: StillTime) -> None:
     """It is of nobody who renews it."""
-    place = places.place_of(directory)
+    place = stores.place_of(directory)
     place.write("A-%3EB.instance-odd.json", b"{}", 2)
     place.write("A-%3EB.state", b"kept", 4)
     assert presence(directory, NEW, time).others() == ()

@@ -21,6 +21,7 @@ from tsoffset.commands.failover.verdicts import Verdict, verdicts
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
 from tsoffset.config.source import Format as FileFormat
+from tsoffset.cycle.state import FlowCarryOver, StateFile
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
@@ -31,8 +32,7 @@ from tsoffset.flow.settings import (
     TranslationSettings,
 )
 from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, Rows
-from tsoffset.spark.state import StateFile
+from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Verb

@@ -25,6 +25,8 @@ from structlog.testing import capture_logs
 
 from tests.past_cycles import DAY, FLOW, MINUTE, NOON, Past, files, pairs_of, row, rows_of
 from tests.waiting import wait_until
+from tsoffset.cycle.cells import to_cell
+from tsoffset.cycle.state import StateFile
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.daemon.points import CyclePoint
@@ -38,9 +40,7 @@ from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
 from tsoffset.history.writing import History
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Row
-from tsoffset.spark.cells import to_cell
-from tsoffset.spark.places import Folder, Store, place_of
-from tsoffset.spark.state import StateFile
+from tsoffset.stores import Folder, Store, place_of
 
 NO_FOLDER = r"Not a directory|File exists"
 TODAY = date(2026, 11, 22)
@@ -701,7 +701,7 @@ from pathlib import Path
 from tests.past_cycles import FLOW, Past, row
 from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 
 directory = Path(sys.argv[1])
 past = Past(directory, full_every=3)

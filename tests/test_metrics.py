@@ -21,11 +21,11 @@ from tsoffset.cycle.values import rows_table
 from tsoffset.cycle.work import Cost
 from tsoffset.daemon.status import Board, Cycle, FlowState, Instance
 from tsoffset.flow.settings import MetricsSettings
+from tsoffset.kafka.clients import Traffic
 from tsoffset.metrics import collector
 from tsoffset.metrics.collector import Metrics
 from tsoffset.metrics.table import METRICS, STALE_ESTIMATE, STALE_LAG
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row, Side
-from tsoffset.spark.clients import Traffic
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.output import Tally

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.clients import Clients, Traffic, settings_digest
 from tsoffset.model import Side
-from tsoffset.spark.clients import Clients, Traffic, settings_digest
 from tsoffset.spark.spent import Spent
 from tsoffset.testing.memory_cluster import MemoryCluster
 
@@ -119,7 +119,7 @@ def test_idle_clients_are_closed_without_being_asked() -> None:
 
 def test_forked_process_makes_its_own_clients() -> None:
     """A connection is never shared with the process that was forked."""
-    from tsoffset.spark.clients import CLIENTS
+    from tsoffset.kafka.clients import CLIENTS
 
     with CLIENTS.lease(connect, A):
         pass

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from benchmarks import generated
 from benchmarks.generated import Sizes
 from tests.stored_clusters import configuration
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask
+from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.jobs import Jobs
 from tsoffset.spark.packing import PAIRS_A_GROUP, PAIRS_IN_ONE_TASK
 from tsoffset.spark.session import spark_session

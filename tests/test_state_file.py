@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 from tests.memory_flows import flow
 from tests.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
+from tsoffset import stores
 from tsoffset.cycle.schema import PAIRS, PARTITIONS, table
+from tsoffset.cycle.state import FlowCarryOver, StateFile
 from tsoffset.cycle.values import carry_overs_of, partitions_table
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import TopicPartition
 from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
-from tsoffset.spark import places
-from tsoffset.spark.flow import FlowCarryOver
-from tsoffset.spark.state import StateFile
 from tsoffset.testing.memory_cluster import Verb
 
 LOOKS = (Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST)
@@ -285,10 +284,10 @@ def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
 def store() -> Iterator[str]:
     """The URI of a file system in this process's memory, in which a file is an object."""
     uri = "mock://secret@store/state/"
-    places._opened.cache_clear()
-    places._opened(uri)[0].create_dir("state")
+    stores._opened.cache_clear()
+    stores._opened(uri)[0].create_dir("state")
     yield uri
-    places._opened.cache_clear()
+    stores._opened.cache_clear()
 
 
 def test_a_uri_of_this_machine_is_its_folder(tmp_path: Path) -> None:
@@ -314,7 +313,7 @@ def test_what_a_store_is_given_comes_back(store: str) -> None:
 def test_a_store_is_given_nothing_that_it_has(store: str) -> None:
     """A flow in which nothing moves puts no object; half of one is replaced."""
     file = StateFile(store, "A->B")
-    system, _ = places._opened(store)
+    system, _ = stores._opened(store)
     path = "state/A-%3EB.state"
     file.save(carry_over())
     written = system.get_file_info(path).mtime
@@ -335,10 +334,10 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
     """Another process puts a longer one: what is read is one of the two."""
     file = StateFile(store, "A->B")
     file.save(carry_over())
-    read = places.Store.read
+    read = stores.Store.read
     cut = iter([True])
     monkeypatch.setattr(
-        places.Store, "read", lambda *one: read(*one)[: -1 if next(cut, False) else None]
+        stores.Store, "read", lambda *one: read(*one)[: -1 if next(cut, False) else None]
     )
     found, warning = file.load()
     assert warning is None
@@ -375,8 +374,8 @@ def test_a_store_that_cannot_be_used_is_a_warning(uri: str, why: str) -> None:
 def test_no_cycle_waits_long_for_a_store(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not answer is a warning, too."""
     answering = Event()
-    monkeypatch.setattr(places, "ANSWERS_WITHIN_SECONDS", 0.01)
-    monkeypatch.setattr(places, "_opened", lambda _: answering.wait())
+    monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.01)
+    monkeypatch.setattr(stores, "_opened", lambda _: answering.wait())
     file = StateFile(store, "A->B")
     try:
         assert "no answer within" in str(file.load()[1])
@@ -390,8 +389,9 @@ def test_a_store_that_hangs_does_not_keep_a_process_from_its_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
         program = f"""
-from tsoffset.spark import places, state
-places.ANSWERS_WITHIN_SECONDS = places.S3_ANSWERS_WITHIN_SECONDS = 0.5
+from tsoffset import stores
+from tsoffset.cycle import state
+stores.ANSWERS_WITHIN_SECONDS = stores.S3_ANSWERS_WITHIN_SECONDS = 0.5
 uri = "s3://key:secret@bucket/state?endpoint_override={endpoint}&scheme=http&region=x"
 print(state.StateFile(uri, "A->B").load()[1])
 """

@@ -26,7 +26,7 @@ from pathlib import Path
 from tsoffset.flow.security import Tls, TokenEndpoint, TokenLogin
 from tsoffset.kafka.security import tokens
 from tsoffset.server import remotes
-from tsoffset.spark import places
+from tsoffset import stores
 from tsoffset.testing.embedded import jars
 
 address, pins, folder = sys.argv[1:]
@@ -37,7 +37,7 @@ calls = {
     "jars": lambda: jars.fetch_jars(Path(folder), pins),
     "tokens": lambda: tokens.fetch(TokenLogin(endpoint)),
     "instances": lambda: remotes.flows_of(f"https://{address}", None),
-    "stores": lambda: places.place_of(store).open("cycle"),
+    "stores": lambda: stores.place_of(store).open("cycle"),
 }
 said = {}
 for name, call in calls.items():

@@ -30,6 +30,7 @@ from tests.spark_worlds import (
 )
 from tests.waiting import wait_until
 from tsoffset.cycle import in_process
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.group_sync.commit import FRESH_SECONDS
@@ -44,7 +45,6 @@ from tsoffset.model import (
 )
 from tsoffset.spark import packing, steps
 from tsoffset.spark.dataflow import plan_cycle, run_cycle
-from tsoffset.spark.flow import FlowCarryOver
 from tsoffset.spark.spent import Stage
 from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror
 

@@ -18,7 +18,7 @@ from tsoffset.errors import UsageError
 from tsoffset.history.questions import Question, answer, own_answer
 from tsoffset.history.views import Asked, Opened, open_views
 from tsoffset.model import OutcomeKind, Precision, Reason
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 
 pytestmark = pytest.mark.spark
 

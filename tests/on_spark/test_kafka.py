@@ -12,9 +12,10 @@ from tests.producing import Contents, numbered
 from tests.spark_worlds import spread
 from tests.test_kafka_answers import FETCH, Line
 from tsoffset.config.loading import Configuration
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Side
 from tsoffset.spark.dataflow import run_cycle
-from tsoffset.spark.flow import FlowCarryOver, FlowTask
+from tsoffset.spark.flow import FlowTask
 from tsoffset.testing.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]

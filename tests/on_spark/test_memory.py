@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
+from tsoffset.cycle.state import FlowCarryOver, StateFile
 from tsoffset.model import CommittedOffset, Reason, TopicPartition
-from tsoffset.spark.flow import CycleResult, FlowCarryOver
-from tsoffset.spark.state import StateFile
+from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
 
 pytestmark = pytest.mark.spark

@@ -24,7 +24,7 @@ from tests.soak.soaking import FLOW, configuration
 from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, StepBack, Traffic
 from tsoffset.commands.compare.checkpoint import decode_key, decode_value
 from tsoffset.history.files import Kind, days, look
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]

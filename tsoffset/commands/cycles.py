@@ -17,8 +17,8 @@ from tsoffset.terminal.progress import progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask
-    from tsoffset.spark.state import StateFile
+    from tsoffset.cycle.state import FlowCarryOver, StateFile
+    from tsoffset.spark.flow import CycleResult, FlowTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def flow_cycles(
     takes `state.dir`, where the configuration has it. Raises what keeps Spark from starting.
     """
     # Imported here, since no other command should wait for Spark to be loaded.
-    from tsoffset.spark.clients import CLIENTS
+    from tsoffset.kafka.clients import CLIENTS
     from tsoffset.spark.session import spark_session
 
     plans_here = only_plan and "spark.master" not in selection.settings.spark
@@ -99,8 +99,8 @@ def flow_cycles(
                 session()
 
         def cycles_of(flow: FlowSettings) -> FlowCycles:
-            from tsoffset.spark.flow import FlowCarryOver, FlowTask
-            from tsoffset.spark.state import StateFile
+            from tsoffset.cycle.state import FlowCarryOver, StateFile
+            from tsoffset.spark.flow import FlowTask
 
             carry_over, file = FlowCarryOver(), None
             directory = state or selection.settings.state_dir

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tsoffset.history.views import Asked, Opened
-    from tsoffset.spark.places import Place
+    from tsoffset.stores import Place
 
 _Values = tuple[Any, ...]
 
@@ -106,7 +106,7 @@ def _require_known_group(settings: Settings, wanted: Wanted) -> None:
 
 def _place(configuration: Configuration) -> "Place":
     """Where history lies, in the process that calls it: `${...}` is resolved there."""
-    from tsoffset.spark.places import place_of
+    from tsoffset.stores import place_of
 
     directory = configuration.resolve().history.directory
     assert directory is not None
@@ -117,7 +117,7 @@ def _opened(
     session: "SparkSession", directory: str, asked: "Asked", again: Callable[[], "Place"]
 ) -> "Opened":
     from tsoffset.history.views import open_views
-    from tsoffset.spark.places import UNREACHABLE, in_words, place_of
+    from tsoffset.stores import UNREACHABLE, in_words, place_of
 
     root = place_of(directory)
     try:

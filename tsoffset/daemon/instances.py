@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from tsoffset.daemon.status import Instance
-from tsoffset.spark.places import place_of
+from tsoffset.stores import place_of
 
 # So many intervals without a renewal, and an instance counts as gone.
 MISSED_INTERVALS = 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from tsoffset.config.overrides import KnownLists, Overrides
-from tsoffset.spark.places import UNREACHABLE, Place, place_of
+from tsoffset.stores import UNREACHABLE, Place, place_of
 
 
 class ListsDamaged(ValueError):

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import structlog
 
-from tsoffset.spark.places import UNREACHABLE, Folder, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Folder, in_words, place_of
 
 log = structlog.get_logger(__name__)
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from tsoffset.cycle.schema import by_name, columns_table
 from tsoffset.history.tables import CYCLES, NEVER_NULL, PAIRS, VERSION
-from tsoffset.spark.places import UNREACHABLE, Place, in_words
+from tsoffset.stores import UNREACHABLE, Place, in_words
 
 _VERSION, _COVERS, _FULL = b"tsoffset.history", b"tsoffset.covers", b"tsoffset.full"
 # So many files are looked at at a time.

@@ -20,7 +20,7 @@ from tsoffset.daemon.status import Cycle, FlowStatus
 from tsoffset.history.files import Covers, Kind, day_of, file_name, folder, parquet
 from tsoffset.history.tables import COUNTED, COUNTS, CYCLES, SECONDS, Kept, Known, changes
 from tsoffset.logs import hide_secrets
-from tsoffset.spark.places import Place
+from tsoffset.stores import Place
 from tsoffset.terminal.output import IN_PLACE
 
 # A row a cycle is little for a file of its own: so many are in one, which the next one replaces.

@@ -22,7 +22,7 @@ from tsoffset.history.files import (
     newest_first,
 )
 from tsoffset.history.tables import PAIRS, replayed
-from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
 

@@ -30,7 +30,7 @@ from tsoffset.history.files import (
     united,
 )
 from tsoffset.history.tables import Kept
-from tsoffset.spark.places import Place
+from tsoffset.stores import Place
 
 log = structlog.get_logger(__name__)
 

@@ -17,10 +17,10 @@ from pyspark import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.flow.patterns import matches
 from tsoffset.history.files import Damaged, HistoryFile, Kind, day_of, days, flows, look
-from tsoffset.spark.cells import from_cell, to_cell
-from tsoffset.spark.places import Place, Store
+from tsoffset.stores import Place, Store
 
 _FILES = "file binary"
 # Those that Spark's Java reads: text is text there, and the flow is a column.

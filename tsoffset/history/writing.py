@@ -17,7 +17,7 @@ from tsoffset.history.files import day_of
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.reading import points
 from tsoffset.history.tidying import remove_before, tidy
-from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 log = structlog.get_logger(__name__)
 

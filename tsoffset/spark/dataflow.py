@@ -23,6 +23,7 @@ from tsoffset.cycle.pipeline import CycleTables, Looked, after_look, cycle_table
 from tsoffset.cycle.replication import replication
 from tsoffset.cycle.schema import LOOKED
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
+from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import REMEDY, looped_topics
@@ -30,7 +31,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import GroupListings, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
 from tsoffset.spark import packing
-from tsoffset.spark.flow import CycleResult, FlowCarryOver, FlowTask, ResolvedFlow, Rows
+from tsoffset.spark.flow import CycleResult, FlowTask, ResolvedFlow, Rows
 from tsoffset.spark.jobs import Jobs, Progress
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.spark.steps import SparkSteps

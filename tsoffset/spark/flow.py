@@ -1,4 +1,4 @@
-"""What a cycle is run on, what is kept between cycles, and what comes of one."""
+"""What a cycle is run on, and what comes of one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,14 @@ import pyarrow as pa
 
 from tsoffset.cluster import Cluster
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import Cost
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import GroupListings, OutcomeKind, Row
-from tsoffset.spark.clients import Connect
+from tsoffset.kafka.clients import Connect
+from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.output import Tally
 
@@ -59,30 +58,6 @@ class ResolvedFlow(NamedTuple):
     flow: FlowSettings
     competing: tuple[FlowSettings, ...]
     reverse: FlowSettings | None
-
-
-@dataclass(slots=True)
-class FlowCarryOver(CarryOver):
-    """What the driver keeps of a flow between cycles; all of it may be lost at any time.
-
-    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock); `rows`
-    how many rows the last cycle came to. `binding` says of which clusters and settings all this is.
-    """
-
-    listing: GroupListings | None = None
-    listed_at: float = 0.0
-    rows: int | None = None
-    binding: str | None = None
-
-    def bind(self, binding: str) -> bool:
-        """Forget everything unless it is of these clusters and settings; False where there was
-        something else to forget."""
-        kept = self.binding in (None, binding)
-        if not kept:
-            self.learn(CarryOver())
-            self.listing = self.rows = None
-        self.binding = binding
-        return kept
 
 
 class Rows(Sequence[Row]):

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from tsoffset.errors import CycleFailed
 from tsoffset.java import find_java
-from tsoffset.spark.clients import CLIENTS
+from tsoffset.kafka.clients import CLIENTS
 from tsoffset.spark.heap import give_back_what_is_freed
 from tsoffset.spark.jobs import cause, in_time
 from tsoffset.spark.jvm import Jvm, environment

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from tsoffset.cluster import Cluster
 from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.clients import CLIENTS, Connect, Traffic
 from tsoffset.model import Side
-from tsoffset.spark.clients import CLIENTS, Connect, Traffic
 
 
 class Stage(StrEnum):

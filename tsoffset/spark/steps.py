@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.known_logs import KnownLogs
 from tsoffset.cycle.matching import (
     PLACES,
@@ -33,7 +34,6 @@ from tsoffset.cycle.work import Cost
 from tsoffset.model import TopicPartition
 from tsoffset.records import Numbers
 from tsoffset.spark import packing
-from tsoffset.spark.cells import from_cell, to_cell
 from tsoffset.spark.jobs import Jobs
 from tsoffset.spark.limits import result_bytes, slots
 from tsoffset.spark.spent import Stage

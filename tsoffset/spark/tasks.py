@@ -1,6 +1,6 @@
 """What a Spark task does: a step of a cycle, or all of it, in a worker process.
 
-A task takes tables and gives tables, each as bytes (`tsoffset.spark.cells`), and runs the step of
+A task takes tables and gives tables, each as bytes (`tsoffset.cycle.cells`), and runs the step of
 the same name in `tsoffset.cycle.steps`. It does not raise for what goes wrong with the data: what
 it was to do becomes failed rows.
 """
@@ -17,6 +17,7 @@ import pyarrow as pa
 import structlog
 
 from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.cycle.known_logs import KnownLogs
 from tsoffset.cycle.look import unread
 from tsoffset.cycle.pipeline import (
@@ -35,11 +36,10 @@ from tsoffset.cycle.values import (
 )
 from tsoffset.cycle.work import Cost, TranslatedPosition
 from tsoffset.group_sync.commit import failed_results
+from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
 from tsoffset.rule.translate import Translation
-from tsoffset.spark.cells import from_cell, to_cell
-from tsoffset.spark.clients import CLIENTS, Traffic
 from tsoffset.spark.flow import FlowTask, ResolvedFlow
 from tsoffset.spark.packing import PAIRS_IN_ONE_TASK
 from tsoffset.spark.spent import Spent, Stage

@@ -120,7 +120,7 @@ class _Run:
         """The report in one step: who looks at it has the old one or the new."""
         # Loads what draws, and pyarrow.
         from tsoffset.commands.compare.html_report import html_report
-        from tsoffset.spark.places import Folder
+        from tsoffset.stores import Folder
 
         for compared in found:
             self._course.add(compared)

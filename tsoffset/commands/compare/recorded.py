@@ -123,7 +123,7 @@ def _recorded(
     # Loads pyarrow, which the other ways have no need of.
     from tsoffset.daemon.freshness import on_target
     from tsoffset.history.reading import last_known, points
-    from tsoffset.spark.places import place_of
+    from tsoffset.stores import place_of
 
     table = last_known(directory, flow.name)
     if table is None:

@@ -11,12 +11,12 @@ from tsoffset.cycle.source_commits import (
     is_written_by,
     renaming_of,
 )
+from tsoffset.cycle.state import StateFile
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
 from tsoffset.group_sync.read import committed_offsets
 from tsoffset.history.reading import last_known
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, Skipped, TopicPartition
-from tsoffset.spark.state import StateFile
 
 Pair = tuple[str, TopicPartition]
 """A group and a partition on the target."""

@@ -14,7 +14,7 @@ from tsoffset.commands.migrate.steps import steps_lines
 from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
 from tsoffset.errors import ConfigurationError, TsoffsetError, UsageError
-from tsoffset.spark.places import Folder, in_words
+from tsoffset.stores import Folder, in_words
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output, counted
 

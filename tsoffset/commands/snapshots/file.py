@@ -12,7 +12,7 @@ from typing import Any
 
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.model import TopicPartition
-from tsoffset.spark.places import UNREACHABLE, Folder, in_words
+from tsoffset.stores import UNREACHABLE, Folder, in_words
 
 VERSION = 1
 _VERSION = "tsoffset_snapshot"

@@ -1,4 +1,4 @@
-"""A flow's carry-over in a file, so that what one process learned the next one knows.
+"""What is kept of a flow between cycles, and the file in which the next process finds it.
 
 One file a flow: a line with the version and a digest of the rest, then an Arrow stream. A file
 that is not whole, of another version or of something else is as good as none, since the
@@ -14,21 +14,46 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tsoffset.cycle.carry_over import CarryOver
+from tsoffset.cycle.cells import from_bytes, to_bytes
 from tsoffset.cycle.matching import in_partitions, one_of_each
 from tsoffset.cycle.matching import only as only_rows
 from tsoffset.cycle.schema import PAIRS, PARTITIONS
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import GroupFilter
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.spark.cells import from_bytes, to_bytes
-from tsoffset.spark.flow import FlowCarryOver
-from tsoffset.spark.places import UNREACHABLE, Place, in_words, place_of
+from tsoffset.model import GroupListings
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
 # What versions 1 and 2 call proven rested on searches that found nothing: it is looked at anew.
 VERSION = 3
 _MAGIC = b"tsoffset state"
 _KEPT = pa.schema([("pairs", pa.binary()), ("partitions", pa.binary())])
 _BINDING, _ROWS = b"binding", b"rows"
+
+
+@dataclass(slots=True)
+class FlowCarryOver(CarryOver):
+    """What the driver keeps of a flow between cycles; all of it may be lost at any time.
+
+    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock); `rows`
+    how many rows the last cycle came to. `binding` says of which clusters and settings all this is.
+    """
+
+    listing: GroupListings | None = None
+    listed_at: float = 0.0
+    rows: int | None = None
+    binding: str | None = None
+
+    def bind(self, binding: str) -> bool:
+        """Forget everything unless it is of these clusters and settings; False where there was
+        something else to forget."""
+        kept = self.binding in (None, binding)
+        if not kept:
+            self.learn(CarryOver())
+            self.listing = self.rows = None
+        self.binding = binding
+        return kept
 
 
 @dataclass(frozen=True, slots=True)
