@@ -15,10 +15,10 @@ from benchmarks.estates import FLOW
 from benchmarks.measures import cpu_seconds, forget_peak, peak_mb, processes_below
 from tests.spark_standalone import standalone as cluster_of
 from tests.translating import silence_logs
+from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.flow.narrowing import Narrowing
-from tsoffset.kafka.clients import Connect
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask, kafka_cluster

@@ -13,7 +13,7 @@ for engine in docker podman buildah ""; do
 done
 
 options=(--file docker/Dockerfile --tag tsoffset ${BASE:+--build-arg "BASE=$BASE"})
-options+=(--build-arg "VERSION=$(sed -nE 's/^__version__ = "(.*)"/\1/p' tsoffset/__init__.py)")
+options+=(--build-arg "VERSION=$(sed -nE 's/^__version__ = "(.*)"/\1/p' tsoffset/version.py)")
 options+=(--build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)")
 # Their own format has no health check, and they look for the file of what to ignore elsewhere.
 [ "$engine" = docker ] || options+=(--format docker --ignorefile docker/Dockerfile.dockerignore)

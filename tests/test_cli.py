@@ -19,7 +19,6 @@ from structlog.testing import capture_logs
 from tests.configured import nowhere, properties_file
 from tests.invoking import ROOT, invoke
 from tests.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
-from tsoffset import __version__
 from tsoffset.commands.plan_sync import exit_status, hand_over
 from tsoffset.cycle.values import rows_table
 from tsoffset.model import OutcomeKind, Reason
@@ -27,6 +26,7 @@ from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, Tally
 from tsoffset.terminal.streams import StandardStream
+from tsoffset.version import __version__
 
 CYCLE_COMMANDS = ("plan", "sync", "run")
 FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "export", "failover", "compare")

@@ -18,13 +18,6 @@ from tests.invoking import ROOT
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.checkpoint import (
-    CheckpointKey,
-    CheckpointValue,
-    MalformedCheckpoint,
-    decode_key,
-    decode_value,
-)
 from tsoffset.commands.compare.command import Wanted, run_compare
 from tsoffset.commands.compare.flow_comparison import Compared, compare
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
@@ -44,6 +37,13 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import ALL
+from tsoffset.replicators.checkpoint import (
+    CheckpointKey,
+    CheckpointValue,
+    MalformedCheckpoint,
+    decode_key,
+    decode_value,
+)
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
 from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition

@@ -13,15 +13,15 @@ from tests.memory_flows import flow, mirrored_estate
 from tests.past_cycles import FLOW, MINUTE, Past, row
 from tests.test_compare import checkpoint, judged
 from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
-from tsoffset.commands.compare.checkpoints import Checkpoint, Checkpoints
 from tsoffset.commands.compare.flow_comparison import Compared, compare
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings
 from tsoffset.model import OutcomeKind, Precision, Reason, TopicPartition
+from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
 from tsoffset.testing.memory_cluster import Verb
 
 Dump = Callable[..., Path]

@@ -24,15 +24,15 @@ from tests.memory_flows import mirrored_estate
 from tests.waiting import wait_until
 from tsoffset.config.loading import Configuration
 from tsoffset.config.overrides import ListChange, Overrides
+from tsoffset.config.overrides_files import OverridesFiles
+from tsoffset.config.selecting import Selector
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.flow_loop import Alone, FlowLoop, LastKnown, Peers, nothing_known
-from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.daemon.pauses import Pauses
 from tsoffset.daemon.schedule import Schedule
-from tsoffset.daemon.selecting import Selector
 from tsoffset.daemon.signals import Ending, Signals, supervise
 from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
 from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit, JavaMissing
@@ -504,7 +504,7 @@ def running(
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsoffset.daemon.daemon.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS_BETWEEN_LOOKS", 0.02)
 
 
 def test_flows_are_known_before_spark_has_started(tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ from tests.secured import PASSWORDS, Secured
 from tests.serving import TOKEN, bearing, row
 from tests.test_kafka_versions import KRAFT, NEWEST, OLDEST, ZOOKEEPER
 from tests.waiting import wait_until
+from tsoffset.config.selecting import Selector
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import rows_table
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.election import SESSION_SECONDS, Election
 from tsoffset.daemon.points import RecentCycles
-from tsoffset.daemon.selecting import Selector
 from tsoffset.daemon.status import Board, Instance
 from tsoffset.flow.security import PasswordLogin, Security
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings

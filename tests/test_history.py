@@ -25,10 +25,10 @@ from structlog.testing import capture_logs
 
 from tests.past_cycles import DAY, FLOW, MINUTE, NOON, Past, files, pairs_of, row, rows_of
 from tests.waiting import wait_until
+from tsoffset.config.overrides_files import OverridesFiles
 from tsoffset.cycle.cells import to_cell
 from tsoffset.cycle.state import StateFile
 from tsoffset.daemon.freshness import PAIRS_KNOWN
-from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import Instance
 from tsoffset.flow.settings import HistorySettings

@@ -14,9 +14,6 @@ from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, identity_flow
 from tests.producing import Contents, numbered
 from tests.waiting import wait_until
-from tsoffset.commands.topics.command import discover
-from tsoffset.commands.topics.discovery import Found, Kind
-from tsoffset.commands.topics.heartbeats import heartbeat_timestamp_ms
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
     DefaultTopicFilter,
@@ -24,6 +21,9 @@ from tsoffset.flow.policy import (
     replicated_through,
 )
 from tsoffset.model import Failed, FailureKind
+from tsoffset.replicators.discovery import discover
+from tsoffset.replicators.heartbeats import heartbeat_timestamp_ms
+from tsoffset.replicators.topic_names import Found, Kind
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.testing.memory_cluster import Message, Verb
 

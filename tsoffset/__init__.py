@@ -7,6 +7,8 @@ They are loaded when they are first asked for, so that `import tsoffset` loads n
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tsoffset.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from tsoffset.api import (
         TranslatedOffset,
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
         topics,
         translate_offsets,
     )
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "TranslatedOffset",

@@ -7,34 +7,32 @@ Nothing of a record's content is in what is returned.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsoffset.cluster import Cluster, all_failed
-from tsoffset.commands.compare.checkpoint import CheckpointKey
-from tsoffset.commands.compare.checkpoints import Checkpoint
-from tsoffset.commands.compare.checkpoints import read_checkpoints as read_topic
-from tsoffset.commands.open_flow import open_flow
-from tsoffset.commands.topics.command import discover
-from tsoffset.commands.topics.discovery import Found
+from tsoffset.cluster import Connect, all_failed
+from tsoffset.config.selecting import selected
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.in_process import cycle
+from tsoffset.cycle.open_flow import open_flow
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.values import failed_row
-from tsoffset.daemon.selecting import selected
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
-from tsoffset.flow.settings import ClusterSettings, FlowSettings
+from tsoffset.flow.settings import FlowSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import warnings_alone
 from tsoffset.model import Failed, FailureKind, Precision, Row, TopicPartition, Translated
+from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import Checkpoint
+from tsoffset.replicators.checkpoints import read_checkpoints as read_topic
+from tsoffset.replicators.discovery import discover
+from tsoffset.replicators.topic_names import Found
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Connect = Callable[[ClusterSettings], Cluster]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Protocol, Self, TypeVar
 
 from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.flow.settings import ClusterSettings
 from tsoffset.model import (
     ClusterDescription,
     CommittedOffset,
@@ -170,6 +171,9 @@ class Cluster(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+Connect = Callable[[ClusterSettings], Cluster]
 
 
 class Standing(Enum):

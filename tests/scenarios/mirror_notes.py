@@ -3,7 +3,7 @@
 import struct
 
 from tests.producing import Contents
-from tsoffset.commands.compare.checkpoint import (
+from tsoffset.replicators.checkpoint import (
     CheckpointKey,
     CheckpointValue,
     decode_key,

@@ -15,8 +15,8 @@ from tests.producing import Contents, Written, numbered
 from tests.scenarios.flows import Flows, Rows, prepare_mirror, read_on
 from tests.scenarios.mirror_notes import newest_checkpoints, offset_syncs
 from tests.waiting import wait_until
-from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.model import OutcomeKind, Precision, TopicPartition
+from tsoffset.replicators.checkpoint import CheckpointKey
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 

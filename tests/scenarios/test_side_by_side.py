@@ -22,8 +22,8 @@ from tests.producing import Contents
 from tests.scenarios.content_truth import Partition, truth
 from tests.soak.soaking import FLOW, configuration
 from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, StepBack, Traffic
-from tsoffset.commands.compare.checkpoint import decode_key, decode_value
 from tsoffset.history.files import Kind, days, look
+from tsoffset.replicators.checkpoint import decode_key, decode_value
 from tsoffset.stores import place_of
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
 

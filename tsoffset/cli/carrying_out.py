@@ -30,7 +30,7 @@ Exit status:
 
 def choose(notices: Notices, **choice: Unpack[Choice]) -> "Selection":
     """What the options name, once a person has been told of what the configuration warns of."""
-    from tsoffset.daemon.selecting import selected
+    from tsoffset.config.selecting import selected
 
     return told(selected(**choice), notices)
 

@@ -52,7 +52,7 @@ def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choi
     comes with its remedy. Nothing is written, and Spark is not started.
     """
     from tsoffset.commands.check.command import run_check
-    from tsoffset.daemon.selecting import selected
+    from tsoffset.config.selecting import selected
 
     return run_check(selected(**choice), Output(sys.stdout, format, wide=wide), notices)
 

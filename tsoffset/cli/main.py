@@ -5,13 +5,13 @@ from platform import python_version
 
 import click
 
-from tsoffset import __version__
 from tsoffset.cli import beside, cycles, looking, moving
 from tsoffset.cli.carrying_out import EXIT_STATUS
 from tsoffset.errors import UsageError
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.streams import keep_standard_streams
+from tsoffset.version import __version__
 
 
 def _show_versions(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

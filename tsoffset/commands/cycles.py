@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tsoffset.commands.open_flow import Connect
+from tsoffset.cluster import Connect
 from tsoffset.config.selection import Selection
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.logs import LogFormat

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import structlog
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import flow_cycles
-from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.plan_sync import exit_status
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection

@@ -9,9 +9,8 @@ from rich.text import Text
 
 from tsoffset.commands.scope import did_you_mean
 from tsoffset.config.overrides import LIST_KEYS, KnownLists, ListChange, Overrides, entry_of
+from tsoffset.config.overrides_files import OverridesFiles, seconds_between_looks
 from tsoffset.config.selection import Selection
-from tsoffset.daemon.daemon import LOOK_ELSEWHERE_SECONDS, LOOK_SECONDS
-from tsoffset.daemon.overrides_files import OverridesFiles
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, ServerSettings
 from tsoffset.terminal.notices import Notices
@@ -65,9 +64,10 @@ def run_lists(
             OverridesFiles(directory).write(flow.name, changed)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        look_seconds = LOOK_ELSEWHERE_SECONDS if "://" in directory else LOOK_SECONDS
         server = selection.settings.server
-        status = _tell_whether_taken_up(server, flow.name, changed, notices, look_seconds)
+        status = _tell_whether_taken_up(
+            server, flow.name, changed, notices, seconds_between_looks(directory)
+        )
     configured = selection.configured()
     rows = [
         _row(selection, configured, flow.name, key) for flow in selection.flows for key in LIST_KEYS

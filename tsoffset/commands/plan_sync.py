@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import structlog
 from rich.text import Text
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import flow_cycles
-from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import CycleFailed

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import structlog
 
+from tsoffset.config.selecting import Selector
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.cycle_log import CycleLog
 from tsoffset.daemon.cycles import SparkCycles
@@ -13,7 +14,6 @@ from tsoffset.daemon.election import Election
 from tsoffset.daemon.flow_loop import Peers
 from tsoffset.daemon.instances import Presence
 from tsoffset.daemon.points import RecentCycles
-from tsoffset.daemon.selecting import Selector
 from tsoffset.daemon.signals import Ending, supervise
 from tsoffset.daemon.status import Board, Instance
 from tsoffset.flow.settings import FlowSettings

@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from tsoffset.commands.open_flow import Connect
+from tsoffset.cluster import Connect
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS, renamings_of
 from tsoffset.errors import ClusterUnreachable, UsageError

@@ -9,22 +9,19 @@ from itertools import count
 import structlog
 
 from tsoffset.config.overrides import Overrides
+from tsoffset.config.overrides_files import seconds_between_looks
+from tsoffset.config.selecting import Selector
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.daemon.cycle_log import CycleLog
 from tsoffset.daemon.cycles import Cycles
 from tsoffset.daemon.flow_loop import FlowLoop, LastKnown, Peers, nothing_known
 from tsoffset.daemon.pauses import Pauses
-from tsoffset.daemon.selecting import Selector
 from tsoffset.daemon.status import Board, Lead, Observer
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import FlowSettings
 
 log = structlog.get_logger(__name__)
 
-# How often the configuration file and the changed lists are looked at.
-LOOK_SECONDS = 2.0
-# The same where the lists lie in an object store.
-LOOK_ELSEWHERE_SECONDS = 30.0
 # What is the whole process's, with the keys that fill it.
 _NEEDS_A_RESTART = {
     "spark": "spark.*",
@@ -142,8 +139,7 @@ class Daemon:
 
     @property
     def _look_seconds(self) -> float:
-        elsewhere = "://" in (self._selection.settings.state_dir or "")
-        return LOOK_ELSEWHERE_SECONDS if elsewhere else LOOK_SECONDS
+        return seconds_between_looks(self._selection.settings.state_dir)
 
     def _look_at_pauses(self) -> None:
         self._pauses.look([flow.name for flow in self._selection.flows])

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset import __version__
 from tsoffset.daemon.freshness import PAIRS_KNOWN, pairs_known
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import OutcomeKind, Reason
 from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.output import IN_PLACE, Tally, by_name, counted
+from tsoffset.version import __version__
 
 
 class FlowState(StrEnum):

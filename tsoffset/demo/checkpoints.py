@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from tsoffset.commands.compare.checkpoint import CheckpointKey
-from tsoffset.commands.compare.checkpoints import Checkpoints, read_checkpoints
 from tsoffset.demo.clusters import Clusters
 from tsoffset.demo.groups import GROUPS
 from tsoffset.flow.policy import internal_topics
@@ -11,6 +9,8 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.read import committed_offsets
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, Failed
+from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import Checkpoints, read_checkpoints
 
 SETTINGS: Mapping[str, str] = {
     "emit.offset-syncs.enabled": "true",

@@ -16,10 +16,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Protocol, runtime_checkable
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, Connect
 from tsoffset.flow.settings import ClusterSettings
-
-Connect = Callable[[ClusterSettings], Cluster]
 
 IDLE_SECONDS = 150.0
 

@@ -22,7 +22,6 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-from tsoffset import __version__
 from tsoffset.flow.security import Security
 from tsoffset.kafka.broker_connection import BrokerConnection
 from tsoffset.kafka.client_settings import ClientSettings
@@ -30,6 +29,7 @@ from tsoffset.kafka.loop import Loop, until
 from tsoffset.kafka.security.failures import LoginFailed, TlsFailed
 from tsoffset.kafka.security.logins import Exchange, Logins
 from tsoffset.kafka.security.tls import context, why
+from tsoffset.version import __version__
 
 _CLOSED = (ssl.SSLEOFError, ConnectionError)
 # Of a session's lifetime (KIP-368), as Kafka's own client: not all connections at once.

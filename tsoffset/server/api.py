@@ -13,7 +13,6 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from tsoffset import __version__
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Key, Summary
@@ -37,6 +36,7 @@ from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import Choice, Paging, only_documented
 from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
 from tsoffset.server.remotes import Remotes
+from tsoffset.version import __version__
 
 # As many as this process keeps of its own cycles: what takes no file takes a hundredth of a second.
 MOST_POINTS = POINTS_KEPT

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, Connect
 from tsoffset.config.loading import Configuration
 from tsoffset.cycle.replication import REPLICATION
 from tsoffset.cycle.values import rows_of
@@ -14,7 +14,6 @@ from tsoffset.cycle.work import Cost
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.kafka.clients import Connect
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.spent import Spent, Stage
 from tsoffset.terminal.output import Tally

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, Connect
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka.clients import CLIENTS, Connect, Traffic
+from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.model import Side
 
 

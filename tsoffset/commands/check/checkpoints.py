@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from tsoffset.cluster import Cluster
 from tsoffset.commands.check.configs import duration
 from tsoffset.commands.check.findings import Finding, Scope, names
-from tsoffset.commands.compare.checkpoints import read_checkpoints
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.replicators.checkpoints import read_checkpoints
 from tsoffset.terminal.output import counted
 
 # MirrorMaker 2 writes a checkpoint where a group has moved on, once a minute by default.

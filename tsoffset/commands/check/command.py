@@ -2,11 +2,11 @@
 
 from functools import partial
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.check.findings import Finding, Scope
 from tsoffset.commands.check.flow_check import Checked, check
 from tsoffset.commands.check.machine import machine
 from tsoffset.commands.check.report import finding_lines
-from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster

@@ -5,7 +5,7 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.check import (
     checkpoints,
     clusters,
@@ -29,7 +29,6 @@ from tsoffset.commands.check.survey import (
     survey_target,
     synced_topics,
 )
-from tsoffset.commands.open_flow import Connect
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import reverse_of
 from tsoffset.flow.narrowing import written_groups, written_topics

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tsoffset.commands.compare.checkpoint import CheckpointKey, MalformedCheckpoint
-from tsoffset.commands.compare.checkpoints import Checkpoint, Checkpoints
 from tsoffset.errors import UsageError
 from tsoffset.model import TopicPartition
+from tsoffset.replicators.checkpoint import CheckpointKey, MalformedCheckpoint
+from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
 
 _FORMATTED = re.compile(
     r"Checkpoint\{consumerGroupId=(?P<group>(?:(?!, topicPartition=).)*+), "

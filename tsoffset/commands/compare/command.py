@@ -8,6 +8,7 @@ from pathlib import Path
 
 import structlog
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import Compared, compare
@@ -15,7 +16,6 @@ from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.repeating import Repeating
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Sum, Totals, sums
-from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import in_history, on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster

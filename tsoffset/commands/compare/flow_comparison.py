@@ -9,10 +9,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsoffset.cluster import all_failed
+from tsoffset.cluster import Connect, all_failed
 from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.checkpoint import CheckpointKey
-from tsoffset.commands.compare.checkpoints import Checkpoints
 from tsoffset.commands.compare.judgement import (
     ComparedPair,
     Theirs,
@@ -27,7 +25,7 @@ from tsoffset.commands.compare.theirs import (
     checkpoints_of,
     with_proof,
 )
-from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
+from tsoffset.cycle.open_flow import OpenFlow, open_flow
 from tsoffset.cycle.source_commits import SourceCommit, preflight
 from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.cycle.values import failed_row
@@ -51,6 +49,8 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
+from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import Checkpoints
 from tsoffset.terminal.progress import Report
 
 _Current = Mapping[str, GroupOffsets | Failed]

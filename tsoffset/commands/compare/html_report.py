@@ -8,7 +8,6 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from tsoffset import __version__
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import Compared
@@ -18,6 +17,7 @@ from tsoffset.commands.compare.report import at_words
 from tsoffset.commands.compare.totals import Sum, Totals, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.tables import place
+from tsoffset.version import __version__
 
 # Of pairs, groups and topics the worst; all are in the totals and in the plots.
 ROWS = 50

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-from tsoffset.commands.compare.checkpoint import CheckpointKey
-from tsoffset.commands.compare.checkpoints import Checkpoint, Checkpoints
 from tsoffset.commands.compare.repeats import Found
 from tsoffset.model import (
     Failed,
@@ -17,6 +15,8 @@ from tsoffset.model import (
     Row,
     Translated,
 )
+from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
 from tsoffset.terminal.output import reread
 
 

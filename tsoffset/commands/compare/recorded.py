@@ -5,11 +5,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.judgement import ComparedPair, Theirs, compared
 from tsoffset.commands.compare.theirs import checkpoints_of, source_topic
-from tsoffset.commands.open_flow import Connect
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
@@ -21,6 +20,7 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
+from tsoffset.replicators.checkpoint import CheckpointKey
 
 _Place = tuple[str | None, int | None]
 # Of the last cycles, to find one that reached the clusters.

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.checkpoint import CheckpointKey
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
-from tsoffset.commands.compare.checkpoints import Checkpoint, Checkpoints, read_checkpoints
-from tsoffset.commands.open_flow import OpenFlow
+from tsoffset.cycle.open_flow import OpenFlow
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.policy import internal_topics, target_topic
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Translated
+from tsoffset.replicators.checkpoint import CheckpointKey
+from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints, read_checkpoints
 from tsoffset.terminal.output import counted
 
 

@@ -1,8 +1,8 @@
 """`tsoffset explain` as the command line calls it."""
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.open_flow import Connect
 from tsoffset.config.selection import Selection
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import LogFormat

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tsoffset.cluster import all_failed
+from tsoffset.cluster import Connect, all_failed
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
-from tsoffset.commands.open_flow import Connect, OpenFlow, open_flow
 from tsoffset.commands.scope import did_you_mean
+from tsoffset.cycle.open_flow import OpenFlow, open_flow
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
 from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.cycle.values import failed_row

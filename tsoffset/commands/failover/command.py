@@ -13,6 +13,7 @@ from functools import partial
 
 import structlog
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.cycles import FlowCycles, flow_cycles
 from tsoffset.commands.failover.last_known import known_pairs, unverified
 from tsoffset.commands.failover.report import failover_lines, in_words
@@ -23,7 +24,6 @@ from tsoffset.commands.failover.verdicts import (
     in_utc,
     verdicts,
 )
-from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, why_not_kept

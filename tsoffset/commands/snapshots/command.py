@@ -8,9 +8,8 @@ from pathlib import Path
 import structlog
 from rich.text import Text
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.confirming import confirmed
-from tsoffset.commands.open_flow import Connect
 from tsoffset.commands.scope import no_match, on_cluster, require_match
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.commands.snapshots.restoring import RestoredCommit, carry_out, look, plan

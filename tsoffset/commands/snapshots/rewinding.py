@@ -12,11 +12,12 @@ from typing import Self
 
 import polars as pl
 
+from tsoffset.cluster import Connect
 from tsoffset.commands.confirming import confirmed, must_be_confirmable
-from tsoffset.commands.open_flow import Connect, open_flow
 from tsoffset.commands.snapshots.command import refuse_other_cluster, taken
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.config.selection import Selection
+from tsoffset.cycle.open_flow import open_flow
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.cycle.translated_commits import commit_work, result_rows
 from tsoffset.flow.settings import FlowSettings, Settings

@@ -1,19 +1,17 @@
 """A flow whose clusters are open: read and translated in this process, for commands that need no
 Spark."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from tsoffset.cluster import Cluster
+from tsoffset.cluster import Cluster, Connect
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork, SourceCommit, read_commits
 from tsoffset.cycle.translated_commits import TranslatedCommit, join_translations
 from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.work import partition_work
-from tsoffset.flow.settings import ClusterSettings, FlowSettings, Settings
-
-Connect = Callable[[ClusterSettings], Cluster]
+from tsoffset.flow.settings import FlowSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.compare.checkpoint import (
+from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
+from tsoffset.records import RawRecord
+from tsoffset.replicators.checkpoint import (
     CheckpointKey,
     MalformedCheckpoint,
     decode_key,
     decode_value,
 )
-from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
-from tsoffset.records import RawRecord
 
 _BYTES_PER_READ = 1_000_000
 

@@ -62,6 +62,6 @@ def _lists(settings: Settings, known: KnownLists) -> KnownLists:
     if settings.state_dir is None:
         return KnownLists()
     # Loads pyarrow, which the other case has no need of.
-    from tsoffset.daemon.overrides_files import OverridesFiles
+    from tsoffset.config.overrides_files import OverridesFiles
 
     return OverridesFiles(settings.state_dir).read([flow.name for flow in settings.flows], known)

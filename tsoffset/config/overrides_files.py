@@ -8,6 +8,15 @@ from urllib.parse import quote
 from tsoffset.config.overrides import KnownLists, Overrides
 from tsoffset.stores import UNREACHABLE, Place, place_of
 
+_SECONDS_BETWEEN_LOOKS = 2.0
+_SECONDS_BETWEEN_LOOKS_AT_A_STORE = 30.0
+
+
+def seconds_between_looks(directory: str | None) -> float:
+    """How often a daemon reads the changed lists in `state.dir`, and its configuration file."""
+    at_a_store = "://" in (directory or "")
+    return _SECONDS_BETWEEN_LOOKS_AT_A_STORE if at_a_store else _SECONDS_BETWEEN_LOOKS
+
 
 class ListsDamaged(ValueError):
     """A file is there, and not what it should be."""
