@@ -109,9 +109,10 @@ audit: $(READY) ## look the locked packages up among known vulnerabilities (need
 	$(BIN)/pip-audit --require-hashes --disable-pip --requirement .ci/requirements.lock
 
 lock: $(READY) ## resolve the packages anew into .ci/*.lock
-	$(LOCK) --extra dev --group build --output-file .ci/requirements.lock pyproject.toml
+	$(LOCK) --extra dev --extra report --extra demo --group build --output-file .ci/requirements.lock pyproject.toml
 	$(LOCK) --group build --constraints .ci/requirements.lock --output-file .ci/build-requirements.lock
 	$(LOCK) --constraints .ci/requirements.lock --output-file .ci/runtime.lock pyproject.toml
+	$(LOCK) --extra report --extra demo --constraints .ci/requirements.lock --output-file .ci/extras.lock pyproject.toml
 
 # By the Ivy inside pyspark, whose checksums are the repository's own. The first version is that of
 # the product.

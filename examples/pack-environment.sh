@@ -24,7 +24,7 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     echo "pack the environment: $python is no Python 3.11 or later; run make setup, or set PYTHON" >&2
     exit 1
 fi
-if ! "$python" -c 'import kafka, pandas, pyarrow, pyspark, structlog'; then
+if ! "$python" -c 'import kafka, pyarrow, pyspark, structlog'; then
     echo "pack the environment: $python lacks what tsoffset needs; run make setup, or set PYTHON" >&2
     exit 1
 fi

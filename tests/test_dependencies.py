@@ -14,14 +14,35 @@ from tests.invoking import ROOT
 UV = Path(sys.executable).with_name("uv")
 IMPORT_ALL = """
 import importlib, pkgutil, tsoffset
-from pyspark.sql.pandas.utils import require_minimum_pandas_version
 names = [name for _, name, _ in pkgutil.walk_packages(tsoffset.__path__, "tsoffset.")]
 for name in names:
     if not name.endswith(".__main__"):
         importlib.import_module(name)
-require_minimum_pandas_version()
 print(len(names))
 """
+BLOCK = """
+import importlib, pkgutil, runpy, sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+blocked = sys.argv.pop(1).split(",")
+sys.meta_path.insert(0, Block())
+"""
+RUN = BLOCK + 'runpy.run_module("tsoffset", run_name="__main__", alter_sys=True)'
+IMPORT_PLAIN = (
+    BLOCK
+    + """
+import tsoffset
+for _, name, _ in pkgutil.walk_packages(tsoffset.__path__, "tsoffset.", onerror=lambda _: None):
+    if name.endswith("__main__") or name.startswith(("tsoffset.demo", "tsoffset.testing.embedded")):
+        continue
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        print(name)
+"""
+)
 
 
 def uv(*words: str | Path) -> str:
@@ -62,6 +83,54 @@ def test_of_kafka_python_only_public_modules_are_imported() -> None:
     assert others == {"kafka", "kafka.errors"}
 
 
+@pytest.mark.parametrize(
+    ("package", "extra", "words"),
+    [
+        ("matplotlib", "report", ("compare", "-c", "FILE", "--html", "report.html")),
+        ("jinja2", "report", ("compare", "-c", "FILE", "--html", "report.html")),
+        ("pooch", "demo", ("demo",)),
+        ("platformdirs", "demo", ("demo",)),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(
+    package: str, extra: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """One sentence and exit status 2, before a cluster is asked."""
+    file = tmp_path / "mirror.properties"
+    file.write_text(
+        "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\n"
+        "A->B.enabled = true\n"
+    )
+    done = run_without(RUN, package, *(str(file) if word == "FILE" else word for word in words))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        f"This command needs the Python package {package}, which is not installed here: "
+        f"pip install 'tsoffset[{extra}]'"
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_everything_else_is_imported_without_extras_and_without_pandas() -> None:
+    """What `run` and the other commands use. Only `compare --html` and `demo` need an extra."""
+    done = run_without(IMPORT_PLAIN, "pandas,matplotlib,jinja2,markupsafe,pooch,platformdirs")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [
+        "tsoffset.commands.compare.html_report",
+        "tsoffset.commands.compare.plots",
+    ]
+
+
+def run_without(program: str, packages: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """The program in a Python where these packages cannot be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", program, packages, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
 def test_every_module_can_be_imported(resolution: str, tmp_path: Path) -> None:
@@ -69,7 +138,8 @@ def test_every_module_can_be_imported(resolution: str, tmp_path: Path) -> None:
     install without our lock file; pyspark warns of none. What this environment lacks comes from the
     package index."""
     pins = uv(
-        *("compile", "--python", sys.executable, "--resolution", resolution, "--extra", "msk"),
+        *("compile", "--python", sys.executable, "--resolution", resolution),
+        *("--extra", "msk", "--extra", "report", "--extra", "demo"),
         *("--no-header", "--no-annotate", "--no-emit-index-url", "pyproject.toml"),
     )
     wanted = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from tsoffset.commands.options import (
     Choice,
 )
+from tsoffset.extras import name_missing_extra
 from tsoffset.logs import LogFormat, LogLevel, configure_logs
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.streams import write_failure
@@ -59,8 +60,9 @@ def carried_out(work: Callable[..., int]) -> Callable[..., NoReturn]:
             notices.note("interrupted")
             status = INTERRUPTED
         except Exception as error:
-            notices.error(error, trace=debug)
-            status = getattr(error, "exit_status", 1)
+            named = name_missing_extra(error)
+            notices.error(named, trace=debug)
+            status = getattr(named, "exit_status", 1)
         sys.stdout.flush()
         failure = write_failure(sys.stdout)
         if failure is not None and not isinstance(failure, BrokenPipeError):

@@ -16,6 +16,9 @@ import pyarrow.compute as pc
 from pyspark import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.flow.patterns import matches
@@ -155,7 +158,21 @@ def _rows(
         return session.createDataFrame([], schema)
     tasks = min(len(files), 4 * session.sparkContext.defaultParallelism)
     cells = session.createDataFrame([(to_cell(file),) for file in files], _FILES)
-    return cells.repartition(tasks).mapInArrow(read, schema)
+    return _map_in_arrow(cells.repartition(tasks), read, schema)
+
+
+def _map_in_arrow(
+    frame: DataFrame,
+    read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """`DataFrame.mapInArrow`, which refuses to run without pandas, though neither it nor its
+    workers use pandas."""
+    function = UserDefinedFunction(
+        read, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    column = function(*(frame[name] for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def without_root(file: HistoryFile) -> HistoryFile:

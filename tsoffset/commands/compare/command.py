@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import structlog
@@ -49,6 +50,9 @@ def run_compare(
 ) -> int:
     """Compare the flows, print their pairs and totals, and return the exit status: of several
     comparisons that of the last one. Raises UsageError."""
+    if wanted.html is not None:
+        # Fails before clusters are asked where an extra is missing.
+        import_module("tsoffset.commands.compare.html_report")
     names_of = on_cluster(selection.narrowing, connect)
     if wanted.asked.recorded:
         names_of = in_history(selection.settings)
