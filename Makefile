@@ -97,9 +97,9 @@ docs: $(READY) ## build the documentation site into dist/site; a broken link fai
 wheel: $(READY) ## build dist/*.whl of what is committed
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t wheel
 
-# BASE=... is another base image.
+# BASE=... is another base image; EXTRAS=demo,report adds these extras.
 image: ## build the container image and try it (with docker, podman or buildah)
-	@BASE="$(BASE)" docker/build.sh
+	@BASE="$(BASE)" EXTRAS="$(EXTRAS)" docker/build.sh
 
 sbom: $(READY) ## list the locked packages in dist/sbom.cdx.json (CycloneDX)
 	mkdir -p dist

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build the image `tsoffset` and try it, with docker, podman or buildah. BASE in the environment takes
-# the place of the Dockerfile's base image.
+# the place of the Dockerfile's base image; EXTRAS (demo,report) names extras to install.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,6 +13,7 @@ for engine in docker podman buildah ""; do
 done
 
 options=(--file docker/Dockerfile --tag tsoffset ${BASE:+--build-arg "BASE=$BASE"})
+[ -z "${EXTRAS:-}" ] || options+=(--build-arg LOCK=extras.lock --build-arg "EXTRAS=[$EXTRAS]")
 options+=(--build-arg "VERSION=$(sed -nE 's/^__version__ = "(.*)"/\1/p' tsoffset/version.py)")
 options+=(--build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)")
 # Their own format has no health check, and they look for the file of what to ignore elsewhere.
