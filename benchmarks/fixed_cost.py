@@ -24,6 +24,7 @@ from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
 from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.history.views import map_in_arrow
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.session import spark_session
@@ -111,7 +112,7 @@ def _byte_job(spark: SparkSession) -> None:
 
 def _table_job(spark: SparkSession) -> None:
     frame = spark.createDataFrame(pa.table({"number": [1]}))
-    assert frame.mapInArrow(lambda batches: batches, frame.schema).toArrow().num_rows == 1
+    assert map_in_arrow(frame, lambda batches: batches, frame.schema).toArrow().num_rows == 1
 
 
 def _ask(cluster: KafkaCluster) -> None:

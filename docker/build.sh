@@ -21,9 +21,10 @@ options+=(--build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown
 "$engine" build "${options[@]}" .
 
 # With the user of the image, and with one that it has no name for.
-job='from tsoffset.spark.session import spark_session
+job='from tsoffset.history.views import map_in_arrow
+from tsoffset.spark.session import spark_session
 with spark_session({"spark.master": "local[1]"}) as spark:
-    print("rows from Spark:", spark.range(3).mapInArrow(lambda batches: batches, "id long").count())'
+    print("rows from Spark:", map_in_arrow(spark.range(3), lambda batches: batches, "id long").count())'
 for user in 10001:10001 54321:0; do
     echo "user $user:"
     if [ "$engine" = buildah ]; then

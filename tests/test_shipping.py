@@ -139,15 +139,22 @@ def test_health_check_asks_healthz(
     assert (done.returncode == 0) is healthy
 
 
-# Every module is there, and Spark hands rows to workers and reads history's Parquet.
+# Every module but those of extras is there, and Spark hands rows to workers and reads Parquet.
 RUNS_ON_SPARK = """
 import importlib, pkgutil, tsoffset
+from tsoffset.extras import name_missing_extra
+from tsoffset.history.views import map_in_arrow
 from tsoffset.spark.session import spark_session
-for module in pkgutil.walk_packages(tsoffset.__path__, "tsoffset."):
+for module in pkgutil.walk_packages(tsoffset.__path__, "tsoffset.", onerror=lambda _: None):
     if module.name != "tsoffset.__main__":
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if name_missing_extra(error) is error:
+                raise
 with spark_session({"spark.master": "local[1]"}) as spark:
-    spark.range(3).mapInArrow(lambda batches: batches, "id long").write.parquet("rows")
+    rows = map_in_arrow(spark.range(3), lambda batches: batches, "id long")
+    rows.write.parquet("rows")
     print(spark.read.parquet("rows").count())
 """
 
@@ -159,8 +166,9 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
     the environment then has the command, no package of development, and what Spark needs to run."""
     source, wheels, environment = (tmp_path / name for name in ("src", "wheels", "tsoffset"))
     source.mkdir()
+    arguments = dict(one.split("=", 1) for one in instructions("ARG") if "=" in one)
     for copied in instructions("COPY"):
-        *wanted, place = copied.split()
+        *wanted, place = copied.replace("${LOCK}", arguments["LOCK"]).split()
         if wanted[0].startswith("--from"):
             continue
         for one in wanted:
@@ -174,7 +182,7 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
             step = step.replace(theirs, str(here))
         step = step.replace("python -m", f"{sys.executable} -m", 1)
         # The environment of tests is not the one that is made.
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | arguments
         succeeds("bash", "-euc", step, cwd=source, env=clean)
     program = environment / "bin" / "tsoffset"
     assert "tsoffset" in succeeds(program, "--version", cwd=tmp_path)
@@ -183,6 +191,7 @@ def test_steps_of_the_image_make_an_environment_that_runs(tmp_path: Path) -> Non
     installed = {path.name for path in environment.glob("lib/python3*/site-packages/*")}
     assert {"pyspark", "kafka", "fastapi", "prometheus_client"} <= installed
     assert not {"pytest", "mypy", "pip", "uv", "hypothesis"} & installed
+    assert not {"pandas", "matplotlib", "jinja2", "pooch"} & installed
     assert not list(wheels.glob("pytest-*"))
     running = [environment / "bin" / "python", "-c", RUNS_ON_SPARK]
     assert succeeds(*running, cwd=tmp_path, env=clean).endswith("\n3\n")
@@ -218,11 +227,12 @@ def test_no_engine_to_build_the_image_with(tmp_path: Path) -> None:
 def test_image_is_built_and_tried_with_what_is_there(engine: str, tmp_path: Path) -> None:
     """From the base that is asked for, in the format that has a health check, and run by the
     image's user and by one without a name."""
-    done = build(tmp_path, engine, BASE="mine:1")
+    done = build(tmp_path, engine, BASE="mine:1", EXTRAS="demo,report")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "calls").read_text()
     (built,) = [line for line in text.splitlines() if line.startswith(f"{engine} build ")]
     assert "--build-arg BASE=mine:1 " in built
+    assert "--build-arg LOCK=extras.lock --build-arg EXTRAS=[demo,report] " in built
     assert ("--format docker" in built) is (engine != "docker")
     for user in (instructions("USER")[-1], "54321:0"):
         assert re.search(rf"^{engine} run .*--user {user} ", text, re.MULTILINE)

@@ -101,9 +101,10 @@ def test_users_java_options_are_kept() -> None:
 
 NAMELESS = ("unshare", "--user", "--map-user=54321")
 ONE_JOB = """
+from tsoffset.history.views import map_in_arrow
 from tsoffset.spark.session import spark_session
 with spark_session({"spark.master": "local[1]"}) as spark:
-    print(spark.range(3).mapInArrow(lambda batches: batches, "id long").count())
+    print(map_in_arrow(spark.range(3), lambda batches: batches, "id long").count())
 """
 
 

@@ -158,13 +158,13 @@ def _rows(
         return session.createDataFrame([], schema)
     tasks = min(len(files), 4 * session.sparkContext.defaultParallelism)
     cells = session.createDataFrame([(to_cell(file),) for file in files], _FILES)
-    return _map_in_arrow(cells.repartition(tasks), read, schema)
+    return map_in_arrow(cells.repartition(tasks), read, schema)
 
 
-def _map_in_arrow(
+def map_in_arrow(
     frame: DataFrame,
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: StructType,
+    schema: StructType | str,
 ) -> DataFrame:
     """`DataFrame.mapInArrow`, which refuses to run without pandas, though neither it nor its
     workers use pandas."""
