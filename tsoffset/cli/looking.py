@@ -148,11 +148,11 @@ def topics(
     short_help="Query past cycles: stuck groups, precision, changes.",
     epilog="""\b
 Questions:
-  stuck     group-partitions that are behind on the target and have not advanced there for --cycles cycles
-  worst     the largest bound on re-reads of each pair
-  accuracy  of each day how many translations were exact
+  stuck     group-partitions that lag on the target without progress for --cycles cycles
+  worst     the largest re-read bound of each group-partition
+  accuracy  share of exact translations per day
   cycles    the last cycles
-  group     each change of the groups that --groups names
+  group     each change of the groups of --groups
 
 \b
 Examples:
@@ -162,7 +162,7 @@ Examples:
 
 \b
 Exit status:
-  0  success
+  0    success
   1    the history cannot be read, or Spark failed
   2    bad usage or configuration; history.dir is not set
   130  interrupted by Ctrl-C""",

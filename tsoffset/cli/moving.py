@@ -38,10 +38,10 @@ Examples:
 
 \b
 Exit status:
-    0  every group can move over (a bound on what it reads again is stated)
-    1  a group is not ready, or Spark gave up
+    0  every group is ready (some may re-read a stated number of records)
+    1  a group is not ready, or Spark failed
     2  bad usage or configuration
-    3  a cluster could not be reached; with the source away the last commits are reported
+    3  a cluster could not be reached; if it is the source, the last commits are reported
   130  interrupted by Ctrl-C""",
 )
 @selection
@@ -213,8 +213,9 @@ Examples:
 \b
 Exit status:
     0  all offsets are as in the snapshot
-    1  some commit is not: it failed, its group has members, its topic is another one now
-    2  bad usage or configuration; the file is no snapshot, or one of another cluster
+    1  an offset was not restored: it failed, its group has active members, or its topic
+       was recreated
+    2  bad usage or configuration; the file is no snapshot, or is of another cluster
     3  the target could not be reached
   130  interrupted by Ctrl-C""",
 )
