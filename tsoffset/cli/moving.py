@@ -213,8 +213,7 @@ Examples:
 \b
 Exit status:
     0  all offsets are as in the snapshot
-    1  an offset was not restored: it failed, its group has active members, or its topic
-       was recreated
+    1  an offset was not restored; its row says why
     2  bad usage or configuration; the file is no snapshot, or is of another cluster
     3  the target could not be reached
   130  interrupted by Ctrl-C""",

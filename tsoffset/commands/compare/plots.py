@@ -242,7 +242,7 @@ def over_time(flow: str, moments: Sequence[Moment], other: str) -> Plot | None:
         axes.set_yscale("symlog", linthresh=1, linscale=0.6)
         axes.yaxis.set_major_formatter(FuncFormatter(_number))
         axes.set_ylim(bottom=-0.35)
-        axes.set_ylabel("records re-read, all group-partitions")
+        axes.set_ylabel("records re-read")
         axes.set_xlabel("time (UTC)")
         # Of matplotlib's dates the types are not told.
         dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
