@@ -368,7 +368,7 @@ def test_cost_is_bounded_however_large_a_flow_is() -> None:
     topics = {f"t{n:03}": same for n in range(MOST_TOPICS + 20)}
     source, target = mirrored(topics, records(50), partitions=4, trimmed=0)
     result = checked(source, target, flow())
-    assert f"of {MOST_TOPICS + 20} topics {MOST_TOPICS}sampled" in (
+    assert f"{MOST_TOPICS} of {MOST_TOPICS + 20} topics sampled" in (
         of_copies(result)["samples"].finding
     )
     samples = MOST_TOPICS * 2 * 5

@@ -165,7 +165,7 @@ def test_skipped_record_makes_the_exit_status_one() -> None:
     assert status == 1
     assert sentences == [
         "1 record skipped, which must never be; please report it.",
-        "g never gets 1 record.",
+        "g skipped 1 record.",
     ]
 
 

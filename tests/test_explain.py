@@ -421,7 +421,7 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage() -> None:
     assert "it has committed offsets in old.replica, which topics," in refusal(estate, "lone")
     assert refusal(estate, topic="ordres") == (
         "flow A->B: group billing has no committed offset in topic ordres that is synced; it has"
-        " commits on events-0, orders-0, orders-1, orders-2"
+        " committed offsets in events-0, orders-0, orders-1, orders-2"
     )
     assert "no committed offset in orders-7 that" in refusal(estate, topic="orders", partition=7)
     assert "no committed offset in a partition 7 that" in refusal(estate, partition=7)
