@@ -96,7 +96,7 @@ def test_a_flow_that_is_well_has_no_finding_but_ok() -> None:
     result = checked(flow(), source, target)
     assert worst(result) == set()
     assert result.exit_status == 0
-    assert found(result, "timestamps").finding.endswith("1 of 1")
+    assert found(result, "timestamps").finding.startswith("1 of 1 topics")
 
 
 def test_an_unreachable_cluster_is_an_error_and_exit_3() -> None:
@@ -133,23 +133,24 @@ def test_a_cluster_that_goes_away_on_the_way_is_unreachable_too() -> None:
         (
             identity_flow("primary", "B"),
             ("primary.orders", "primary.clicks", "orders-old"),
-            "instead it has primary.clicks for clicks, primary.orders for orders: the policy looks "
-            "like DefaultReplicationPolicy",
+            "the cluster has primary.clicks for clicks, primary.orders for orders, so the"
+            " replicator seems to use DefaultReplicationPolicy",
             "mirror.DefaultReplicationPolicy",
         ),
         (
             flow("primary", "B"),
             ("orders", "clicks"),
-            "clicks for clicks, orders for orders: the policy looks like IdentityReplicationPolicy",
+            "clicks for clicks, orders for orders, so the replicator seems to use"
+            " IdentityReplicationPolicy",
             "mirror.IdentityReplicationPolicy",
         ),
         (
             flow("primary", "B"),
             ("eu_orders", "eu_clicks"),
-            "the policy looks like DefaultReplicationPolicy",
+            "the replicator seems to use DefaultReplicationPolicy",
             "replication.policy.separator = _, the alias eu for primary in `clusters`",
         ),
-        (flow("primary", "B"), (), "so nothing can be synced", "let the replicator mirror"),
+        (flow("primary", "B"), (), "so no group can be synced", "configure the replicator to copy"),
     ],
 )
 def test_a_flow_in_which_nothing_can_be_synced_is_an_error(
@@ -225,7 +226,7 @@ def test_no_group_passing_is_a_warning() -> None:
     commit(source, "connect-sink", "orders")
     finding = found(checked(flow(), source, target), "groups")
     assert finding.severity is WARNING
-    assert finding.finding == "passing the filters: 0 of 1; taken by no flow: connect-sink"
+    assert finding.finding == "0 of 1 groups selected; selected by no flow: connect-sink"
 
 
 def test_a_cluster_without_groups_is_not_a_question_of_filters() -> None:
@@ -308,7 +309,7 @@ def test_flows_that_write_the_same_topic_are_found() -> None:
     assert "orders" in finding.finding
     second.unreachable = True
     finding = found(checked(one, first, second, target, others=(two,)), "flow C->B")
-    assert "cannot be asked" in finding.finding
+    assert "cannot be checked" in finding.finding
 
 
 @pytest.mark.parametrize(
@@ -490,6 +491,4 @@ def test_check_on_real_brokers(
         ("ok", "B", "connection"),
     } <= serious
     assert sum(f["severity"] == "error" for f in findings) == 1
-    assert next(f["finding"] for f in findings if f["subject"] == "groups").startswith(
-        "passing the filters: 1 of"
-    )
+    assert next(f["finding"] for f in findings if f["subject"] == "groups").startswith("1 of")

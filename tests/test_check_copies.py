@@ -126,9 +126,7 @@ def test_copies_as_their_originals_need_no_remedy() -> None:
     found = of_copies(result)
     assert list(found) == ["samples"]
     assert found["samples"].severity is OK
-    assert found["samples"].finding == (
-        "the same in timestamp, key and value: 8 of 8 sampled records"
-    )
+    assert found["samples"].finding == ("equal in timestamp, key and value: 8 of 8 sampled records")
     assert found["samples"].remedy is None
     assert result.exit_status == 0
 
@@ -138,8 +136,8 @@ def test_copies_as_their_originals_need_no_remedy() -> None:
     [
         (value_changed, "values differ", "set A->B.translation.match = timestamp,key "),
         (key_changed, "keys differ", "set A->B.translation.match = timestamp,value "),
-        (both_changed, "keys and values differ", "let the replicator keep keys or values"),
-        (time_changed, "timestamps differ", "let the replicator keep timestamps"),
+        (both_changed, "keys and values differ", "configure the replicator to keep keys or values"),
+        (time_changed, "timestamps differ", "configure the replicator to keep timestamps"),
     ],
 )
 def test_what_a_replicator_changes_is_named_with_what_fits(
@@ -154,7 +152,7 @@ def test_what_a_replicator_changes_is_named_with_what_fits(
     assert finding.finding.startswith(what)
     assert "in 4 of 4 sampled records" in finding.finding
     assert (finding.remedy or "").startswith(setting)
-    assert found["samples"].finding.startswith("the same in timestamp, key and value: 4 of 8 ")
+    assert found["samples"].finding.startswith("equal in timestamp, key and value: 4 of 8 ")
 
 
 @pytest.mark.parametrize("rewrite", [same, value_changed, key_changed])
@@ -192,14 +190,14 @@ def test_what_match_leaves_out_is_no_problem() -> None:
     """A narrower match that fits the change is told without alarm."""
     finding = findings({"orders": value_changed}, matching("timestamp", "key"))["topic A.orders"]
     assert (finding.severity, finding.remedy) == (OK, None)
-    assert "translation.match leaves them out" in finding.finding
+    assert "translation.match ignores them" in finding.finding
 
 
 def test_a_match_that_is_narrower_than_needed_is_told() -> None:
     """Where all samples are the same in what match leaves out, more could be proven."""
     found = findings({"orders": same}, matching("timestamp", "key"))
-    assert "leaves out values, which are the same" in found["samples"].finding
-    assert "leave out translation.match" in (found["samples"].remedy or "")
+    assert "ignores values, which are equal" in found["samples"].finding
+    assert "remove translation.match" in (found["samples"].remedy or "")
 
 
 def test_without_keys_a_changed_value_leaves_nothing_to_compare() -> None:
@@ -218,7 +216,7 @@ def test_topics_that_need_different_settings_need_flows_of_their_own() -> None:
     for topic, setting in (("one", "timestamp,key"), ("two", "timestamp,value")):
         remedy = found[f"topic A.{topic}"].remedy or ""
         assert remedy.startswith(
-            f"give this topic a flow of its own with A->B.translation.match = {setting},"
+            f"move this topic to a separate flow with A->B.translation.match = {setting},"
         )
 
 
@@ -227,7 +225,7 @@ def test_headers_are_told_and_decide_nothing() -> None:
     found = findings({"orders": header_added})
     assert found["headers"].severity is OK
     assert found["headers"].finding.startswith("differ in 4 sampled records (A.orders)")
-    assert found["samples"].finding.startswith("the same in timestamp, key and value: 4 of 4")
+    assert found["samples"].finding.startswith("equal in timestamp, key and value: 4 of 4")
 
 
 def test_older_records_stamped_by_the_target_are_seen() -> None:
@@ -267,7 +265,7 @@ def test_no_copy_at_all_is_a_warning() -> None:
     )
     finding = of_copies(checked(source, target, flow()))["topic A.orders"]
     assert finding.severity is WARNING
-    assert "no copy was found of 5 sampled records" in finding.finding
+    assert "no copy found of 5 sampled records" in finding.finding
     assert finding.remedy is not None
 
 
@@ -290,7 +288,7 @@ def test_a_mirror_that_lags_is_not_taken_for_one_that_changes(mirrored_up_to: in
     source.group("billing").offsets[TopicPartition("orders", 0)] = CommittedOffset(50)
     found = of_copies(checked(source, target, flow()))
     assert list(found) == ["samples"]
-    assert "no copy was found of" in found["samples"].finding
+    assert "no copy found of" in found["samples"].finding
 
 
 def test_a_value_that_comes_again_is_not_taken_for_a_changed_time() -> None:
@@ -370,7 +368,7 @@ def test_cost_is_bounded_however_large_a_flow_is() -> None:
     topics = {f"t{n:03}": same for n in range(MOST_TOPICS + 20)}
     source, target = mirrored(topics, records(50), partitions=4, trimmed=0)
     result = checked(source, target, flow())
-    assert f"of {MOST_TOPICS + 20} topics {MOST_TOPICS} were sampled" in (
+    assert f"{MOST_TOPICS} of {MOST_TOPICS + 20} topics sampled" in (
         of_copies(result)["samples"].finding
     )
     samples = MOST_TOPICS * 2 * 5
@@ -474,14 +472,14 @@ def test_changed_copies_are_found_on_real_brokers(
     assert f"topic A.{kept}" not in found
     for topic, what, remedy in (
         (rewritten, "values differ", "translation.match = timestamp,key"),
-        (late, "timestamps differ", "let the replicator keep timestamps"),
+        (late, "timestamps differ", "configure the replicator to keep timestamps"),
         (stamped, "stamps the records", "message.timestamp.type=CreateTime"),
     ):
         finding = found[f"topic A.{topic}"]
         assert finding["severity"] == "error"
         assert what in finding["finding"]
         assert remedy in finding["remedy"]
-    assert found["samples"]["finding"].startswith("the same in timestamp, key and value: 4 of 12")
+    assert found["samples"]["finding"].startswith("equal in timestamp, key and value: 4 of 12")
 
 
 # --- mirrors that keep offsets --------------------------------------------------------------
@@ -492,7 +490,7 @@ KEPT = flow(translation=TranslationSettings(expect=SAME_OFFSETS))
 def test_copies_at_the_offsets_of_their_originals_are_said() -> None:
     """Where the mirror is expected to keep offsets, and does."""
     found = of_offsets(checked(*mirrored({"orders": same}, trimmed=0), KEPT))
-    assert found == {"offsets": (OK, "the same on both sides in 4 sampled records")}
+    assert found == {"offsets": (OK, "equal on both clusters in 4 sampled records")}
 
 
 def test_copies_at_other_offsets_are_an_error() -> None:
@@ -500,7 +498,7 @@ def test_copies_at_other_offsets_are_an_error() -> None:
     found = of_offsets(checked(*mirrored({"orders": same}), KEPT))
     severity, finding = found["offsets"]
     assert severity is ERROR
-    assert "keeps no offsets" in finding
+    assert "does not keep offsets" in finding
     assert found["topic A.orders"][0] is ERROR
     assert not of_offsets(checked(*mirrored({"orders": same}), flow()))
 

@@ -63,7 +63,7 @@ def test_clocks_that_differ_are_a_warning(ahead_ms: int, words: str | None) -> N
     """By 5 s or more, either way; a clock that is not told is not judged."""
     findings = list(connection("A->B", settings("A"), described(), ahead_ms))
     told = [f.finding for f in findings if f.subject == "clock"]
-    assert ("the clock is as here" in findings[0].finding) is (words is None)
+    assert ("clock in sync with this host" in findings[0].finding) is (words is None)
     assert [words in one for one in told] == ([] if words is None else [True])
     assert "clock" not in str(list(connection("A->B", settings("A"), described(), None)))
 
@@ -297,7 +297,7 @@ def test_commits_that_are_skipped_come_with_what_reset_means() -> None:
         source.group(group).offsets[TopicPartition(topic, 0)] = CommittedOffset(offset)
     finding = found(checked(flow(), source, target), "auto.offset.reset")
     assert finding.severity is OK
-    assert finding.finding.startswith("3 commits will be skipped")
+    assert finding.finding.startswith("3 committed offsets will be skipped")
     for words in ("1 EXPIRED", "1 PAST_LOG_END", "1 TARGET_MISSING", "beyond, late, lost"):
         assert words in finding.finding
 
@@ -310,7 +310,7 @@ def test_groups_that_no_flow_takes_are_named() -> None:
     one = flow(group_filter=DefaultGroupFilter(("billing",)))
     other = flow("A", "C", group_filter=DefaultGroupFilter(("audit",)))
     groups = found(checked(one, source, target, filled("C"), others=(other,)), "groups")
-    assert groups.finding == "passing the filters: 1 of 3; taken by no flow: idle"
+    assert groups.finding == "1 of 3 groups selected; selected by no flow: idle"
 
 
 # --- this machine and executors -------------------------------------------------------------

@@ -151,7 +151,7 @@ def test_an_optional_right_that_is_missing_is_a_warning() -> None:
     assert result.exit_status == 0
     remedy = found(result, "proof").remedy or ""
     assert remedy.endswith("--operation DescribeConfigs --topic A.orders")
-    assert "which only check uses" not in found(result, "retention").finding
+    assert "which only `check` needs" not in found(result, "retention").finding
 
 
 @pytest.mark.parametrize("elects", [False, True])
@@ -208,7 +208,7 @@ def test_a_listing_that_may_lack_some_is_told() -> None:
     def partial() -> set[str]:
         result = checked(flow(), source, target)
         assert worst(result) == set()
-        return {one.subject for one in result.findings if "listed are only" in one.finding}
+        return {one.subject for one in result.findings if "the list has only" in one.finding}
 
     assert partial() == {"topics"}
     source.allowed.restrict(CLUSTER, "*")
@@ -217,7 +217,7 @@ def test_a_listing_that_may_lack_some_is_told() -> None:
         group_filter=DefaultGroupFilter(("billing",)), topic_filter=DefaultTopicFilter(("orders",))
     )
     assert not [
-        one for one in checked(names, source, target).findings if "listed are only" in one.finding
+        one for one in checked(names, source, target).findings if "the list has only" in one.finding
     ]
 
 
@@ -331,7 +331,7 @@ def run(secured: Secured, command: str) -> None:
     ("side", "resource", "name", "revoked", "words"),
     [
         (Side.SOURCE, "topic", "orders", ["read"], "READ missing on 1 topic (orders)"),
-        (Side.SOURCE, "topic", "orders", ["read", "describe", "describe_configs"], "topics names"),
+        (Side.SOURCE, "topic", "orders", ["read", "describe", "describe_configs"], "topics"),
         (Side.SOURCE, "topic", "orders", ["describe_configs"], "DESCRIBE_CONFIGS is missing"),
         (Side.SOURCE, "group", "billing", ["describe"], "groups names billing"),
         (Side.TARGET, "topic", "A.orders", ["read"], "READ missing on 1 topic (A.orders)"),
@@ -388,17 +388,17 @@ def test_what_listings_do_not_show_is_told_on_real_brokers(
     an error, one that nothing has a warning; the cluster's clock needs DESCRIBE on it."""
     file = configuration(least, tmp_path)
     told = findings(file)
-    assert {one["subject"] for one in told if "listed are only" in one["finding"]} == {
+    assert {one["subject"] for one in told if "the list has only" in one["finding"]} == {
         "groups",
         "topics",
     }
-    assert not any("the clock is as here" in one["finding"] for one in told)
+    assert not any("clock in sync with this host" in one["finding"] for one in told)
     least[Side.SOURCE].grant("alice", "cluster", "kafka-cluster", "describe")
     try:
         # All groups are listed then, and what may not be described of them is missing.
         told = findings(file, exit_code=1)
         assert any("DESCRIBE missing on 1 group (secret)" in one["finding"] for one in told)
-        assert any("the clock is as here" in one["finding"] for one in told)
+        assert any("clock in sync with this host" in one["finding"] for one in told)
     finally:
         least[Side.SOURCE].revoke("alice", "cluster", "kafka-cluster", "describe")
     least[Side.SOURCE].grant("alice", "group", "soon*", "describe")

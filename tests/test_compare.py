@@ -19,8 +19,8 @@ from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_est
 from tsoffset.commands.compare import repeats
 from tsoffset.commands.compare.asked import Against, Asked
 from tsoffset.commands.compare.command import Wanted, run_compare
-from tsoffset.commands.compare.flow_comparison import Compared, compare
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
+from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
+from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.config.selection import Selection
@@ -107,7 +107,7 @@ def checkpoint(
     )
 
 
-def comparison(estate: Estate, *flows: FlowSettings, asked: Asked | None = None) -> Compared:
+def comparison(estate: Estate, *flows: FlowSettings, asked: Asked | None = None) -> FlowComparison:
     chosen = flows or (flow(),)
     settings = Settings(tuple(chosen), tuple(estate.clusters))
     (one,) = compare(chosen[:1], estate.connect, settings=settings, asked=asked)
@@ -241,7 +241,7 @@ def test_records_that_are_no_checkpoints_are_counted_and_left_out() -> None:
     found = comparison(estate)
     assert [pair.theirs for pair in found.pairs] == [44]
     (warning,) = found.warnings
-    assert "2 records left out" in warning
+    assert "2 records ignored" in warning
     assert CHECKPOINTS in warning
 
 
@@ -389,7 +389,7 @@ def test_what_the_replicator_repeated_is_not_skipped(position: int) -> None:
     pair = the_pair(estate)
     assert pair.ours == position
     assert judged(pair) == (Verdict.BEYOND, 0)
-    assert "repeated" in (pair.message or "")
+    assert "copied the records between them again" in (pair.message or "")
     checkpoint(estate, "billing", position, second + 1)
     assert judged(the_pair(estate)) == (Verdict.UNSAFE, second + 1 - position)
 
@@ -482,7 +482,7 @@ def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
     estate = far_past("billing", records=3_000)
     pair = the_pair(estate)
     assert judged(pair) == (Verdict.BEYOND, 10)
-    assert "the records behind theirs on B go on after the" in (pair.message or "")
+    assert "the records after the compared offset on B are more than the" in (pair.message or "")
 
 
 def test_where_a_read_fails_nothing_is_known() -> None:
@@ -574,7 +574,7 @@ def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
     checkpoint(estate, "billing", 60, 250)
     pair = the_pair(estate)
     assert judged(pair) == (Verdict.UNSAFE, None)
-    assert "past 100" in (pair.message or "")
+    assert "past the target's log end 100" in (pair.message or "")
 
 
 def test_a_group_that_went_back_is_named_as_the_cause() -> None:
@@ -584,7 +584,7 @@ def test_a_group_that_went_back_is_named_as_the_cause() -> None:
     checkpoint(estate, "billing", 60, 60)
     pair = the_pair(estate)
     assert judged(pair) == (Verdict.UNSAFE, 30)
-    assert "went back to 30" in (pair.message or "")
+    assert "reset to 30" in (pair.message or "")
 
 
 def test_without_ours_theirs_is_not_judged() -> None:
@@ -645,13 +645,13 @@ def test_skips_of_the_commit_rule_keep_their_translation() -> None:
     ("current", "whose"),
     [
         (None, None),
-        (60, Whose.OURS),
-        (44, Whose.THEIRS),
-        (20, Whose.EARLIER),
-        (45, Whose.OTHER),
+        (60, CommitOrigin.TSOFFSET),
+        (44, CommitOrigin.CHECKPOINT),
+        (20, CommitOrigin.EARLIER),
+        (45, CommitOrigin.OTHER),
     ],
 )
-def test_whose_the_targets_commit_is(current: int | None, whose: Whose | None) -> None:
+def test_whose_the_targets_commit_is(current: int | None, whose: CommitOrigin | None) -> None:
     """What the target group has is known for the newest checkpoint's offset, an earlier one's,
     ours, or none of these."""
     estate = mirrored_estate(100)
@@ -670,7 +670,7 @@ def test_the_targets_commit_may_be_both() -> None:
     estate.commit("billing", "orders", 60)
     checkpoint(estate, "billing", 60, 60)
     estate.commit("billing", "A.orders", 60, on="B")
-    assert the_pair(estate).target_commit_is is Whose.BOTH
+    assert the_pair(estate).target_commit_is is CommitOrigin.BOTH
 
 
 def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> None:
@@ -736,11 +736,11 @@ def test_totals_add_up_the_pairs() -> None:
     assert totals.verdicts == {Verdict.EQUAL: 4, Verdict.UNSAFE: 2, Verdict.NONE: 2}
     assert (totals.skipped, totals.reread) == (2 * 277, 0)
     assert totals.precisions == {Precision.EXACT: 8}
-    assert totals.standing == {None: 7, Whose.BOTH: 1}
-    assert totals.in_words() == {
-        "theirs": "4 equal, 0 re-read, 2 unsafe (at most 554 records skipped in all), 2 none",
-        "ours": "8 exact, 0 none",
-        "target": "1 as both say, 7 without a commit",
+    assert totals.standing == {None: 7, CommitOrigin.BOTH: 1}
+    assert totals.in_words("MirrorMaker 2") == {
+        "MirrorMaker 2": "4 equal, 0 re-read, 2 unsafe (up to 554 records skipped), 2 none",
+        "tsoffset": "8 exact, 0 none",
+        "target groups": "1 equal to both, 7 without a committed offset",
     }
 
 
@@ -752,11 +752,12 @@ def test_the_table_fits(width: int | None) -> None:
         assert max(cell_len(line.plain) for line in lines) <= width
     else:
         assert re.split(" {2,}", lines[1].plain) == [
-            *("GROUP", "SOURCE", "COMMIT", "LAG", "TARGET", "OURS", "PRECISION", "THEIRS"),
-            *("CHECKPOINT OF", "VERDICT", "RECORDS", "TARGET COMMIT", "SET BY", "AGAIN"),
+            *("GROUP", "SOURCE", "COMMITTED", "LAG", "TARGET", "TSOFFSET", "PRECISION"),
+            *("MIRRORMAKER 2", "OF SOURCE OFFSET", "VERDICT", "RECORDS", "TARGET COMMIT", "SET BY"),
+            "RE-READS",
         ]
     text = "\n".join(line.plain for line in lines)
-    assert "A->B: 8 pairs of a group and a partition" in text
+    assert "A->B: 8 group-partitions" in text
     assert text.count("unsafe") >= 3
 
 
@@ -794,7 +795,7 @@ def test_json_is_one_pair_a_line_and_totals_go_elsewhere(
         )
     }
     assert [pair["verdict"] for pair in pairs if pair["group"] == "search"] == ["unsafe"] * 2
-    assert "A->B: theirs: 4 equal" in capsys.readouterr().err
+    assert "A->B: MirrorMaker 2: 4 equal" in capsys.readouterr().err
 
 
 def test_csv_has_a_header_and_a_line_a_pair(tmp_path: Path) -> None:
@@ -847,5 +848,5 @@ def test_the_documentation_has_each_field_and_verdict() -> None:
     section = page.partition("## `compare`")[2].partition("\n## ")[0]
     for field in fields(ComparedPair):
         assert f"`{field.name}`" in section, field.name
-    for word in (*Verdict, *Whose):
+    for word in (*Verdict, *CommitOrigin):
         assert f"`{word.value}`" in section, word

@@ -14,8 +14,8 @@ from tests.past_cycles import FLOW, MINUTE, Past, row
 from tests.test_compare import checkpoint, judged
 from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
-from tsoffset.commands.compare.flow_comparison import Compared, compare
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
+from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
+from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings
@@ -128,7 +128,7 @@ def test_what_is_no_checkpoint_is_counted(dump: Dump, malformed: str | bytes) ->
 
 def test_a_file_without_one_checkpoint_is_bad_usage(dump: Dump, tmp_path: Path) -> None:
     """The sentence says how to make it; so does that of a file that is not there."""
-    with pytest.raises(UsageError, match=r"not one of its 2 lines.*CheckpointFormatter"):
+    with pytest.raises(UsageError, match=r"none of its 2 lines.*CheckpointFormatter"):
         read(dump("some", "", "words"))
     with pytest.raises(UsageError, match="No such file"):
         read(tmp_path / "missing")
@@ -154,7 +154,7 @@ def test_a_file_takes_the_topics_place(dump: Dump) -> None:
     )
     (pair,) = found.pairs
     assert judged(pair) == (Verdict.REREAD, 16)
-    assert (pair.target_commit_is, pair.target_commit_reread) == (Whose.EARLIER, 50)
+    assert (pair.target_commit_is, pair.target_commit_reread) == (CommitOrigin.EARLIER, 50)
     assert estate.asked("B", Verb.READ_RAW) == 0
 
 
@@ -180,7 +180,7 @@ def no_cluster(_: object) -> NoReturn:
     raise AssertionError("a cluster was asked")
 
 
-def recorded(directory: Path, path: Path, one: FlowSettings | None = None) -> Compared:
+def recorded(directory: Path, path: Path, one: FlowSettings | None = None) -> FlowComparison:
     """What is found without any cluster."""
     chosen = one or flow()
     settings = Settings((chosen,), ("A", "B"), history=HistorySettings(str(directory)))
@@ -189,7 +189,7 @@ def recorded(directory: Path, path: Path, one: FlowSettings | None = None) -> Co
     return found
 
 
-def by_group(found: Compared) -> dict[str | None, ComparedPair]:
+def by_group(found: FlowComparison) -> dict[str | None, ComparedPair]:
     return {pair.group: pair for pair in found.pairs}
 
 
@@ -210,7 +210,7 @@ def test_history_and_a_file_need_no_cluster(dump: Dump, tmp_path: Path) -> None:
     billing = pairs["billing"]
     assert judged(billing) == (Verdict.REREAD, 16)
     assert (billing.ours, billing.true_position, billing.lag) == (60, 60, 30)
-    assert (billing.target_commit, billing.target_commit_is) == (60, Whose.OURS)
+    assert (billing.target_commit, billing.target_commit_is) == (60, CommitOrigin.TSOFFSET)
     assert judged(pairs["search"]) == (Verdict.EQUAL, 0)
     assert judged(pairs["unread"]) == (Verdict.BEYOND, 5)
     assert pairs["unread"].true_position is None
@@ -227,7 +227,7 @@ def test_a_recorded_pair_accuses_nobody(dump: Dump, tmp_path: Path) -> None:
     assert judged(pairs["billing"]) == (Verdict.BEYOND, 10)
     assert "compare without --history" in (pairs["billing"].message or "")
     assert judged(pairs["search"]) == (Verdict.UNJUDGED, None)
-    assert "history knows 60" in (pairs["search"].message or "")
+    assert "history ends at 60" in (pairs["search"].message or "")
 
 
 def test_skips_and_failures_of_history_keep_their_reasons(dump: Dump, tmp_path: Path) -> None:
@@ -279,8 +279,8 @@ def test_words_that_do_not_go_together_are_bad_usage(dump: Dump, tmp_path: Path)
         (("--against", "timestamps", "--history"), "leave out --checkpoints and --history"),
         (("--checkpoints", str(tmp_path / "no")), "does not exist"),
         (("--times", "2"), "add --every"),
-        (("--every", "soon"), "not a time such as"),
-        (("--every", "0s"), "not a time such as"),
+        (("--every", "soon"), "not a duration"),
+        (("--every", "0s"), "not a duration"),
     ):
         result = invoke("compare", "-c", str(config), *words)
         assert result.exit_code == 2
@@ -307,6 +307,6 @@ def test_the_command_asks_no_cluster(dump: Dump, tmp_path: Path) -> None:
         ("search", "1", "0", "0"),
     ]
     text = report.read_text(encoding="utf-8")
-    assert "Ours are those of the last cycle that history has" in text
-    assert "ours by the cycle that ended 2026-11-22 12:01" in text
+    assert "tsoffset's offsets are those of the last cycle in the history" in text
+    assert "tsoffset's offsets are of the cycle that ended 2026-11-22 12:01" in text
     assert dumped.name in text

@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.command import Wanted
 from tsoffset.commands.compare.course import Course
-from tsoffset.commands.compare.flow_comparison import Compared
+from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.plots import MARKS, Point, grouped
@@ -68,7 +68,7 @@ def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> 
     """The report of a comparison that was done so often."""
     course = Course()
     for number in range(moments):
-        found = Compared("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
+        found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
         course.add(found)
     return html_report([found], course, Asked(), every)
 
@@ -138,7 +138,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 
 def test_flows_stand_side_by_side() -> None:
     """Each flow has a section, and no name of an element stands twice."""
-    flows = [Compared(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
+    flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
     course = Course()
     for _ in range(2):
         for one in flows:
@@ -208,7 +208,7 @@ def test_marks_are_few_and_stand_for_all(number: int) -> None:
     assert at_0 == sum(point.y == 0 for point in points)
     if number == 10:
         assert {(mark.x, mark.y) for mark in marks} == {(point.x, point.y) for point in points}
-        assert marks[3].words == "9 at a lag of 3, billing, orders-0"
+        assert marks[3].words == "9 at a consumer lag of 3, billing, orders-0"
 
 
 def test_marks_say_whose_they_are() -> None:
@@ -218,8 +218,11 @@ def test_marks_say_whose_they_are() -> None:
     text = page(*pairs, pair("skips", lag=50, again=3, verdict=Verdict.UNSAFE))
     told = re.findall(r"<use [^>]*><title>([^<]*)</title></use>", text)
     assert len(told) == 2 * len(pairs) + 2
-    assert "MirrorMaker 2: 0 at a lag of 1, &lt;script&gt;alert(1)&lt;/script&gt;, orders-0" in told
-    assert "records that it would skip: 3 at a lag of 50, skips, orders-0" in told
+    assert (
+        "MirrorMaker 2: 0 at a consumer lag of 1, &lt;script&gt;alert(1)&lt;/script&gt;, orders-0"
+        in told
+    )
+    assert "records skipped (unsafe): 3 at a consumer lag of 50, skips, orders-0" in told
     assert not Reader(text).open
 
 
@@ -227,7 +230,7 @@ def test_the_course_stays_small_and_ends_now() -> None:
     """Of thousands of comparisons some hundreds are shown, evenly, the first and last one too."""
     course = Course()
     for number in range(3_000):
-        course.add(Compared("A->B", number, (pair(),)))
+        course.add(FlowComparison("A->B", number, (pair(),)))
         times = [one.at_ms for one in course.moments["A->B"]]
         assert times[0] == 0
         assert times[-1] == number
@@ -294,9 +297,9 @@ def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
     assert [one["name"] for one in lines] == ["search", "alerts", "billing", "unread"]
     assert lines[0]["unsafe_records"] == 2 * 277
     _, text = printed(estate, Format.TABLE, tmp_path, Wanted(by=By.TOPIC))
-    assert re.search(r"^TOPIC +PAIRS", text, re.MULTILINE)
+    assert re.search(r"^TOPIC +PARTITIONS", text, re.MULTILINE)
     assert re.search(r"^orders +8", text, re.MULTILINE)
-    assert "A->B: 8 pairs of a group and a partition" in text
+    assert "A->B: 8 group-partitions" in text
 
 
 @pytest.mark.parametrize("by", [By.GROUP, By.TOPIC])
@@ -304,10 +307,10 @@ def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
 def test_sums_fit_the_terminal(by: By, width: int) -> None:
     """No line is wider than it, whatever the numbers; those that tell most stay to the last."""
     pairs = tuple(pair(f"{name}-{n}", again=10**8) for name in HOSTILE[:4] for n in range(50))
-    lines = comparison_lines(Compared("A->B", NOW_MS, pairs), width, by, times=True)
+    lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by, times=True)
     text = [line.plain for line in lines]
     assert max(map(cell_len, text)) <= width
-    for title in (by.value.upper(), "PAIRS", "RE-READ", "RECORDS", "UNSAFE", "NONE", "OURS AGAIN"):
+    for title in (by.value.upper(), "PART", "RE-READ", "RECORDS", "UNSAFE", "NONE", "BOUND"):
         assert title in text[1]
 
 
@@ -337,7 +340,7 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
     assert len({one.split(",")[1] for one in lines}) == 2
     assert seen
     last = path.read_text()
-    assert "2 comparisons in the course" in last
+    assert "2 comparisons so far" in last
     assert "comparisons in the course" not in seen[0]
     assert not list(tmp_path.glob(".*"))
 

@@ -617,7 +617,7 @@ def test_what_needs_a_restart_is_said(tmp_path: Path) -> None:
     with running(tmp_path) as now:
         now.write("spark.app.name = other")
         now.wait_for(lambda: now.board.warnings)
-        assert now.board.warnings == ("spark.*: takes effect with the next start",)
+        assert now.board.warnings == ("spark.*: takes effect after a restart",)
         now.write()
         now.wait_for(lambda: not now.board.warnings)
 

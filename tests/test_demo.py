@@ -165,7 +165,7 @@ def test_skipped_record_makes_the_exit_status_one() -> None:
     assert status == 1
     assert sentences == [
         "1 record skipped, which must never be; please report it.",
-        "g never gets 1 record.",
+        "g skipped 1 record.",
     ]
 
 
@@ -196,7 +196,7 @@ def test_group_that_was_left_alone_announces_nothing() -> None:
 def test_consumer_that_begins_elsewhere_is_a_fault() -> None:
     """A commit that did not arrive shows, even if nothing is skipped."""
     verdict = verdict_on(resumed(0, at=row(bound=6)))
-    assert verdict.faults == ("g did not begin orders-0 where its row says",)
+    assert verdict.faults == ("g did not start orders-0 at the offset in its row",)
 
 
 def test_lost_metadata_is_a_fault() -> None:
@@ -416,9 +416,9 @@ def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
     rows = rows_in(output)
     assert rows.keys() == {group.name for group in GROUPS}
     assert re.search(
-        r"theirs  \d+ equal, \d+ re-read \(at most \d+ records in all\), 0 unsafe", output
+        r"MirrorMaker 2  \d+ equal, \d+ re-read \(up to \d+ records\), 0 unsafe", output
     )
-    assert re.search(r"ours    56 exact, 4 none \(4 EXPIRED\)", output)
+    assert re.search(r"tsoffset       56 exact, 4 none \(4 EXPIRED\)", output)
     assert left_of(tmp_path) == ([], [])
 
 
@@ -476,7 +476,7 @@ def test_stop_ends_what_was_kept_and_nothing_else(
             remember(folder, {"backup": ours.pid, "primary": other.pid, "mirror-maker": None})
             remember(elsewhere, {"backup": other.pid})
             result = invoke("demo", "--stop")
-            assert (result.exit_code, result.output) == (0, f"Ended backup; removed {folder}.\n")
+            assert (result.exit_code, result.output) == (0, f"Stopped backup; removed {folder}.\n")
             assert ours.wait(10) == -signal.SIGKILL
             assert other.poll() is None
         finally:

@@ -130,11 +130,11 @@ def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
     assert said[-5:-1] == [
         f"  pair    source 45 (step 3) = target 45 (step 5), the next record to read, {at} "
         f"({NOW_MS + 45})",
-        "  answer  45, exact: no record that the group has read comes again, and none is skipped",
+        "  answer  45, exact: no record is re-read, and no record is skipped",
         "  why     The next record to read, source 45, has its copy at 45. Safe by the frontier: "
         "no record after source 99 lies before its copy at 99, and on the way there from 45 the "
         "replicator passed every earlier record from the commit on.",
-        "  commit  would_commit: the target group has no commit there; sync commits 45",
+        "  commit  would_commit: the target group has no committed offset; sync commits 45",
     ]
     assert re.fullmatch(
         r"  cost    \d questions to A \(\d+ bytes read\), \d questions to B \(\d+ bytes read\)",
@@ -177,9 +177,9 @@ def test_a_question_for_the_youngest_record_is_told() -> None:
     estate.mirror("orders")
     estate.commit("billing", "orders", 3)
     one = replace(the_one(estate), steps=tuple(heard.steps))
-    assert [line for line in text(one).splitlines() if "youngest" in line] == [
-        "   1  target  youngest record  7 at 2023-11-14T22:13:20.123Z",
-        "   2  source  youngest record  none (a compacted log may hold one)",
+    assert [line for line in text(one).splitlines() if "largest timestamp" in line] == [
+        "   1  target  record with the largest timestamp  7 at 2023-11-14T22:13:20.123Z",
+        "   2  source  record with the largest timestamp  none (a compacted log may hold one)",
     ]
     asked, told = heard.steps[0]
     assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
@@ -252,7 +252,11 @@ def test_an_expired_commit_needs_two_questions() -> None:
 @pytest.mark.parametrize(
     ("standing", "outcome", "words"),
     [
-        (None, OutcomeKind.WOULD_COMMIT, "the target group has no commit there; sync commits 45"),
+        (
+            None,
+            OutcomeKind.WOULD_COMMIT,
+            "the target group has no committed offset; sync commits 45",
+        ),
         (30, OutcomeKind.WOULD_COMMIT, "the target group has 30; sync commits 45"),
         (45, OutcomeKind.UNCHANGED, "unchanged: the target group has 45 already"),
         (80, OutcomeKind.SKIPPED, "skipped, TARGET_AHEAD: the target group is already at 80"),
@@ -297,7 +301,7 @@ def test_a_flow_that_is_only_planned_says_so() -> None:
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 45)
     said = text(the_one(estate, flow(sync_enabled=False)))
-    assert "sync does not, since sync.group.offsets.enabled is false" in said
+    assert "sync.group.offsets.enabled is false" in said
 
 
 def test_a_topic_that_is_rewritten_is_skipped_for_all_its_partitions() -> None:
@@ -388,8 +392,8 @@ def test_an_unknown_group_is_bad_usage_and_names_near_ones() -> None:
     estate = three_partitions()
     estate.commit("Billing-EU", "orders", 5)
     assert refusal(estate, "biling") == (
-        "flow A->B: group biling does not exist on A, which has 2 groups. "
-        "Did you mean `billing` or `Billing-EU`?"
+        "flow A->B: group biling does not exist on A, which has 2 groups. Did you mean"
+        " `billing` or `Billing-EU`?"
     )
     assert refusal(estate, "billing-eu").endswith(" Did you mean `Billing-EU` or `billing`?")
     assert refusal(estate, "EU").endswith(" Did you mean `Billing-EU`?")
@@ -401,7 +405,7 @@ def test_a_group_that_is_left_out_is_bad_usage() -> None:
     estate = three_partitions()
     estate.commit("connect-sink", "orders", 5)
     assert refusal(estate, "connect-sink") == (
-        "flow A->B leaves out group connect-sink; let it through by groups and groups.exclude"
+        "flow A->B does not select group connect-sink; change groups or groups.exclude"
     )
 
 
@@ -409,16 +413,18 @@ def test_a_group_without_commits_in_the_flow_is_bad_usage() -> None:
     """None at all, only on topics that are left out, or not on what is asked for."""
     estate = three_partitions()
     estate["A"].group("idle")
-    assert refusal(estate, "idle").startswith("flow A->B: group idle has no commit on A; ")
+    assert refusal(estate, "idle").startswith(
+        "flow A->B: group idle has no committed offset on A; "
+    )
     estate.write("old.replica", 5)
     estate.commit("lone", "old.replica", 3)
-    assert "it has commits on old.replica, which topics," in refusal(estate, "lone")
+    assert "it has committed offsets in old.replica, which topics," in refusal(estate, "lone")
     assert refusal(estate, topic="ordres") == (
-        "flow A->B: group billing has no commit on topic ordres that is synced; it has commits on "
-        "events-0, orders-0, orders-1, orders-2"
+        "flow A->B: group billing has no committed offset in topic ordres that is synced; it has"
+        " committed offsets in events-0, orders-0, orders-1, orders-2"
     )
-    assert "no commit on orders-7 that" in refusal(estate, topic="orders", partition=7)
-    assert "no commit on a partition 7 that" in refusal(estate, partition=7)
+    assert "no committed offset in orders-7 that" in refusal(estate, topic="orders", partition=7)
+    assert "no committed offset in a partition 7 that" in refusal(estate, partition=7)
 
 
 def test_of_several_flows_those_that_have_the_group_are_explained() -> None:

@@ -83,7 +83,7 @@ def test_a_group_behind_markers_alone_is_not_moved_back(estate: Estate) -> None:
     """A commit that resumes at the same record is in place, though it is a larger number."""
     (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
     assert row.outcome is OutcomeKind.UNCHANGED
-    assert left_out(replace(row, current_target_offset=101)) == "in place already"
+    assert left_out(replace(row, current_target_offset=101)) == "already committed"
 
 
 def test_there_is_no_header() -> None:
@@ -101,8 +101,8 @@ def test_a_file_is_for_one_cluster(tmp_path: Path) -> None:
     back = "B->A.enabled = true"
     file = str(properties_file(tmp_path, nowhere(), nowhere(), back))
     for words, told in (
-        ((), "the flows lead to A and B, and a file is for one cluster"),
-        (("--group", "g", "--groups", "h.*"), "give one"),
+        ((), "the flows have the targets A and B, but a file is for one cluster"),
+        (("--group", "g", "--groups", "h.*"), "exclude each other"),
     ):
         result = invoke("export", "-c", file, *words)
         assert result.exit_code == 2
@@ -154,7 +154,7 @@ def test_kafkas_own_tool_sets_what_was_exported(
         f"{groups[1]},A.{topic},0,21",
         f"{groups[1]},A.{topic},1,31",
     ]
-    assert "4 offsets of 2 groups for B; left out 2 rows (2 GROUP_ACTIVE)" in told
+    assert "4 offsets of 2 groups for B; 2 rows not exported (2 GROUP_ACTIVE)" in told
 
     before = {group: target.committed_offsets(group) for group in groups}
     shown = reset(csv, groups[:2], "--dry-run")

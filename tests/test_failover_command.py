@@ -100,7 +100,7 @@ def test_what_stands_in_the_way_is_named() -> None:
     }
     (ahead,) = [one for one in verdicts("A->B", estate.sync(), (), "now") if one.group == "ahead"]
     assert ahead.message is not None
-    assert "stands at A.orders-0:130, 30 past what it has read" in ahead.message
+    assert "target, A.orders-0:130, is 30 past what it has read" in ahead.message
     simple = flow(translation=TranslationSettings(proof="timestamps"))
     fresh = mirrored()
     assert judged(fresh, settings=simple) == {"billing": (not_ready, None, "UNPROVEN")}
@@ -279,7 +279,7 @@ def test_a_dry_run_says_all_and_changes_nothing(failing_over: FailingOver) -> No
     assert failing_over.run(dry_run=True, format=Format.TABLE) == 0
     text = " ".join(failing_over.out.getvalue().split())
     assert "A.orders-0:100" in text
-    assert "1. This was a dry run: nothing was committed and nothing paused." in text
+    assert "1. This was a dry run: nothing was committed or paused." in text
     assert "Start the consumers on B" in text
     assert "A->B would be paused" in text
     assert failing_over.cycles.ran == 1
@@ -302,10 +302,10 @@ def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over: Fail
 
     estate.commit("ahead", "orders", 60)
     estate.commit("ahead", "A.orders", 130, on="B")
-    assert "Start the consumers of the groups that are ready on B" in steps(1)
+    assert "Start the consumers of the ready groups on B" in steps(1)
     estate["A"].group("billing").offsets.clear()
     text = steps(1)
-    assert "No group is ready. Do what the messages say" in text
+    assert "No group is ready. Follow the messages" in text
     assert "Start the consumers" not in text
     assert "producers" not in text
 
@@ -324,10 +324,10 @@ def test_a_source_that_refuses_us_may_be_running(
     monkeypatch.setattr(source, "describe", refuse)
     assert failing_over.run(format=Format.TABLE) == 3
     text = " ".join(failing_over.out.getvalue().split())
-    assert "1. A refuses this user or has another identity, but may be running" in text
+    assert "1. A refuses this user or has another cluster id, but may be running" in text
     monkeypatch.setattr(estate["B"], "describe", refuse)
     assert failing_over.run(format=Format.TABLE) == 3
-    assert "1. Do what the message about B says" in " ".join(failing_over.out.getvalue().split())
+    assert "1. Follow the message about B" in " ".join(failing_over.out.getvalue().split())
 
 
 def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
@@ -340,7 +340,11 @@ def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
     assert failing_over.run() == 0
     assert failing_over.run(dry_run=True) == 0
     assert failing_over.run(pause=False) == 0
-    assert ["state.dir is not set, so the pause" in said for said in told] == [True, True, False]
+    assert ["state.dir is not set, so the flow cannot be paused" in said for said in told] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:
@@ -349,7 +353,7 @@ def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:
     lines = "A->B.sync.group.offsets.enabled = false", "B->A.enabled = true"
     file = str(properties_file(tmp_path, nowhere(), nowhere(), *lines))
     for words, told in (
-        ((), "say which one with --flow A->B"),
+        ((), "choose one with --flow A->B"),
         (("--flow", "A->B"), "tsoffset export"),
         (("--flow", "A->B", "--resume"), "state.dir, which is not set"),
     ):
@@ -458,6 +462,6 @@ def test_without_the_target_there_is_nothing_to_resume_from(failing_over: Failin
     assert failing_over.verdicts == {}
     failing_over.estate["B"].unreachable = False
     failing_over.cycles.unreachable = True
-    with pytest.raises(ClusterUnreachable, match="run this again"):
+    with pytest.raises(ClusterUnreachable, match="run this command again"):
         failing_over.run()
     assert not failing_over.directory.exists()

@@ -24,13 +24,16 @@ def config(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "ask one question"),
-        (("stuck", "--sql", "SELECT 1"), "ask one question"),
+        ((), "give one question"),
+        (("stuck", "--sql", "SELECT 1"), "give one question"),
         (("oldest",), "'oldest' is not one of"),
         (("group",), "add --groups REGEX"),
         (("--groups", "(", "group"), "--groups ("),
-        (("--since", "7", "stuck"), "'7' is not a time such as 30s, 90m, 36h, 7d or 4w"),
-        (("--since", "-1d", "stuck"), "is not a time such as"),
+        (
+            ("--since", "7", "stuck"),
+            "'7' is not a duration. Write for example 30s, 90m, 36h, 7d or 4w",
+        ),
+        (("--since", "-1d", "stuck"), "is not a duration"),
         (("--cycles", "0", "stuck"), "--cycles"),
         (("--flow", "A->C", "stuck"), "there is no flow A->C"),
         (("stuck",), "history.dir is not set"),

@@ -97,7 +97,7 @@ def test_a_damaged_file_is_not_replaced(file: Path, tmp_path: Path, content: str
     (kept,) = (tmp_path / "state").iterdir()
     kept.write_text(content)
     assert "it is damaged" in change(file)
-    assert "remove it" in change(file, "--topics-add", "x", status=2)
+    assert "remove the file" in change(file, "--topics-add", "x", status=2)
     assert kept.read_text() == content
 
 
@@ -119,8 +119,10 @@ def test_a_running_daemon_is_asked_whether_it_took_the_change_up(
     state = f"state.dir = {tmp_path / 'state'}"
     with running("topics with audit") as address:
         file = properties_file(tmp_path, "a:1", "b:1", state, address)
-        assert "taken up by the `tsoffset run` on here" in change(file, "--topics-add", "audit")
-        assert "has not taken it up" in change(file, "--topics-add", "more", status=1)
+        assert "saved. The `tsoffset run` on here applies the change in its next cycle" in change(
+            file, "--topics-add", "audit"
+        )
+        assert "has not applied the change" in change(file, "--topics-add", "more", status=1)
     assert "none answers at http://127.0.0.1" in change(file, "--topics-remove", "more")
 
 

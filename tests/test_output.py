@@ -279,7 +279,7 @@ def test_of_many_messages_the_first_are_told_and_the_rest_counted() -> None:
     rows = [replace(SKIPPED, message=f"message {number}") for number in range(1_000)]
     lines = drawn(rows, 200)
     assert sum(line.startswith("  message ") for line in lines) == 3
-    assert any("997 further messages" in line for line in lines)
+    assert any("997 more messages" in line for line in lines)
 
 
 def test_names_cannot_steer_the_terminal() -> None:
@@ -451,16 +451,16 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
         replace(SKIPPED, group="old", reason=Reason.EXPIRED, partition=4),
     ]
     rest = (
-        "; 3 not in place (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
+        "; 3 not in sync (1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD), re-reading at most 10 "
         "records; 3 group-partitions without a usable offset on the target"
     )
     assert (
         Tally.of(rows)
         .in_words()
-        .endswith(f"0 failed; 1 of 4 groups in place, re-reading at most 0 records{rest}")
+        .endswith(f"0 failed; 1 of 4 groups in sync, re-reading at most 0 records{rest}")
     )
     none = Tally.of(rows[2:]).in_words()
-    assert "0 of 2 groups in place; 2 not in place (1 EXPIRED, 1 TARGET_AHEAD)" in none
+    assert "0 of 2 groups in sync; 2 not in sync (1 EXPIRED, 1 TARGET_AHEAD)" in none
     away = Tally.of([CLUSTER_FAILED]).in_words()
     assert away.endswith("1 failed (1 UNREACHABLE); what a failover would re-read is not known")
     rows.append(replace(COMMITTED, group="late", outcome=OutcomeKind.WOULD_COMMIT))
@@ -468,10 +468,10 @@ def test_a_sum_says_which_groups_are_in_place_and_what_the_others_read_again() -
         Tally.of(rows)
         .in_words()
         .endswith(
-            "0 failed; now 1 of 5 groups in place, re-reading at most 0 records; 4 not in place "
+            "0 failed; now 1 of 5 groups in sync, re-reading at most 0 records; 4 not in sync "
             "(1 EXPIRED, 1 GROUP_ACTIVE, 1 TARGET_AHEAD, 1 would_commit), re-reading at most 32 "
             "records; 3 group-partitions without a usable offset on the target. After a sync: 2 "
-            f"of 5 groups in place, re-reading at most 12 records{rest}"
+            f"of 5 groups in sync, re-reading at most 12 records{rest}"
         )
     )
 

@@ -90,7 +90,7 @@ def test_the_token_to_read_changes_nothing() -> None:
     """403: it is known, and not enough."""
     client = asking(ServerSettings(token=TOKEN, read_token=READ_TOKEN))
     told = problem(client.post(f"{PATH}/pause", headers=bearing(READ_TOKEN)), 403)
-    assert "for reading alone" in told
+    assert "only allows reading" in told
 
 
 def test_a_flow_is_not_guessed_without_a_token() -> None:

@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_an_error_at_once() -> None:
     ("listener", "told"),
     [
         ("http://192.0.2.1:0", "an address of this machine"),
-        ("http://no.such.host.invalid:0", "the host is not known"),
+        ("http://no.such.host.invalid:0", "the host name cannot be resolved"),
     ],
 )
 def test_an_address_of_another_machine_is_an_error(listener: str, told: str) -> None:
@@ -182,10 +182,10 @@ def other_key(folder: Path, authority: Authority) -> str:
     ("content", "password", "told"),
     [
         (None, None, "cannot be read: No such file or directory; check the path"),
-        ("nonsense", None, "put both into it as PEM"),
+        ("nonsense", None, "put both into the file as PEM"),
         ("encrypted", None, "listeners.https.ssl.key.password"),
         ("encrypted", "wrong-canary", "listeners.https.ssl.key.password"),
-        ("other key", None, "no key with its certificate"),
+        ("other key", None, "private key and certificate"),
     ],
 )
 def test_a_key_store_that_cannot_be_used_is_an_error_at_once(

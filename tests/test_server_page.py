@@ -461,7 +461,7 @@ class TestInBrowser:
             page.press(READ_TOKEN, Keys.ENTER)
             page.until(lambda: len(page.names()) == 4, "groups")
             page.click(".actions button")
-            page.shows("this token is for reading alone", "#ask")
+            page.shows("this token is only allows reading", "#ask")
 
     def test_the_flows_of_other_daemons_are_shown(self, page: Page) -> None:
         """Marked with the address, and each leads to that daemon's own page."""

@@ -100,7 +100,7 @@ def test_an_instance_that_is_away_leaves_what_it_last_said() -> None:
     wait_until(lambda: known.known()[0].error is not None)
     (found,) = known.known()
     assert found.flows is not None
-    assert "cannot be reached; see that it runs" in (found.error or "")
+    assert "cannot be reached; check that it runs" in (found.error or "")
 
 
 def test_nobody_waits_for_others() -> None:
@@ -135,7 +135,9 @@ def test_one_token_to_read_serves_all_instances() -> None:
     """It is sent to this machine, and by https; the token to change is sent nowhere."""
     with served(read_token=READ_TOKEN) as (_, address):
         assert asked(of(address, token=READ_TOKEN)).flows is not None
-        assert "give all instances one listeners.read.token" in refusal(address, "other-token-0123")
+        assert "give all instances the same listeners.read.token" in refusal(
+            address, "other-token-0123"
+        )
 
 
 @pytest.mark.parametrize(
@@ -182,12 +184,12 @@ def test_an_address_with_a_path_is_taken_for_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (200, b"<html>", "not that of this version"),
-        (200, b'{"flows": 1}', "not that of this version"),
-        (200, b"", "not that of this version"),
-        (500, b"", "answers 500"),
-        (401, b"", "asks for another token"),
-        (302, b"", "answers 302"),
+        (200, b"<html>", "not one of this version"),
+        (200, b'{"flows": 1}', "not one of this version"),
+        (200, b"", "not one of this version"),
+        (500, b"", "answers with status 500"),
+        (401, b"", "rejects this token"),
+        (302, b"", "answers with status 302"),
     ],
 )
 def test_what_is_no_answer_has_a_sentence(status: int, body: bytes, told: str) -> None:
@@ -204,7 +206,7 @@ def test_a_redirect_is_not_followed() -> None:
         served() as (_, address),
         answering(said(307, Location=f"{address}/api/v1/flows")) as from_,
     ):
-        assert "answers 307" in refusal(from_)
+        assert "answers with status 307" in refusal(from_)
 
 
 def test_an_answer_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

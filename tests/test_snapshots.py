@@ -115,7 +115,7 @@ def test_a_snapshot_is_never_replaced(estate: Estate, tmp_path: Path) -> None:
     """What was kept before something was moved would be gone."""
     path = snapshot(estate, tmp_path)
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="it is there already"):
+    with pytest.raises(UsageError, match="the file exists"):
         snapshot(estate, tmp_path)
     assert path.read_bytes() == before
 
@@ -178,7 +178,7 @@ def test_half_a_snapshot_is_not_written(estate: Estate, tmp_path: Path) -> None:
     been there."""
     refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
     estate["B"].fail(refused, verb=Verb.COMMITTED, group="shipping")
-    with pytest.raises(SnapshotFailed, match="nothing was written"):
+    with pytest.raises(SnapshotFailed, match="no file was written"):
         snapshot(estate, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -187,11 +187,11 @@ def test_half_a_snapshot_is_not_written(estate: Estate, tmp_path: Path) -> None:
     ("spoil", "told"),
     [
         (lambda text: text.replace('"tsoffset_snapshot": 1', '"tsoffset_snapshot": 2'), "version"),
-        (lambda text: text[: text.rindex("{")], "2 of its 3 commits"),
-        (lambda text: text[:-5], "no whole snapshot"),
-        (lambda text: text.replace('"offset"', '"start"'), "no whole snapshot"),
-        (lambda _: "", "no whole snapshot"),
-        (lambda _: "[]\n", "no whole snapshot"),
+        (lambda text: text[: text.rindex("{")], "2 of its 3 committed offsets"),
+        (lambda text: text[:-5], "not a complete snapshot"),
+        (lambda text: text.replace('"offset"', '"start"'), "not a complete snapshot"),
+        (lambda _: "", "not a complete snapshot"),
+        (lambda _: "[]\n", "not a complete snapshot"),
     ],
 )
 def test_what_is_no_whole_snapshot_is_refused(
@@ -233,7 +233,7 @@ def test_a_value_that_no_cluster_has_is_no_snapshots(
     spoilt = before[: found.start(1)] + value + before[found.end(1) :]
     path.write_text(spoilt)
     assert spoilt != before
-    with pytest.raises(UsageError, match="no whole snapshot"):
+    with pytest.raises(UsageError, match="not a complete snapshot"):
         restore(estate, path)
 
 
@@ -243,7 +243,7 @@ def test_a_place_has_one_offset_in_a_snapshot(estate: Estate, tmp_path: Path) ->
     head, *commits = path.read_text().splitlines()
     twice = commits[-1].replace('"offset": ', '"offset": 1')
     path.write_text("\n".join([head.replace('"commits": 3', '"commits": 4'), *commits, twice]))
-    with pytest.raises(UsageError, match=r"two commits of group shipping on A\.orders-0"):
+    with pytest.raises(UsageError, match=r"two committed offsets of group shipping in A\.orders-0"):
         restore(estate, path)
 
 
@@ -338,7 +338,7 @@ def test_a_commit_lies_within_its_log(estate: Estate, tmp_path: Path) -> None:
 def test_a_snapshot_of_another_cluster_is_refused(estate: Estate, tmp_path: Path) -> None:
     """By the cluster's id, whatever its alias."""
     _, path = taken(flow(), estate["A"], None, tmp_path / "a.snapshot")
-    with pytest.raises(UsageError, match="its offsets mean nothing there"):
+    with pytest.raises(UsageError, match="use the snapshot of"):
         restore(estate, path)
 
 
@@ -371,9 +371,9 @@ def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:
     file = str(properties_file(tmp_path, nowhere(), nowhere()))
     for words, told in (
         (("--allow-rewind",), "no terminal to ask for confirmation"),
-        (("--yes",), "are for --allow-rewind"),
-        (("--snapshot", file), "are for --allow-rewind"),
-        (("--allow-rewind", "--yes", "--snapshot", file), "no whole snapshot"),
+        (("--yes",), "need --allow-rewind"),
+        (("--snapshot", file), "need --allow-rewind"),
+        (("--allow-rewind", "--yes", "--snapshot", file), "not a complete snapshot"),
     ):
         result = invoke("sync", "-c", file, *words)
         assert (result.exit_code, told in result.stderr) == (2, True), result.stderr

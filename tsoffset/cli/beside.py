@@ -36,7 +36,7 @@ Examples:
     type=click.Choice(["failover", "failback", "compare", "migration"], case_sensitive=False),
     default="failover",
     show_default=True,
-    help="What is played.",
+    help="Scenario to play.",
 )
 @click.option(
     "--keep", is_flag=True, help="Leave the clusters running and print how to explore them."
@@ -47,21 +47,21 @@ Examples:
 @click.option(
     "--stop",
     is_flag=True,
-    help="End all clusters that --keep has left running, and remove their folders.",
+    help="Stop all clusters that --keep left running, and remove their folders.",
 )
 @quiet_logs
 @carried_out
 def demo(_: Notices, *, scenario: str, keep: bool, secure: bool, stop: bool) -> int:
-    """See it work: two real brokers and MirrorMaker 2 on this machine.
+    """Try tsoffset on this machine: two real Kafka brokers and MirrorMaker 2.
 
-    Real groups at many depths, one sync, then a failover that counts which records were read
-    again and which were skipped; or, as failback, the way back after some work there; as
-    migration, the way from MirrorMaker 2's checkpoint connector to tsoffset. Needs Java 17, and
-    once the network for Kafka's jars.
+    The failover scenario commits offsets for real groups, syncs once, starts the groups' consumers
+    on the target, and counts records re-read and skipped. The failback scenario then moves the
+    groups back to the source. The migration scenario replaces MirrorMaker 2's checkpoint connector
+    with tsoffset. Needs Java 17; the first run downloads Kafka's jars.
     """
     if stop:
         if keep or secure:
-            raise UsageError("demo: --stop ends what --keep has left; give it alone")
+            raise UsageError("demo: --stop takes no other options; run `tsoffset demo --stop`")
         from tsoffset.demo.stopping import stop_kept
 
         for sentence in stop_kept():
@@ -74,7 +74,7 @@ def demo(_: Notices, *, scenario: str, keep: bool, secure: bool, stop: bool) -> 
 
 
 @click.command(
-    short_help="Set MirrorMaker 2's checkpoints beside our translations.",
+    short_help="Compare MirrorMaker 2's checkpoints with tsoffset's offsets.",
     epilog=f"""\b
 Examples:
   tsoffset compare -c mm2.properties
@@ -87,40 +87,44 @@ Examples:
 )
 @selection
 @word_of(
-    "--against", Against.CHECKPOINTS, "What stands beside ours; timestamps is KIP-1292's rule."
+    "--against",
+    Against.CHECKPOINTS,
+    "What tsoffset is compared with; timestamps is the lookup by timestamp of KIP-1292.",
 )
 @click.option(
     "--checkpoints",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Checkpoints from this dump of their topic (CheckpointFormatter's text, or JSON lines).",
+    help="Read the checkpoints from this dump of the checkpoints topic (CheckpointFormatter's"
+    " text, or JSON lines).",
 )
 @click.option(
     "--history",
     "recorded",
     is_flag=True,
-    help="Take our translations from what `run` has kept at history.dir, and ask no source.",
+    help="Read tsoffset's offsets from history.dir, which `run` writes, instead of translating"
+    " now.",
 )
-@word_of("--by", By.PAIR, "What has a line: a pair of group and partition, a group, or a topic.")
+@word_of("--by", By.PAIR, "Print a line for each group-partition, group or topic.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write a report with plots, too: one file that needs no other.",
+    help="Also write a report with plots, as one self-contained HTML file.",
 )
 @click.option(
     "--every",
     "every_seconds",
     callback=seconds,
     metavar="TIME",
-    help="Compare again and again, so often (30s, 5m, 1h), until SIGTERM or Ctrl-C.",
+    help="Repeat the comparison at this interval (30s, 5m, 1h), until SIGTERM or Ctrl-C.",
 )
 @click.option(
     "--times",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="With --every: no more often than this.",
+    help="With --every: stop after this number of comparisons.",
 )
 @FORMAT
 @WIDE
@@ -140,24 +144,24 @@ def compare(
     wide: bool,
     **choice: Unpack[Choice],
 ) -> int:
-    """Set what MirrorMaker 2's checkpoint connector has for each group beside our translation.
+    """Compare MirrorMaker 2's checkpoints with tsoffset's offsets.
 
-    Reads its newest checkpoints and the target groups' commits, translates the groups'
-    offsets as `plan` does, and says for each group and partition how many records a consumer
-    would read again, or skip, if it resumed from the checkpoint. Nothing is committed, and
-    Spark is not started.
+    Reads MirrorMaker 2's newest checkpoints and the target groups' committed offsets, translates
+    the groups' offsets as `plan` does, and reports for each group-partition how many records a
+    consumer would re-read or skip if it resumed from the checkpoint. Commits nothing and does not
+    start Spark.
     """
     from tsoffset.commands.compare.command import Wanted, run_compare
 
     if times is not None and every_seconds is None:
-        raise UsageError("--times counts what --every does again; add --every, such as --every 1m")
+        raise UsageError("--times limits --every; add --every, for example --every 1m")
     wanted = Wanted(Asked(against, file, recorded), by, html, every_seconds, times)
     output = Output(sys.stdout, format, wide=wide)
     return run_compare(choose(notices, **choice), wanted, output, notices)
 
 
 @click.command(
-    short_help="Turn MirrorMaker 2's configuration into ours, with the steps to move.",
+    short_help="Convert a MirrorMaker 2 configuration, and print the steps to migrate.",
     epilog="""\b
 Examples:
   tsoffset migrate mm2.properties
@@ -185,10 +189,10 @@ Exit status:
     "to",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the configuration there, and print the steps.",
+    help="Write the configuration to this file, and print the steps.",
 )
-@click.option("--force", is_flag=True, help="Replace the file of -o if it is there.")
-@click.option("--steps", "steps_alone", is_flag=True, help="Print the steps alone.")
+@click.option("--force", is_flag=True, help="Overwrite the file of -o if it exists.")
+@click.option("--steps", "steps_alone", is_flag=True, help="Print only the steps.")
 @quiet_logs
 @carried_out
 def migrate(
@@ -199,13 +203,13 @@ def migrate(
     force: bool,
     steps_alone: bool,
 ) -> int:
-    """Turn what MirrorMaker 2 is configured by into a configuration of tsoffset.
+    """Convert a MirrorMaker 2 configuration into one for tsoffset.
 
-    FILE is a MirrorMaker 2 .properties, the JSON of one or more of its connectors as Connect's
-    REST API takes it, or a Strimzi KafkaMirrorMaker2 as YAML. The result only plans until you
-    say otherwise, and says in comments what changed, what has no use any more and what is not
-    supported. Then come the steps, each with the command that checks it, from the checkpoint
-    connector to tsoffset. No cluster is asked and no secret is copied.
+    FILE is a MirrorMaker 2 .properties, the JSON of one or more of its connectors as Connect's REST
+    API takes it, or a Strimzi KafkaMirrorMaker2 as YAML. The result commits nothing until you
+    enable it. Its comments name the settings that changed, that are no longer needed, and that are
+    not supported. The command then prints the steps from the checkpoint connector to tsoffset, each
+    with a command to check it. It connects to no cluster and copies no secret.
     """
     from tsoffset.commands.migrate.command import run_migrate
 

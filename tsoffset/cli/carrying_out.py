@@ -22,8 +22,8 @@ INTERRUPTED = 130
 
 EXIT_STATUS = """\b
 Exit status:
-    0  all well (skipped rows are well)
-    1  some row failed
+    0  success (skipped rows count as success)
+    1  at least one row failed
     2  bad usage or configuration
     3  a cluster could not be reached at all
   130  interrupted by Ctrl-C"""
@@ -68,8 +68,8 @@ def carried_out(work: Callable[..., int]) -> Callable[..., NoReturn]:
         if failure is not None and not isinstance(failure, BrokenPipeError):
             notices.warning(
                 "output_incomplete",
-                f"Standard output could not be written ({failure.strerror}): what this command"
-                " printed is incomplete. Free space there, or redirect it elsewhere.",
+                f"Standard output could not be written ({failure.strerror}): the output of this"
+                " command is incomplete. Free disk space, or redirect the output to another file.",
             )
         sys.exit(status)
 

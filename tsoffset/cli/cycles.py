@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Show what `sync` would do.",
+    short_help="Show what `sync` would commit.",
     epilog=f"""\b
 Examples:
   tsoffset plan -c mm2.properties
@@ -60,10 +60,11 @@ def plan(
     state: str | None,
     **choice: Unpack[Choice],
 ) -> int:
-    """Show what `sync` would do: one cycle that commits nothing.
+    """Show what `sync` would commit.
 
-    Prints a row for each group and partition with a commit on the source, with the offset it
-    translates to on the target, how exact that is, and why a row would be left alone.
+    Runs one cycle that commits nothing. Prints a row for each group-partition that has a committed
+    offset on the source: its target offset, the precision of that offset, and the reason where the
+    row is skipped.
     """
     from tsoffset.commands.plan_sync import run_once
 
@@ -73,7 +74,7 @@ def plan(
 
 
 @click.command(
-    short_help="Commit on the target, once.",
+    short_help="Translate all offsets and commit them on the target, once.",
     epilog=f"""\b
 Examples:
   tsoffset sync -c mm2.properties
@@ -87,15 +88,15 @@ Examples:
 @click.option(
     "--allow-rewind",
     is_flag=True,
-    help="Then move groups that are further on the target than on the source back to their"
-    " translations, after a snapshot and a question.",
+    help="Also rewind groups that are ahead of their translated offset on the target. A snapshot"
+    " is written first, and you are asked to confirm.",
 )
 @click.option(
     "--snapshot",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="For --allow-rewind: a snapshot that has what these groups have now.  [default: one is"
-    " written]",
+    help="With --allow-rewind: use this snapshot of the groups' current offsets.  [default: a new"
+    " one is written]",
 )
 @YES
 @OUTCOME
@@ -118,17 +119,18 @@ def sync(
     state: str | None,
     **choice: Unpack[Choice],
 ) -> int:
-    """Commit on the target, once: one cycle that translates all groups' offsets.
+    """Translate all groups' offsets and commit them on the target, once.
 
-    A group is never moved backwards unless --allow-rewind asks for it, and a group with members on
-    the target is left alone. With sync.group.offsets.enabled = false nothing is committed, as by
-    `plan`.
+    Never moves a group backwards unless --allow-rewind is given. Skips groups that have active
+    members on the target. With sync.group.offsets.enabled = false, commits nothing, like `plan`.
     """
     from tsoffset.commands.plan_sync import run_once
     from tsoffset.commands.snapshots.rewinding import Rewinding
 
     if not allow_rewind and (snapshot is not None or yes):
-        raise UsageError("sync: --snapshot and --yes are for --allow-rewind")
+        raise UsageError(
+            "sync: --snapshot and --yes need --allow-rewind; add it, or leave them out"
+        )
     chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
     rewinding = Rewinding.asked_for(chosen, snapshot, yes=yes) if allow_rewind else None
     only = _only(outcomes, reasons)
@@ -144,7 +146,7 @@ def _only(outcomes: tuple[str, ...], reasons: tuple[str, ...]) -> "RowFilter | N
 
 
 @click.command(
-    short_help="Run until told to stop: a cycle of each flow per interval.",
+    short_help="Run as a daemon: a cycle of each flow at every interval.",
     epilog="""\b
 Examples:
   tsoffset run -c mm2.properties
@@ -152,7 +154,7 @@ Examples:
 
 \b
 Exit status:
-  0  ended by SIGTERM or Ctrl-C
+  0  stopped by SIGTERM or Ctrl-C
   1  Spark could not be started
   2  bad usage or configuration""",
 )
@@ -160,11 +162,12 @@ Exit status:
 @daemon_logs
 @carried_out
 def run(notices: Notices, **choice: Unpack[Choice]) -> int:
-    """Run until told to stop: a cycle of each flow per sync.group.offsets.interval.seconds.
+    """Run as a daemon: a cycle of each flow at every interval.
 
-    Each flow has its own thread, and all share one Spark session. A cycle that fails is logged
-    and the next one is tried; a cluster that is away never ends the command. A configuration file
-    that changes is taken up, at once on SIGHUP. SIGTERM and Ctrl-C end it within ten seconds.
+    The interval is sync.group.offsets.interval.seconds. Each flow runs in its own thread, and all
+    flows share one Spark session. A failed cycle is logged, and the next one runs at its time; an
+    unreachable cluster does not stop the daemon. A changed configuration file is loaded
+    automatically, or immediately on SIGHUP. SIGTERM and Ctrl-C stop the daemon within ten seconds.
     """
     from tsoffset.commands.run import run_daemon
     from tsoffset.commands.scope import warn_of_no_match
@@ -194,7 +197,7 @@ def _list_options(work: Callable[..., int]) -> Callable[..., int]:
             f"{option}-remove",
             multiple=True,
             metavar="ENTRY",
-            help=f"Take this entry out of `{key}`, whoever put it there.",
+            help=f"Remove this entry from `{key}`, wherever it was added.",
         )(work)
         work = click.option(
             f"{option}-add",
@@ -206,7 +209,7 @@ def _list_options(work: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.command(
-    short_help="Show or change which groups and topics a flow takes.",
+    short_help="Show or change which groups and topics a flow selects.",
     epilog="""\b
 Examples:
   tsoffset lists -c mm2.properties
@@ -217,12 +220,14 @@ Examples:
 \b
 Exit status:
   0  done
-  1  the change is kept, but a running daemon has not taken it up
+  1  the change is saved, but a running daemon has not applied it
   2  bad usage or configuration""",
 )
 @in_order(CONFIG, FLOW)
 @_list_options
-@click.option("--reset", is_flag=True, help="Undo all changes, so that the file alone holds.")
+@click.option(
+    "--reset", is_flag=True, help="Undo all changes, so that only the configuration file applies."
+)
 @FORMAT
 @WIDE
 @quiet_logs
@@ -238,11 +243,11 @@ def lists(
     wide: bool,
     **entries: tuple[str, ...],
 ) -> int:
-    """Show which groups and topics a flow takes, or change that without editing the file.
+    """Show which groups and topics a flow selects, or change the selection.
 
-    Changes are kept in `state.dir` and hold for every command that uses the same file. A running
-    `tsoffset run` takes them up with its next cycle: it is asked whether it has. Nothing is
-    committed and no cluster asked.
+    Changes are saved in `state.dir`, not in the configuration file, and apply to every command that
+    uses the same file. A running `tsoffset run` applies them in its next cycle, and this command
+    asks it to confirm that. Commits nothing and connects to no cluster.
     """
     from tsoffset.commands.lists import run_lists
     from tsoffset.config.overrides import LIST_KEYS

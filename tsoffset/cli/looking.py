@@ -24,7 +24,7 @@ from tsoffset.terminal.output import Format, Output
 
 
 @click.command(
-    short_help="Look at both clusters and say what stands in the way.",
+    short_help="Check both clusters and report problems.",
     epilog="""\b
 Examples:
   tsoffset check -c mm2.properties
@@ -32,8 +32,8 @@ Examples:
 
 \b
 Exit status:
-    0  no error was found (warnings may have been)
-    1  an error was found
+    0  no errors (there may be warnings)
+    1  at least one error
     2  bad usage or configuration
     3  a cluster could not be reached at all
   130  interrupted by Ctrl-C""",
@@ -44,12 +44,12 @@ Exit status:
 @quiet_logs
 @carried_out
 def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choice]) -> int:
-    """Look at both clusters of each flow and say what stands in the way.
+    """Check both clusters of each flow and report problems.
 
-    Connections, versions, groups and topics that pass the filters, missing or narrower
-    copies, flows that write the same topics; and, of a few sampled records of each topic, what
-    the replicator or the target changes in them and which setting fits that. Each finding
-    comes with its remedy. Nothing is written, and Spark is not started.
+    Checks connections, broker versions, rights, selected groups and topics, target topics that are
+    missing or have fewer partitions, and flows that write the same topics. Samples a few records of
+    each topic to see what the replicator or the target changes in them, and suggests the setting
+    that fits. Each finding says what to do. Writes nothing and does not start Spark.
     """
     from tsoffset.commands.check.command import run_check
     from tsoffset.config.selecting import selected
@@ -58,7 +58,7 @@ def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choi
 
 
 @click.command(
-    short_help="Show why a group's offsets translate as they do.",
+    short_help="Explain how a group's offsets are translated.",
     epilog=f"""\b
 Examples:
   tsoffset explain -c mm2.properties --group billing
@@ -68,15 +68,15 @@ Examples:
 {EXIT_STATUS}""",
 )
 @in_order(CONFIG, FLOW)
-@click.option("--group", required=True, metavar="GROUP", help="The group, by its whole name.")
-@click.option("--topic", metavar="TOPIC", help="Only this topic, by its name on the source.")
+@click.option("--group", required=True, metavar="GROUP", help="The group's full name.")
+@click.option("--topic", metavar="TOPIC", help="Only this source topic.")
 @click.option(
     "--partition", type=click.IntRange(min=0), metavar="NUMBER", help="Only this partition."
 )
 @word_of(
     "--format",
     Format.TABLE,
-    "How it is printed; json is one object a line.",
+    "Output format; json prints one object per line.",
     (Format.TABLE, Format.JSON),
 )
 @WIDE
@@ -94,12 +94,11 @@ def explain(
     format: Format,
     wide: bool,
 ) -> int:
-    """Show the conversation behind the translation of a group's offsets.
+    """Explain how a group's offsets are translated.
 
-    Each question that was asked of a cluster with its answer, the pairs of equal records
-    that were found, the target offset with its precision and the reason for it, and what
-    the commit rule makes of it. Prints offsets, times and counts, never what a record
-    holds. Nothing is committed, and Spark is not started.
+    Prints each request to a cluster with its answer, the record pairs that were found, the target
+    offset with its precision and reason, and whether `sync` would commit it. Prints offsets,
+    timestamps and counts, never the content of a record. Commits nothing and does not start Spark.
     """
     from tsoffset.commands.explain.command import run_explain
     from tsoffset.commands.explain.flow_explanation import Wanted
@@ -110,7 +109,7 @@ def explain(
 
 
 @click.command(
-    short_help="List remote topics, clusters upstream, and how late they are.",
+    short_help="List replicated topics, upstream clusters and replication lag.",
     epilog=f"""\b
 Examples:
   tsoffset topics -c mm2.properties
@@ -132,11 +131,12 @@ def topics(
     format: Format,
     wide: bool,
 ) -> int:
-    """List what replicators have made on the clusters of the flows, as their topics' names tell.
+    """List replicated topics, upstream clusters and replication lag.
 
-    The clusters upstream of each with their hops, and, where MirrorMaker 2 emits heartbeats, how
-    old the newest one is and how far replication is behind; remote topics with their originals,
-    and MirrorMaker 2's own topics. Nothing is written, and Spark is not started.
+    Finds them by the topic names on the clusters of the flows. Lists the upstream clusters with
+    their number of hops, the age of the newest heartbeat and the replication lag where MirrorMaker
+    2 emits heartbeats, remote topics with their source topics, and MirrorMaker 2's internal topics.
+    Writes nothing and does not start Spark.
     """
     from tsoffset.commands.topics.command import run_topics
 
@@ -145,14 +145,14 @@ def topics(
 
 
 @click.command(
-    short_help="Ask past cycles: who is stuck, what is inexact, what was.",
+    short_help="Query past cycles: stuck groups, precision, changes.",
     epilog="""\b
 Questions:
-  stuck     pairs that are behind on the target and have not advanced there for --cycles cycles
-  worst     the largest bound on re-reads of each pair
-  accuracy  of each day how many translations were exact
+  stuck     group-partitions that lag on the target without progress for --cycles cycles
+  worst     the largest re-read bound of each group-partition
+  accuracy  share of exact translations per day
   cycles    the last cycles
-  group     each change of the groups that --groups names
+  group     each change of the groups of --groups
 
 \b
 Examples:
@@ -162,13 +162,13 @@ Examples:
 
 \b
 Exit status:
-  0    it was answered
-  1    the history cannot be read, or Spark gave up
+  0    success
+  1    the history cannot be read, or Spark failed
   2    bad usage or configuration; history.dir is not set
   130  interrupted by Ctrl-C""",
 )
 @in_order(CONFIG, FLOW)
-@click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches.")
+@click.option("--groups", metavar="REGEX", help="Only groups whose full name matches.")
 @SINCE
 @click.option(
     "--cycles",
@@ -176,7 +176,7 @@ Exit status:
     default=10,
     show_default=True,
     metavar="NUMBER",
-    help="For stuck: for how many cycles.",
+    help="With stuck: the least number of cycles without progress.",
 )
 @click.option(
     "--limit",
@@ -184,10 +184,10 @@ Exit status:
     default=100,
     show_default=True,
     metavar="NUMBER",
-    help="At most so many rows of a ready question.",
+    help="Print at most this number of rows. Not for --sql.",
 )
 @click.option(
-    "--sql", metavar="TEXT", help="Your own question, over the views `cycles` and `pairs`."
+    "--sql", metavar="TEXT", help="Run this SQL query over the views `cycles` and `pairs`."
 )
 @FORMAT
 @WIDE
@@ -201,10 +201,9 @@ Exit status:
 def history(
     notices: Notices, *, config: Path, strict: bool, format: Format, wide: bool, **wanted: Any
 ) -> int:
-    """Ask the cycles that `run` has kept at history.dir, through Spark SQL.
+    """Query the cycles that `run` keeps in history.dir.
 
-    Reads what changed in each cycle, of the last seven days unless --since says otherwise, and
-    asks no cluster.
+    Runs in Spark SQL over the last seven days, or the time of --since. Connects to no cluster.
     """
     from tsoffset.commands.history import Wanted, run_history
     from tsoffset.config.loading import Configuration

@@ -53,14 +53,13 @@ Examples:
     is_eager=True,
     expose_value=False,
     callback=_show_versions,
-    help="Show the versions of tsoffset and of what it runs on.",
+    help="Show the versions of tsoffset, Python, PySpark and the client library.",
 )
 def cli() -> None:
-    """Keep the committed offsets of consumer groups on a target Kafka cluster in step with a
-    source cluster, for topics that MirrorMaker 2 or another replicator copies.
-
-    The same MirrorMaker 2 configuration file serves both. Nothing is installed in the
-    replicator, in a broker or in a consumer; no cycle moves a group backwards.
+    """Sync the committed offsets of consumer groups from a source Kafka cluster to a target
+    cluster, for topics that MirrorMaker 2 or another replicator copies. Reads MirrorMaker 2's own
+    configuration file. Needs no change to the replicator, the brokers or the consumers, and never
+    moves a group backwards in a cycle.
     """
 
 

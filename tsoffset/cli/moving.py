@@ -28,7 +28,7 @@ from tsoffset.terminal.output import Format, Output
 
 
 @click.command(
-    short_help="Bring all groups over, and say of each whether it can move.",
+    short_help="Fail over all groups, and report which are ready.",
     epilog="""\b
 Examples:
   tsoffset failover -c mm2.properties --flow 'A->B' --dry-run
@@ -38,10 +38,10 @@ Examples:
 
 \b
 Exit status:
-    0  every group can move over (a bound on what it reads again is stated)
-    1  a group is not ready, or Spark gave up
+    0  every group is ready (some may re-read a stated number of records)
+    1  a group is not ready, or Spark failed
     2  bad usage or configuration
-    3  a cluster could not be reached; with the source away the last commits are reported
+    3  a cluster could not be reached; if it is the source, the last commits are reported
   130  interrupted by Ctrl-C""",
 )
 @selection
@@ -52,14 +52,16 @@ Exit status:
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for groups that are not ready, while something moves.",
+    help="How long to wait for groups that are not ready, while they still make progress.",
 )
 @click.option(
-    "--no-pause", is_flag=True, help="Let a running daemon go on with the flow afterwards."
+    "--no-pause", is_flag=True, help="Do not pause the flow in a running daemon afterwards."
 )
-@click.option("--resume", is_flag=True, help="Only end the pause of an earlier failover.")
 @click.option(
-    "--dry-run", is_flag=True, help="Say what a failover would come to now, and change nothing."
+    "--resume", is_flag=True, help="Only resume the flow that an earlier failover paused."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Report what a failover would do now, and change nothing."
 )
 @FORMAT
 @WIDE
@@ -76,17 +78,20 @@ def failover(
     wide: bool,
     **choice: Unpack[Choice],
 ) -> int:
-    """Bring all groups of a flow over, and say of each whether its consumers can move now.
+    """Fail over all groups of a flow, and report which are ready.
 
-    Runs cycles until every group resumes at what it has not read, or nothing changes any more;
-    then pauses the flow in a running daemon, unless groups are still read on the source, and says
-    what to do next. With the source away it says what consumers would resume from, and how old
-    that is.
+    Runs cycles until every group resumes at its first unread record, or until nothing changes. Then
+    pauses the flow in a running daemon, unless groups still have consumers on the source, and
+    prints the next steps. If the source is unreachable, reports the offsets that consumers would
+    resume from, and their age.
     """
     from tsoffset.commands.failover.command import run_failover
 
     if resume and dry_run:
-        raise UsageError("failover: --resume ends a pause and --dry-run changes nothing; give one")
+        raise UsageError(
+            "failover: --resume and --dry-run exclude each other; --resume ends a"
+            " pause, --dry-run changes nothing"
+        )
     chosen, output = choose(notices, **choice), Output(sys.stdout, format, wide=wide)
     return run_failover(
         chosen,
@@ -100,7 +105,7 @@ def failover(
 
 
 @click.command(
-    short_help="Write translated offsets as Kafka's own tool takes them.",
+    short_help="Write translated offsets as CSV for kafka-consumer-groups.",
     epilog=f"""\b
 Examples:
   tsoffset export -c mm2.properties > offsets.csv
@@ -114,7 +119,7 @@ Examples:
 @click.option(
     "--group",
     metavar="GROUP",
-    help="Only this group, by its whole name, in the form for one group.",
+    help="Only this group (full name), in the CSV form for one group.",
 )
 @outcome_of(OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
 @STATE
@@ -128,18 +133,21 @@ def export(
     state: str | None,
     **choice: Unpack[Choice],
 ) -> int:
-    """Write the offsets that `sync` would commit, as Kafka's own tool takes them.
+    """Write translated offsets as CSV for kafka-consumer-groups.
 
-    CSV without a header, `group,topic,partition,offset` with the names on the target, or with
-    --group `topic,partition,offset`: what kafka-consumer-groups --reset-offsets --from-file reads.
-    Only offsets that are not below what the group has there, and none of groups that have members
-    there. Nothing is committed.
+    Writes the offsets that `sync` would commit, in the format that kafka-consumer-groups
+    --reset-offsets --from-file reads: `group,topic,partition,offset` with target topic names and no
+    header, or with --group `topic,partition,offset`. Leaves out offsets below the group's committed
+    offset on the target, and groups with active members on the target. Commits nothing.
     """
     from tsoffset.commands.export import run_export
     from tsoffset.flow.narrowing import whole_name
 
     if group is not None and choice["groups"] is not None:
-        raise UsageError("export: --group names one group and --groups chooses some; give one")
+        raise UsageError(
+            "export: --group and --groups exclude each other; --group takes one full"
+            " name, --groups a regular expression"
+        )
     if group is not None:
         choice["groups"] = whole_name(group)
     chosen, output = choose(notices, **choice), Output(sys.stdout, Format.CSV)
@@ -149,7 +157,7 @@ def export(
 
 
 @click.command(
-    short_help="Keep what the target groups have committed in a file.",
+    short_help="Save the target groups' committed offsets to a file.",
     epilog="""\b
 Examples:
   tsoffset snapshot -c mm2.properties
@@ -157,9 +165,9 @@ Examples:
 
 \b
 Exit status:
-    0  the file is there
-    1  commits could not be read, or the file not be written
-    2  bad usage or configuration; the file was there already
+    0  the file is written
+    1  offsets could not be read, or the file could not be written
+    2  bad usage or configuration; the file exists already
     3  the target could not be reached
   130  interrupted by Ctrl-C""",
 )
@@ -170,7 +178,7 @@ Exit status:
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to; a file that is there is never replaced.  [default: CLUSTER-TIME.snapshot]",
+    help="Output file; an existing file is never replaced.  [default: CLUSTER-TIME.snapshot]",
 )
 @quiet_logs
 @carried_out
@@ -183,10 +191,11 @@ def snapshot(
     groups: str | None,
     path: Path | None,
 ) -> int:
-    """Keep what the groups of a flow have committed on its target, in a file for `restore`.
+    """Save the target groups' committed offsets to a file.
 
-    All their commits, on whatever topic, with metadata: JSON, a line each. The file's name is
-    printed. The source is not asked, and Spark is not started.
+    Saves all committed offsets of the flow's groups on its target, in every topic and with
+    metadata, as one JSON object per line, and prints the file's name. `restore` reads it. Does not
+    connect to the source and does not start Spark.
     """
     from tsoffset.commands.snapshots.command import run_snapshot
 
@@ -195,7 +204,7 @@ def snapshot(
 
 
 @click.command(
-    short_help="Put the commits of a snapshot back.",
+    short_help="Restore the committed offsets of a snapshot.",
     epilog="""\b
 Examples:
   tsoffset restore -c mm2.properties B-20260131T094500Z.snapshot --dry-run
@@ -203,9 +212,9 @@ Examples:
 
 \b
 Exit status:
-    0  all is as it was then
-    1  some commit is not: it failed, its group has members, its topic is another one now
-    2  bad usage or configuration; the file is no snapshot, or one of another cluster
+    0  all offsets are as in the snapshot
+    1  an offset was not restored; its row says why
+    2  bad usage or configuration; the file is no snapshot, or is of another cluster
     3  the target could not be reached
   130  interrupted by Ctrl-C""",
 )
@@ -215,9 +224,9 @@ Exit status:
 )
 @click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches.")
 @click.option(
-    "--topics", metavar="REGEX", help="Only topics whose whole name on the target matches."
+    "--topics", metavar="REGEX", help="Only topics whose full name on the target matches."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be done, and change nothing.")
 @YES
 @FORMAT
 @WIDE
@@ -233,10 +242,11 @@ def restore(
     wide: bool,
     **wanted: Any,
 ) -> int:
-    """Put the commits of a snapshot back, also backwards; groups that have members are left alone.
+    """Restore the committed offsets of a snapshot, also backwards.
 
-    Commits that groups have made since where they had none stay, and are named. The source is not
-    asked, and Spark is not started.
+    Skips groups that have active members. Offsets that a group committed later, in partitions that
+    are not in the snapshot, stay and are listed. Does not connect to the source and does not start
+    Spark.
     """
     from tsoffset.commands.snapshots.command import run_restore
     from tsoffset.config.loading import Configuration

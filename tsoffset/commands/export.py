@@ -47,8 +47,8 @@ def run_export(
     targets = sorted({flow.target.alias for flow in selection.flows})
     if len(targets) > 1:
         raise UsageError(
-            f"export: the flows lead to {' and '.join(targets)}, and a file is for one cluster; "
-            "say which flow with --flow A->B"
+            f"export: the flows have the targets {' and '.join(targets)}, but a file is for one"
+            " cluster; choose one flow with --flow A->B"
         )
     require_match(selection, notices, on_cluster(selection.narrowing, connect))
     statuses = [0]
@@ -82,7 +82,7 @@ def left_out(row: Row) -> str | None:
         return row.reason or row.outcome
     if row.target_offset < (row.current_target_offset or 0):
         # Only markers lie between, so nothing is missed.
-        return "in place already"
+        return "already committed"
     # The tool splits the file at line ends before it looks for quotes. All else it reads (4.3).
     return _UNREADABLE if "\n" in (row.group or "") else None
 
@@ -101,7 +101,9 @@ def _tell(flow: str, target: str, rows: Sequence[Row], notices: Notices) -> None
     offsets = len(rows) - why.total()
     sentence = f"{flow}: {counted(offsets, 'offset')} of {counted(groups, 'group')} for {target}"
     if why:
-        sentence += f"; left out {counted(why.total(), 'row')}{by_name(why)}, see `tsoffset plan`"
+        sentence += (
+            f"; {counted(why.total(), 'row')} not exported{by_name(why)}, see `tsoffset plan`"
+        )
     failed = dict.fromkeys(row.message for row in rows if row.outcome == OutcomeKind.FAILED)
     for message in list(failed)[:_FAILURES_NAMED]:
         notices.warning("row_failed", f"{flow}: {message}")

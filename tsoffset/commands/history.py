@@ -52,9 +52,11 @@ def run_history(
     """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
     HistoryFailed, and what keeps Spark from starting."""
     if (wanted.question is None) == (wanted.sql is None):
-        raise UsageError("ask one question: stuck, worst, accuracy, cycles or group, or --sql TEXT")
+        raise UsageError(
+            "give one question: stuck, worst, accuracy, cycles or group, or --sql TEXT"
+        )
     if wanted.question == "group" and wanted.groups is None:
-        raise UsageError("history group: say which groups: add --groups REGEX")
+        raise UsageError("history group: no groups given; add --groups REGEX")
     pattern = expression("--groups", wanted.groups)
     settings = configuration.resolve()
     for warning in settings.warnings:
@@ -64,8 +66,8 @@ def run_history(
     directory = settings.history.directory
     if directory is None:
         raise UsageError(
-            "history.dir is not set, so nothing is kept of past cycles; set it to a folder or a "
-            "URI, and restart `tsoffset run`"
+            "history.dir is not set, so no past cycles are kept; set it to a folder or a URI, and"
+            " restart `tsoffset run`"
         )
     # Imported here, since nothing above should wait for Spark to be loaded.
     from tsoffset.history.views import Asked
@@ -73,7 +75,7 @@ def run_history(
 
     asked = Asked(wanted.flows, max(0.0, time.time() - wanted.since_seconds), pattern)
     with (
-        progress("asking history", wanted=notices.format is LogFormat.CONSOLE),
+        progress("querying the history", wanted=notices.format is LogFormat.CONSOLE),
         spark_session(settings.spark, app_name="tsoffset history") as session,
     ):
         opened = _opened(session, directory, asked, partial(_place, configuration))
@@ -86,8 +88,8 @@ def run_history(
     if not opened.files:
         notices.warning(
             "history_empty",
-            f"{directory} has no cycle of that time: keep `tsoffset run` running with this "
-            "history.dir, or look further back with --since.",
+            f"{directory} has no cycle in that time range: keep `tsoffset run` running with this"
+            " history.dir, or look further back with --since.",
         )
     notices.note(f"{counted(len(rows), 'row')} from {counted(opened.files, 'file')} of history")
     return 0
@@ -124,8 +126,8 @@ def _opened(
         return open_views(session, root, asked, again)
     except UNREACHABLE as error:
         raise HistoryFailed(
-            f"read history, {root.path('')}: {in_words(root, error)}; see that this user can reach "
-            "and read it"
+            f"read history, {root.path('')}: {in_words(root, error)}; check that this user can"
+            " reach and read it"
         ) from error
 
 

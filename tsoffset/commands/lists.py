@@ -49,9 +49,11 @@ def run_lists(
     status = 0
     if reset or any(added or removed for added, removed in changes.values()):
         if len(selection.flows) != 1:
-            raise UsageError("several flows are enabled; say which one with --flow A->B")
+            raise UsageError("several flows are enabled; choose one with --flow A->B")
         if directory is None:
-            raise UsageError("changed lists are kept in state.dir; set it in the configuration")
+            raise UsageError(
+                "changed lists are kept in state.dir, which is not set; set it in the configuration"
+            )
         (flow,) = selection.flows
         try:
             # What a damaged file has would be lost.
@@ -93,22 +95,25 @@ def _tell_whether_taken_up(
             answer = flows_of(url.replace("//[::]:", "//[::1]:"), server.read_token)
         except NoAnswer as error:
             notices.note(
-                f"{flow}: kept. Whether a `tsoffset run` has taken it up is not known, for none "
-                f"answers at {url or 'any address'} ({error}): look at its status page or log."
+                f"{flow}: saved. It is not known whether a `tsoffset run` has applied the change,"
+                f" because none answers at {url or 'any address'} ({error}): check its status page"
+                " or log."
             )
             return 0
         lists = [one.lists for one in answer.flows if one.name == flow]
         host = answer.instance.host
         if wanted in lists:
-            notices.note(f"{flow}: taken up by the `tsoffset run` on {host}, for its next cycle")
+            notices.note(
+                f"{flow}: saved. The `tsoffset run` on {host} applies the change in its next cycle."
+            )
             return 0
         if time.monotonic() > deadline:
             notices.warning(
                 "lists_not_taken_up",
-                f"flow {flow}: kept, but the `tsoffset run` on {host} has not taken it up: see "
-                "that it runs this configuration with the same state.dir, and that its user can "
-                "read the file there. Its log says why as `lists_unknown` or "
-                "`configuration_rejected`.",
+                f"flow {flow}: saved, but the `tsoffset run` on {host} has not applied the change:"
+                " check that it uses this configuration with the same state.dir, and that its user"
+                " can read the file there. Its log has the cause as `lists_unknown` or"
+                " `configuration_rejected`.",
             )
             return 1
         time.sleep(0.1)

@@ -47,12 +47,12 @@ _CONFIG_FILE = click.option(
     show_envvar=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="MirrorMaker 2 .properties, or a Connect .json.",
+    help="MirrorMaker 2 .properties file, or a connector's configuration as .json.",
 )
 _STRICT = click.option(
     "--strict",
     is_flag=True,
-    help="End with status 2 where FILE has an unknown key, as with config.unknown.keys = error.",
+    help="Exit with status 2 if FILE has an unknown key, like config.unknown.keys = error.",
 )
 FLOW = click.option(
     "--flow",
@@ -64,14 +64,14 @@ FLOW = click.option(
 GROUPS = click.option(
     "--groups",
     metavar="REGEX",
-    help="Of the configured groups, only those whose whole name matches.",
+    help="Only configured groups whose full name matches.",
 )
 TOPICS = click.option(
     "--topics",
     metavar="REGEX",
-    help="Of the configured topics, only those whose whole name on the source matches.",
+    help="Only configured topics whose full name on the source matches.",
 )
-FORMAT = word_of("--format", Format.TABLE, "How the result is printed; json is one object a line.")
+FORMAT = word_of("--format", Format.TABLE, "Output format; json prints one object per line.")
 
 
 def outcome_of(*outcomes: OutcomeKind) -> Callable[[F], F]:
@@ -81,8 +81,8 @@ def outcome_of(*outcomes: OutcomeKind) -> Callable[[F], F]:
         "outcomes",
         multiple=True,
         type=click.Choice([word.value for word in outcomes], case_sensitive=False),
-        help="Print only rows with this outcome; may be given several times. What is done, the"
-        " summary and the exit status stay those of all rows.",
+        help="Print only rows with this outcome; may be given several times. The command still"
+        " processes all rows, and its summary and exit status count all of them.",
     )
 
 
@@ -93,16 +93,18 @@ REASON = click.option(
     multiple=True,
     type=click.Choice([word.value for word in (*Reason, *FailureKind)], case_sensitive=False),
     metavar="REASON",
-    help="Print only rows with this reason, such as TARGET_AHEAD; otherwise as --outcome.",
+    help="Print only rows with this reason, for example TARGET_AHEAD; works like --outcome.",
 )
 WIDE = click.option(
     "--wide",
     is_flag=True,
-    help="Print every column, and lines whole, whatever the terminal's width.",
+    help="Print every column and full lines, whatever the terminal's width.",
 )
 
 
-YES = click.option("--yes", is_flag=True, help="Do not ask before groups are moved back.")
+YES = click.option(
+    "--yes", is_flag=True, help="Do not ask for confirmation before groups are moved backwards."
+)
 
 
 class _Directory(click.Path):
@@ -116,7 +118,7 @@ STATE = click.option(
     "--state",
     type=_Directory(file_okay=False),
     metavar="FOLDER",
-    help="Where what this cycle learns is kept for the next one: a folder, or a URI such as"
+    help="Where translations are cached for the next cycle: a folder, or a URI such as"
     " s3://bucket/prefix.  [default: state.dir, if set]",
 )
 
@@ -131,7 +133,9 @@ def seconds(_context: click.Context, _option: click.Parameter, value: str | None
     number, unit = value[:-1], value[-1:]
     known = number.isascii() and number.isdigit() and len(number) < 7 and unit in _UNITS
     if not known or int(number) == 0:
-        raise click.BadParameter(f"{value!r} is not a time such as 30s, 90m, 36h, 7d or 4w.")
+        raise click.BadParameter(
+            f"{value!r} is not a duration. Write for example 30s, 90m, 36h, 7d or 4w."
+        )
     return float(int(number) * _UNITS[unit])
 
 
@@ -142,19 +146,19 @@ SINCE = click.option(
     default="7d",
     show_default=True,
     metavar="TIME",
-    help="How far back to look: 90m, 36h, 7d, 4w.",
+    help="Time range that ends now: 90m, 36h, 7d, 4w.",
 )
 LOG_FORMAT = word_of(
-    "--log-format", LogFormat.CONSOLE, "How logs and warnings are written to standard error."
+    "--log-format", LogFormat.CONSOLE, "Format of logs and warnings on standard error."
 )
 DEBUG = click.option(
-    "--debug", is_flag=True, help="Log everything, and show a traceback where a command fails."
+    "--debug", is_flag=True, help="Log at level debug, and print a traceback if the command fails."
 )
 
 
 def log_level(default: LogLevel) -> Callable[[F], F]:
     """What is worth logging, where a command is asked for nothing else."""
-    return word_of("--log-level", default, "What is worth logging.")
+    return word_of("--log-level", default, "Log level.")
 
 
 def in_order(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -104,7 +104,9 @@ def warn_of_no_match(
     try:
         require_match(selection, notices, on_cluster(selection.narrowing, connect))
     except UsageError as error:
-        notices.warning("nothing_matches", f"{error} `tsoffset run` syncs nothing until it does.")
+        notices.warning(
+            "nothing_matches", f"{error} `tsoffset run` syncs nothing until a match exists."
+        )
 
 
 def no_match(noun: str, wanted: str, names: Collection[str]) -> str:
@@ -126,8 +128,8 @@ def _nothing(selection: Selection, flow: FlowSettings, names: Names) -> str | No
     """Why the flow has nothing to work on; None where it has something."""
     if not names.groups:
         return (
-            f"{names.place} has no consumer groups that this user can see: check its addresses, "
-            "and that this user has DESCRIBE on its groups."
+            f"This user can see no consumer groups of {names.place}: check its addresses, and that"
+            " this user has DESCRIBE on its groups."
         )
     # As the configuration has it, without --groups and --topics.
     whole = selection.settings.flow(flow.name)
@@ -160,6 +162,6 @@ def _no_name(
         if not left_out:
             return no_match(noun, wanted, passing)
         shown = " and ".join(f"`{name}`" for name in left_out[:_SHOWN])
-        return f"No {noun} matches `{wanted}`: {lists} leave {shown} out."
+        return f"No {noun} matches `{wanted}`: {lists} exclude {shown}."
     near = "".join(did_you_mean(entry, every) for entry in flow.lists.get(f"{noun}s", ()))
-    return f"{names.place} has {counted(len(every), noun)}, and {lists} let none through.{near}"
+    return f"{names.place} has {counted(len(every), noun)}, but {lists} select none of them.{near}"

@@ -52,9 +52,9 @@ class OverridesFiles:
         except FileNotFoundError:
             return Overrides()
         except UNREACHABLE as error:
-            kind, why = ValueError, f"{self._in_words(error)}; see that this user can read it"
+            kind, why = ValueError, f"{self._in_words(error)}; check that this user can read it"
         except ValueError as error:
-            kind, why = ListsDamaged, f"{error}; remove it, and change the lists again"
+            kind, why = ListsDamaged, f"{error}; remove the file, and change the lists again"
         raise kind(f"read changed lists, flow {flow}: {self._place.path(name)}: {why}")
 
     def write(self, flow: str, overrides: Overrides) -> None:
@@ -64,8 +64,8 @@ class OverridesFiles:
             self._place.write(name, content, len(content))
         except UNREACHABLE as error:
             raise ValueError(
-                f"write changed lists, flow {flow}: {self._place.path(name)}: "
-                f"{self._in_words(error)}; see that this user can reach and write it"
+                f"write changed lists, flow {flow}: {self._place.path(name)}:"
+                f" {self._in_words(error)}; check that this user can reach and write it"
             ) from None
 
     @property

@@ -156,7 +156,10 @@ class Daemon:
             if asked or words != self._rejected:
                 log.error("configuration_rejected", error=words)
             self._rejected = words
-            rejected = f"the changed configuration is not taken up: {words}"
+            rejected = (
+                "the changed configuration was rejected, and the previous one stays in effect:"
+                f" {words}"
+            )
             self._board.warnings = (rejected, *self._selection.settings.warnings)
             return
         self._rejected = None
@@ -165,14 +168,16 @@ class Daemon:
         flows = [flow.name for flow in selection.flows]
         log.info("configuration_loaded", flows=flows, after_a_restart=waiting)
         if not flows:
-            log.warning("no_flow_enabled", message="no flow is enabled any more, so none runs")
+            log.warning(
+                "no_flow_enabled", message="no flow is enabled any more; all flows are stopped"
+            )
 
     def _take_up(self, selection: Selection) -> None:
         with self._lock:
             self._selection = selection
             self._board.warnings = (
                 *(
-                    f"{key}: takes effect with the next start"
+                    f"{key}: takes effect after a restart"
                     for key in _for_the_next_start(self._first, selection)
                 ),
                 *selection.settings.warnings,

@@ -188,7 +188,7 @@ class FlowLoop:
                 seconds = self._next()
             except Exception as error:
                 log.exception("flow_broke", flow=self.name)
-                words = (f"the loop of the flow broke, and goes on: {_unexpected(error)}",)
+                words = (f"the loop of the flow failed and was restarted: {_unexpected(error)}",)
                 self._board.update(self.name, state=FlowState.FAILED, messages=words)
                 self._since = None
                 self._schedule.ended(self._now(), failures_in_a_row=1)
@@ -221,7 +221,10 @@ class FlowLoop:
 
     def _wait_for(self, before: "FlowLoop") -> None:
         while before.alive() and not self._stopping.is_set():
-            words = ("waits for the end of its last cycle from before it was turned off",)
+            words = (
+                "the previous loop's last cycle may still be running; the flow starts when it"
+                " has ended",
+            )
             self._board.update(self.name, messages=words)
             before.join(_STANDBY_SECONDS)
 
@@ -353,6 +356,6 @@ class FlowLoop:
 
 def _unexpected(error: Exception) -> str:
     return (
-        f"{type(error).__name__}: {error}; this is a mistake of tsoffset's: please report it with "
-        "the traceback in the log"
+        f"{type(error).__name__}: {error}; this is an internal error; please report it with the"
+        " traceback from the log"
     )

@@ -69,8 +69,9 @@ class Pauses:
             say(
                 "pause_not_written",
                 flow=flow,
-                message=f"{self._place.path(_name(flow))}: {why}; it holds until the process ends, "
-                "and is tried again: make room, or see that this user can reach and write it",
+                message=f"{self._place.path(_name(flow))}: {why}; the pause is only in memory"
+                " until it can be written, which is tried again: free disk space, or check"
+                " that this user can reach and write the folder",
             )
             return
         self._told.discard(flow)

@@ -31,16 +31,16 @@ class FlowState(StrEnum):
     STARTING = "starting"
     """No cycle has ended yet."""
     RUNNING = "running"
-    """The last cycle came to rows, and none of them failed."""
+    """The last cycle has rows, and none of them failed."""
     DEGRADED = "degraded"
-    """Some rows of the last cycle failed, nothing at all could be synced, or it was cut short by
-    its limit."""
+    """Some rows of the last cycle failed, no group could be synced, or the cycle hit its time
+    limit."""
     FAILED = "failed"
-    """The last cycle came to nothing: a cluster was away, or Spark gave up."""
+    """The last cycle has no result: a cluster was unreachable, or Spark failed."""
     PAUSED = "paused"
     """An operator paused it."""
     STANDBY = "standby"
-    """Another instance has the lead."""
+    """Another instance leads this flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,8 @@ def _nothing_synced(tally: Tally) -> str | None:
         return None
     skipped = counted(tally.outcomes[OutcomeKind.SKIPPED], "row")
     return (
-        f"nothing can be synced: {skipped} skipped{by_name(tally.reasons)}, no other; "
-        "`tsoffset check` says what is wrong"
+        f"no group can be synced: all {skipped} are skipped{by_name(tally.reasons)}; run `tsoffset"
+        " check` to see why"
     )
 
 
@@ -322,7 +322,7 @@ def _judged(cycle: Cycle) -> tuple[FlowState, tuple[str, ...]]:
         return FlowState.FAILED, tuple(row.message or "" for row in cycle.result.rows)
     if cycle.tally is not None and cycle.tally.failed:
         rows = counted(cycle.tally.failed, "row")
-        failed = f"{rows} failed; see the groups with the outcome failed"
+        failed = f"{rows} failed; see the groups with outcome failed"
         return FlowState.DEGRADED, (failed, *warnings)
     if cycle.tally is not None and (nothing := _nothing_synced(cycle.tally)) is not None:
         return FlowState.DEGRADED, (nothing, *warnings)

@@ -51,7 +51,7 @@ def run(scenario: Scenario, *, keep: bool, secure: bool) -> int:
         if status == 0:
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            narrator.say(f"All that the clusters held stays in {folder}.")
+            narrator.say(f"The clusters' data is kept in {folder}.")
     return status
 
 

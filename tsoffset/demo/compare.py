@@ -18,7 +18,7 @@ from tsoffset.terminal.progress import progress
 class Compare(Story):
     """The steps after all is mirrored; Spark is not needed."""
 
-    about = "its checkpoint connector at work, and what it says beside what tsoffset says"
+    about = "its checkpoint connector, and its checkpoints compared with tsoffset's offsets"
     settings: ClassVar[Mapping[str, str]] = checkpoints.SETTINGS
 
     def tell(self) -> tuple[int, list[str]]:
@@ -28,7 +28,7 @@ class Compare(Story):
         self._mirror_all(mirrored)
         self._checkpoint()
         return self._set_beside(self._clusters.configuration), [
-            "Both were asked for the same groups at the same time, and nothing was committed."
+            "Both translated the same groups at the same time, and nothing was committed."
         ]
 
     def _checkpoint(self) -> None:
@@ -37,15 +37,16 @@ class Compare(Story):
         with progress("waiting for checkpoints"):
             pairs = self._aside(lambda: checkpoints.wait_for_checkpoints(self._clusters, flow))
         self._narrator.say(
-            f"It translates offsets for {pairs} pairs of a group and a partition, from the offset "
-            "syncs that it wrote while it copied."
+            f"It has translated offsets for {pairs} group-partitions, from the offset syncs that it"
+            " wrote while it copied."
         )
 
     def _set_beside(self, file: Path) -> int:
         self._narrator.step(f"tsoffset compare -c {file.name}")
         self._narrator.say(
-            "VERDICT is about a consumer that resumes from the checkpoint; RECORDS is how many it "
-            "reads again, or skips, at most, beside one that resumes from ours."
+            "VERDICT judges a consumer that resumes from the checkpoint. RECORDS is the most"
+            " records that it re-reads or skips, compared with one that resumes from tsoffset's"
+            " offset."
         )
         self._narrator.lines([])
         selection = Selection.of(file, (FLOW,), None, None)

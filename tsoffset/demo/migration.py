@@ -153,7 +153,8 @@ class Migration(Story):
     def _compare(self, step: Step) -> int:
         self._begin_step(step, step.check, f" --by {By.GROUP}")
         self._narrator.say(
-            "RECORDS is how many a group reads again at most that resumes from their checkpoints."
+            "RECORDS is the most records that a group re-reads if it resumes from MirrorMaker 2's"
+            " checkpoints."
         )
         self._narrator.lines([])
         wanted = Wanted(by=By.GROUP)
@@ -163,7 +164,7 @@ class Migration(Story):
         self._begin_step(step, step.todo)
         change_settings(self._clusters.configuration, {f"{FLOW}.{SYNC}": "false"})
         self._restart("MirrorCheckpointConnector connector configured")
-        self._narrator.say(f"{TARGET} keeps the offsets that it has; nobody moves them now.")
+        self._narrator.say(f"{TARGET} keeps its offsets; nothing commits for the groups now.")
 
     def _switch_on(self, step: Step, spark: "SparkSession") -> list[Row]:
         self._begin_step(step, (*step.todo, step.check[0]))
@@ -189,7 +190,7 @@ class Migration(Story):
             "Failed to configure MirrorCheckpointConnector",
             lambda: self._clusters.delete_topic(TARGET, connectors_topic),
         )
-        self._narrator.say("The failure is what is wanted: there is no checkpoint connector now.")
+        self._narrator.say("This failure is expected: there is no checkpoint connector now.")
 
     def _delete(self, step: Step, source: Source, topics: Iterable[tuple[str, str]]) -> None:
         self._begin_step(step, step.todo)

@@ -34,7 +34,7 @@ def stop_kept() -> list[str]:
             continue
         ended = [name for name, pid in json.loads(kept.read_text()).items() if _end(pid, folder)]
         shutil.rmtree(folder)
-        what = f"Ended {', '.join(ended)}" if ended else "Nothing ran any more"
+        what = f"Stopped {', '.join(ended)}" if ended else "No process was running"
         said.append(f"{what}; removed {folder}.")
     return said or [f"No demo that was kept is in {tempfile.gettempdir()}."]
 

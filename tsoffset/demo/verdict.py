@@ -148,7 +148,7 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
     moved = len(ours) == len(resumed)
     faults = []
     if count.skipped:
-        faults.append(f"{group} never gets {in_words(count.skipped)}")
+        faults.append(f"{group} skipped {in_words(count.skipped)}")
     if moved and count.reread > announced:
         faults.append(
             f"{group} read {in_words(count.reread)} again, and at most {announced:,} had been "
@@ -157,7 +157,7 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
     for one in ours:
         place = f"{one.row.source_topic}-{one.row.partition}"
         if one.read.start != one.stands_at:
-            faults.append(f"{group} did not begin {place} where its row says")
+            faults.append(f"{group} did not start {place} at the offset in its row")
         if one.read.metadata != metadata:
             faults.append(f"{group} has lost its commit's metadata on {place}")
     return GroupVerdict(group, count, announced, moved, tuple(faults))
@@ -168,7 +168,7 @@ def conclusion(verdicts: Sequence[GroupVerdict], cluster: str) -> tuple[int, lis
     faults = [fault for verdict in verdicts for fault in verdict.faults]
     total = sum((verdict.count for verdict in verdicts), Count())
     if faults:
-        wrong = "Not everything is as the table says"
+        wrong = "The result differs from the table"
         if total.skipped:
             wrong = f"{in_words(total.skipped)} skipped, which must never be"
         return 1, [f"{wrong}; please report it.", *(f"{fault}." for fault in faults)]

@@ -124,4 +124,4 @@ def _explained(error: str) -> str:
         return "a named group is written (?P<name>...) here, or plainly (...)"
     if error.startswith("nothing to repeat at position 0"):
         return "nothing to repeat; this is a regular expression, so everything is .*"
-    return f"no regular expression that Python reads: {error}"
+    return f"invalid regular expression: {error}"

@@ -84,7 +84,7 @@ BUILD = _declare(
 WARNINGS = _gauge(
     "configuration_warnings",
     "",
-    "What the configuration warns of, a changed file that was not taken included.",
+    "Number of configuration warnings, including a changed file that was rejected.",
     "warnings",
 )
 
@@ -93,55 +93,65 @@ WARNINGS = _gauge(
 STATE = _gauge(
     "flow_state",
     "flow state",
-    "1 for the state of the flow, 0 for the others: `starting`, `running`, `degraded` (rows failed,"
-    " nothing at all can be synced, or a cycle was cut short), `failed` (no rows), `paused`,"
-    " `standby`.",
+    "1 for the state of the flow, 0 for the others: `starting`, `running`, `degraded` (some rows"
+    " failed, no group can be synced, or the cycle hit its time limit), `failed` (the cycle had no"
+    " rows), `paused`, `standby`.",
 )
 INTERVAL = _gauge(
-    "flow_interval_seconds", "flow", "From the start of a cycle to the start of the next."
+    "flow_interval_seconds",
+    "flow",
+    "Configured time from the start of one cycle to the start of the next, in seconds.",
 )
-LIMIT = _gauge("flow_cycle_limit_seconds", "flow", "After so long a cycle is ended.")
+LIMIT = _gauge("flow_cycle_limit_seconds", "flow", "Time limit of a cycle, in seconds.")
 LAST_CYCLE = _gauge(
-    "flow_last_cycle_timestamp_seconds", "flow", "When the last cycle ended, well or not."
+    "flow_last_cycle_timestamp_seconds",
+    "flow",
+    "End of the last cycle, with or without success, in seconds since 1970 UTC.",
 )
 LAST_SUCCESS = _gauge(
     "flow_last_success_timestamp_seconds",
     "flow",
-    "When the last cycle ended that reached both clusters and in which no row failed; absent where"
-    " there was none.",
+    "End of the last cycle that reached both clusters and had no failed row, in seconds since 1970"
+    " UTC; absent if there was none.",
 )
 WITHOUT_SUCCESS = _gauge(
     "flow_without_success_seconds",
     "flow",
-    "Since then, or since this process started where there was none.",
+    "Time since the last successful cycle, or since this process started if there was none, in"
+    " seconds.",
 )
 FAILURES_IN_A_ROW = _gauge(
     "flow_failures_in_a_row",
     "flow",
-    "The last so many cycles came to nothing: a cluster was away, or Spark gave up.",
+    "Number of consecutive latest cycles without a result, because a cluster was unreachable or"
+    " Spark failed.",
     "cycles",
 )
 STALE = _gauge(
     "flow_stale_seconds",
     "flow",
-    "How long it has not been known what consumers would read again, since no cycle reached both"
-    " clusters: from two intervals without one on, the time since the last one, and all lags in"
-    " records, those of the replicator too, are absent; 0 while it is known. Absent on standby.",
+    "Time for which the flow's lag metrics have been unknown because no cycle reached both"
+    " clusters, in seconds. 0 while they are known. Above 0 from two intervals without such a"
+    " cycle on: then it is the time since the last one, and all lags in records, including"
+    " replication lag, are absent. Absent on standby.",
 )
 STALE_LAG = _gauge(
     "flow_stale_lag_records",
     "flow",
-    "While that is not known: what consumers would have read again as of the last cycle that"
-    " reached both clusters. It is at least so much now.",
+    "Only while tsoffset_flow_stale_seconds is above 0: records that consumers would have re-read"
+    " as of the last cycle that reached both clusters, which is a lower bound for now.",
 )
 STALE_ESTIMATE = _gauge(
     "flow_stale_lag_estimate_records",
     "flow",
-    "The same with what consumers have read since at their last known rate; absent where no rate is"
-    " known.",
+    "Only while tsoffset_flow_stale_seconds is above 0: that number plus the records that"
+    " consumers have read since then at their last known rate; absent if no rate is known.",
 )
 OTHER_INSTANCES = _gauge(
-    "flow_other_instances", "flow", "Other processes seen at work on the same flow.", "processes"
+    "flow_other_instances",
+    "flow",
+    "Number of other tsoffset instances seen running the same flow.",
+    "processes",
 )
 
 # --- cycles -----------------------------------------------------------------------------
@@ -149,81 +159,87 @@ OTHER_INSTANCES = _gauge(
 CYCLES = _counter(
     "cycles",
     "flow result",
-    "Cycles that have ended, by `result`: `succeeded`, `rows_failed`, `unreachable` (a cluster was"
-    " away), `over_limit` (its limit ended it), `failed` (no rows for another reason).",
+    "Finished cycles by `result`: `succeeded`, `rows_failed`, `unreachable` (a cluster was"
+    " unreachable), `over_limit` (stopped at the time limit), `failed` (no rows for another"
+    " reason).",
     "cycles",
 )
 CYCLES_LATE = _counter(
     "cycles_late",
     "flow",
-    "Cycles that were left out since the one before took too long.",
+    "Cycles skipped because the previous one was still running.",
     "cycles",
 )
-CYCLE_DURATION = _histogram("cycle_duration_seconds", "flow", "What cycles took.")
+CYCLE_DURATION = _histogram("cycle_duration_seconds", "flow", "Duration of cycles, in seconds.")
 STAGE_DURATION = _histogram(
     "cycle_stage_duration_seconds",
     "flow stage",
-    "What their stages took: `list_groups`, `read_commits`, `translate`, `settle`; `other` is"
-    " Spark, state and all else. Only of cycles that came to rows.",
+    "Duration of the stages of cycles, in seconds: `list_groups`, `read_commits`, `translate`,"
+    " `settle` (commit); `other` is Spark, state and everything else. Only for cycles with rows.",
 )
 COMMIT_GAP = _gauge(
     "cycle_commit_gap_seconds",
     "flow",
-    "In the last cycle the longest time between asking what a target group has and sending the"
-    " commit decided on it.",
+    "Longest time in the last cycle between reading a target group's committed offset and sending"
+    " the commit based on it, in seconds.",
 )
 ROWS = _gauge(
     "cycle_rows",
     "flow outcome reason",
-    "Rows of the last cycle, by outcome and reason (empty where there is none), as `cycle_finished`"
-    " counts them: one a pair, and one for a group, broker or cluster that failed as a whole.",
+    "Rows of the last cycle by outcome and reason (empty if there is none), as in the log event"
+    " `cycle_finished`: one row for each group-partition, and one for each group, broker or"
+    " cluster that failed as a whole.",
     "rows",
 )
 GROUPS = _gauge(
     "groups",
     "flow outcome reason",
-    "Groups by the worst outcome among their pairs and its reason: `failed`, `skipped`,"
-    " `would_commit`, `committed`, `unchanged`, in this order.",
+    "Groups of the last cycle by their worst outcome and its reason. From worst to best: `failed`,"
+    " `skipped`, `would_commit`, `committed`, `unchanged`.",
     "groups",
 )
 PRECISION = _gauge(
     "translated_pairs",
     "flow precision",
-    "Pairs with a translation, by its precision: `exact`, `bounded`, `frontier`, `unproven`.",
+    "Group-partitions with a translation in the last cycle, by precision: `exact`, `bounded`,"
+    " `frontier`, `unproven`.",
     "pairs",
 )
 
 # --- what cycles cost -------------------------------------------------------------------
 
-COMMITS = _counter("commits", "flow", "Pairs whose target group was moved.", "pairs")
+COMMITS = _counter("commits", "flow", "Offsets committed on the target.", "pairs")
 POSITIONS = _counter(
     "positions",
     "flow answer",
-    "Distinct positions that were asked for: `remembered`, or `looked_up` on the clusters.",
+    "Distinct source offsets translated, by answer: `remembered` (from the cache) or `looked_up`"
+    " (on the clusters).",
     "positions",
 )
 ROUNDS = _counter(
-    "rounds", "flow", "Network waits of translating, one after the other.", "round trips"
+    "rounds", "flow", "Consecutive network round trips of translation.", "round trips"
 )
-FETCHES = _counter("fetches", "flow side", "Fetches of translating.", "fetches")
+FETCHES = _counter("fetches", "flow side", "Fetch requests of translation.", "fetches")
 TIME_LOOKUPS = _counter(
-    "time_lookups", "flow", "Lookups of a time in a log, on both sides.", "lookups"
+    "time_lookups", "flow", "Lookups of an offset by timestamp, on both clusters.", "lookups"
 )
 READ_BYTES = _counter(
-    "read_bytes", "flow side", "Bytes of record batches that fetches brought, as in the log."
+    "read_bytes", "flow side", "Bytes of record batches fetched, compressed as in the log."
 )
-REQUESTS = _counter("requests", "flow side", "All requests that were sent.", "requests")
+REQUESTS = _counter("requests", "flow side", "Requests sent to the cluster.", "requests")
 RETRIES = _counter(
     "retries",
     "flow side",
-    "Calls that asked a cluster again, for what had no answer or one that may change.",
+    "Retries of requests that got no answer or a retriable error.",
     "retries",
 )
 THROTTLE = _counter(
-    "throttle_seconds", "flow side", "Time for which brokers that throttle were left alone."
+    "throttle_seconds",
+    "flow side",
+    "Time in which no request was sent because a broker throttled this client, in seconds.",
 )
 
-# --- how good what a failover would use is ----------------------------------------------
+# --- target offsets that a failover would use ----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,41 +269,50 @@ def _freshness(level: str, labels: str, *, whole: bool) -> Freshness:
         return one(name, meaning) if whole else None
 
     return Freshness(
-        one("pairs", "Pairs {of}.", "pairs"),
+        one("pairs", "Group-partitions {of}.", "pairs"),
         one(
             "unknown_lag_pairs",
-            "Those without a usable offset on the target: none, one past the translation, or one of"
-            " which nothing says how far it lies back. They are in no lag in records.",
+            "Group-partitions {of} without a usable offset on the target: none, one past the"
+            " translation, or one whose distance to the translation is unknown. Lag metrics in"
+            " records do not include them.",
             "pairs",
         ),
         one(
             "lag_records",
-            "Translation lag: the most records that consumers read again that move over now, from"
-            " what the target groups have, as of the last cycle; the sum over the pairs {of}."
-            " Absent while tsoffset_flow_stale_seconds is above 0.",
+            "Most records that consumers would re-read if they failed over now and resumed from"
+            " the target groups' committed offsets, as of the last cycle. The sum over the"
+            " group-partitions {of}. Absent while tsoffset_flow_stale_seconds is above 0.",
         ),
-        more("lag_max_records", "The same of the worst pair {of}."),
-        more("lag_min_records", "The same of the best pair {of}."),
+        more(
+            "lag_max_records",
+            "Most records that consumers would re-read after a failover in"
+            " the worst group-partition {of}.",
+        ),
+        more(
+            "lag_min_records",
+            "Most records that consumers would re-read in the best group-partition {of}.",
+        ),
         one(
             "lag_max_seconds",
-            "How old is what a failover would use, of the worst pair {of}: the time since a cycle"
-            " last found, or left, the target group no further back than its translation.",
+            "Age of the oldest target offset {of}, in seconds: the time since a cycle last found"
+            " the target group's committed offset in sync with its translation, or committed it.",
         ),
-        more("lag_mean_seconds", "The same on average over the pairs {of}."),
-        more("lag_min_seconds", "The same of the best pair {of}."),
+        more("lag_mean_seconds", "Average age of the target offsets {of}, in seconds."),
+        more("lag_min_seconds", "Age of the newest target offset {of}, in seconds."),
         one(
             "never_in_sync_pairs",
-            "Pairs whose target group was never found there; they are in no lag in seconds.",
+            "Group-partitions {of} that have never been in sync. Lag metrics in seconds do not"
+            " include them.",
             "pairs",
         ),
         one(
             "reread_bound_records",
-            "The most records that translations make consumers read twice, the sum over the"
-            " pairs {of}.",
+            "Sum of the re-read bounds of the translations {of}, in records.",
         ),
         one(
             "last_success_timestamp_seconds",
-            "When every pair {of} was last known to be in place; absent where one never was.",
+            "When all group-partitions {of} were last known to be in sync, in seconds since 1970"
+            " UTC; absent if one has never been in sync.",
         )
         if level != "flow"
         else None,
@@ -300,14 +325,15 @@ OF_GROUP = _freshness("group", "flow group", whole=False)
 GROUPS_LEFT_OUT = _gauge(
     "groups_without_metrics",
     "flow",
-    "Groups that have no metrics of their own, since they are more than `metrics.groups.max`: the"
-    " first so many by name have. They are in the metrics of their topics and of the flow.",
+    "Groups without metrics of their own: only the first `metrics.groups.max` groups by name have"
+    " them. The metrics of topics and of the flow include all groups.",
     "groups",
 )
 TOPICS_LEFT_OUT = _gauge(
     "topics_without_metrics",
     "flow",
-    "The same for source topics and `metrics.topics.max`.",
+    "Source topics without metrics of their own: only the first `metrics.topics.max` topics by"
+    " name have them. The metrics of groups and of the flow include all topics.",
     "topics",
 )
 
@@ -328,22 +354,21 @@ def _replication(level: str, labels: str) -> Replication:
         _gauge(
             f"{level}_replication_lag_records",
             labels,
-            "About how many records the target lacks: from the last record that is proven to be"
-            " there to the source's end, less what lies behind its copy on the target. Offsets"
-            " without a record (control records, compaction) count, partitions that no group reads"
-            " do not.",
+            "Replication lag: about how many records the target lacks, estimated from the offsets"
+            " after the last record pair on both clusters. Counts offsets without a record"
+            " (control records, compaction); does not count partitions that no group reads.",
         ),
         _gauge(
             f"{level}_replication_lag_bound_records",
             labels,
-            "At most so many: from the last record that is proven to be there to the source's end."
-            " It grows where nothing has to be proven anew, however well the replicator keeps up.",
+            "Upper bound of the replication lag: source offsets after the last record pair. It"
+            " also grows while the replicator keeps up, if no offset needs a new proof.",
         ),
         _gauge(
             f"{level}_replication_unknown_partitions",
             labels,
-            "Partitions of which something is remembered, but no record is proven to be on the"
-            " target; they are in neither.",
+            "Partitions in the cache without a record pair; the replication lag metrics do not"
+            " include them.",
             "partitions",
         ),
     )

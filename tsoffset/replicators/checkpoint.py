@@ -44,7 +44,7 @@ def decode_key(content: bytes | None) -> CheckpointKey:
     group, position = _string(content, 0)
     topic, position = _string(content, position)
     if position + _PARTITION.size != len(content):
-        raise MalformedCheckpoint("a key of another length")
+        raise MalformedCheckpoint("a key with bytes after its end")
     (partition,) = _PARTITION.unpack_from(content, position)
     if partition < 0:
         raise MalformedCheckpoint(f"partition {partition}")
@@ -58,10 +58,10 @@ def decode_value(content: bytes) -> CheckpointValue:
     except struct.error:
         raise MalformedCheckpoint("a value that is too short") from None
     if version != _VERSION:
-        raise MalformedCheckpoint(f"a value of version {version}")
+        raise MalformedCheckpoint(f"a value of the unknown version {version}")
     _, position = _string(content, _VALUE.size)
     if position != len(content):
-        raise MalformedCheckpoint("a value of another length")
+        raise MalformedCheckpoint("a value with bytes after its end")
     if source_offset < 0 or target_offset < 0:
         raise MalformedCheckpoint("a negative offset")
     return CheckpointValue(source_offset, target_offset)
@@ -71,12 +71,12 @@ def _string(content: bytes, position: int) -> tuple[str, int]:
     try:
         (length,) = _LENGTH.unpack_from(content, position)
     except struct.error:
-        raise MalformedCheckpoint("a text without its length") from None
+        raise MalformedCheckpoint("a string without its length") from None
     start = position + _LENGTH.size
     end = start + length
     if length < 0 or end > len(content):
-        raise MalformedCheckpoint(f"a text of {length} bytes where there are fewer")
+        raise MalformedCheckpoint(f"a string of {length} bytes that is cut off")
     try:
         return content[start:end].decode(), end
     except UnicodeDecodeError:
-        raise MalformedCheckpoint("a text that is no UTF-8") from None
+        raise MalformedCheckpoint("a string that is not UTF-8") from None

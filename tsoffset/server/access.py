@@ -38,7 +38,7 @@ def changing(settings: ServerSettings) -> Callable[..., None]:
         if settings.token is None:
             raise Refused(
                 HTTPStatus.FORBIDDEN,
-                "pause, resume and sync are off, since no token is configured",
+                "pause, resume and sync are disabled because no token is configured",
                 "set listeners.token in the configuration file, and restart",
             )
         if _is(shown, settings.token):
@@ -46,8 +46,8 @@ def changing(settings: ServerSettings) -> Callable[..., None]:
         if _is(shown, settings.read_token):
             raise Refused(
                 HTTPStatus.FORBIDDEN,
-                "this token is for reading alone",
-                "show the one of listeners.token",
+                "this token only allows reading",
+                "send the token of listeners.token",
             )
         raise _unknown(shown, "listeners.token")
 
@@ -63,7 +63,7 @@ def _is(shown: HTTPAuthorizationCredentials | None, token: str | None) -> bool:
 def _unknown(shown: HTTPAuthorizationCredentials | None, key: str) -> Refused:
     return Refused(
         HTTPStatus.UNAUTHORIZED,
-        "a bearer token is needed" if shown is None else "this bearer token is not known",
+        "a bearer token is needed" if shown is None else "this bearer token is wrong",
         f"send the header `Authorization: Bearer TOKEN` with the token of {key}",
         www_authenticate='Bearer realm="tsoffset"',
     )

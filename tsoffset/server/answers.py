@@ -23,36 +23,38 @@ def _told(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(well_formed)]
 Sentence = Annotated[str, AfterValidator(_told)]
-"""A text for a person, in which no secret stands."""
+"""A text for a person; contains no secrets."""
 
 
 class Instance(BaseModel):
     """A tsoffset process."""
 
-    id: Name = Field(description="Made anew at each start.")
-    host: Name = Field(description="Name of its machine or container.")
-    pid: int = Field(description="Process id there.")
+    id: Name = Field(description="New at each start.")
+    host: Name = Field(description="Host name of its machine or container.")
+    pid: int = Field(description="Process id on that host.")
     started_at: float = Field(description="When it started (seconds since 1970 UTC).")
-    version: Name = Field(description="Version of tsoffset.")
+    version: Name = Field(description="tsoffset's version.")
     url: Name | None = Field(
-        default=None, description="Where other machines reach its API; null where it has none."
+        default=None, description="URL at which other machines reach its API; null if it has none."
     )
 
 
 class CycleAnswer(BaseModel):
     """A cycle that has ended."""
 
-    number: int = Field(description="Counts from 1 in this process.")
-    started_at: float = Field(description="When it began (seconds since 1970 UTC).")
-    ended_at: float = Field(description="When it ended (seconds since 1970 UTC).")
-    seconds: float = Field(description="How long it took.")
-    commits: bool = Field(description="False where it only planned.")
-    reached: bool = Field(description="Both clusters were reached, so it came to rows of groups.")
+    number: int = Field(description="Number of the cycle in this process, from 1.")
+    started_at: float = Field(description="Start time (seconds since 1970 UTC).")
+    ended_at: float = Field(description="End time (seconds since 1970 UTC).")
+    seconds: float = Field(description="Duration in seconds.")
+    commits: bool = Field(description="False if the cycle only planned.")
+    reached: bool = Field(
+        description="Both clusters were reached, so the cycle has rows of groups."
+    )
     succeeded: bool = Field(description="Both clusters were reached and no row failed.")
-    over_limit: bool = Field(description="Its limit ended it.")
-    error: Sentence | None = Field(description="Why it came to no rows.")
+    over_limit: bool = Field(description="The cycle was stopped at its time limit.")
+    error: Sentence | None = Field(description="Why the cycle has no rows.")
     facts: dict[str, JsonValue] = Field(
-        description="The fields of the log's `cycle_finished`, see docs/commands.md."
+        description="The fields of the log event `cycle_finished`; see docs/commands.md."
     )
 
 
@@ -60,35 +62,43 @@ class Totals(BaseModel):
     """The sums over all groups of a flow, of the last cycle that reached both clusters."""
 
     groups: int = Field(description="Groups with a row.")
-    pairs: int = Field(description="Pairs of a group and a source partition.")
-    outcomes: dict[str, int] = Field(description="Groups by the worst outcome of their pairs.")
-    precisions: dict[str, int] = Field(description="Groups by the worst precision of their pairs.")
-    reasons: dict[str, int] = Field(
-        description="Rows by the reason that they were skipped or failed."
-    )
+    pairs: int = Field(description="Group-partitions.")
+    outcomes: dict[str, int] = Field(description="Groups by their worst outcome.")
+    precisions: dict[str, int] = Field(description="Groups by their worst precision.")
+    reasons: dict[str, int] = Field(description="Skipped and failed rows by reason.")
     not_in_place: dict[str, int] = Field(
-        description="Groups that are not in place on the target now, by the reason of the worst of"
-        " their pairs; all others are in place."
+        description="Groups that are not in sync on the target now, by the reason of their worst"
+        " group-partition. All other groups are in sync."
     )
     lag_records: int = Field(
-        description="Most records that consumers read again that move over right after the cycle,"
-        " from what the target groups have."
+        description="Most records that consumers would re-read if they failed over right after the"
+        " cycle and resumed from the target groups' committed offsets."
     )
     lag_unknown: int = Field(
-        description="Pairs in which that is not known, for the target group has no usable offset."
+        description=(
+            "Group-partitions without a usable offset on the target, for which that number is not"
+            " known."
+        )
     )
     lag_seconds: float | None = Field(
-        description="The longest that a group which was in place has not been so (seconds)."
+        description=(
+            "Longest time since a group was last in sync (seconds), among groups that have been in"
+            " sync."
+        )
     )
-    never_in_sync: int = Field(description="Groups with a pair that was never seen in place.")
-    reread_bound: int = Field(description="Sum of the bounds on re-reads that are known (records).")
-    bound_unknown: int = Field(description="Pairs with a translation that has no such bound.")
+    never_in_sync: int = Field(
+        description="Groups with a group-partition that has never been in sync."
+    )
+    reread_bound: int = Field(description="Sum of the known re-read bounds (records).")
+    bound_unknown: int = Field(
+        description="Group-partitions whose translation has no re-read bound."
+    )
     consumer_lag: int = Field(
-        description="Records that the groups' consumers have yet to read on the source: log end"
-        " minus committed offset, as of the cycle; the sum of the pairs where it is known."
+        description="Consumer lag on the source: log end minus committed offset, as of the cycle."
+        " The sum over the group-partitions where it is known."
     )
     consumer_lag_unknown: int = Field(
-        description="Pairs of which the cycle did not read the log end."
+        description="Group-partitions whose log end the cycle did not read."
     )
 
 
@@ -98,51 +108,61 @@ class Flow(BaseModel):
     name: Name = Field(description="`A->B`.")
     source: Name = Field(description="Alias of the source cluster.")
     target: Name = Field(description="Alias of the target cluster.")
-    state: FlowState = Field(description="How the flow is, in one word.")
-    state_since: float = Field(description="When that began (seconds since 1970 UTC).")
-    messages: list[Sentence] = Field(description="What is wrong and what to do, most urgent first.")
-    commits: bool = Field(description="False where the configuration turns committing off.")
-    interval_seconds: int = Field(description="From the start of a cycle to that of the next.")
-    limit_seconds: int = Field(description="After how long a cycle is ended.")
-    cycles: int = Field(description="Cycles that ended since the start.")
-    failures: int = Field(
-        description="How many of them had no result: a cluster was not reached, or Spark gave up."
+    state: FlowState = Field(description="The flow's state.")
+    state_since: float = Field(
+        description="When the flow entered this state (seconds since 1970 UTC)."
     )
-    failures_in_a_row: int = Field(description="How many at the end of them.")
-    late: int = Field(description="Cycles left out since the one before took too long.")
-    over_limit: int = Field(description="Cycles that their limit ended.")
+    messages: list[Sentence] = Field(
+        description="What is wrong and what to do, the most urgent message first."
+    )
+    commits: bool = Field(description="False if the configuration disables committing.")
+    interval_seconds: int = Field(
+        description="Seconds from the start of one cycle to the start of the next."
+    )
+    limit_seconds: int = Field(description="Time limit of a cycle, in seconds.")
+    cycles: int = Field(description="Cycles finished since this process started.")
+    failures: int = Field(
+        description="Cycles without a result: a cluster was not reached, or Spark failed."
+    )
+    failures_in_a_row: int = Field(
+        description="How many of the latest cycles in a row had no result."
+    )
+    late: int = Field(description="Cycles skipped because the previous one was still running.")
+    over_limit: int = Field(description="Cycles stopped at their time limit.")
     last_cycle: CycleAnswer | None = Field(description="The last cycle.")
     unknown_since: float | None = Field(
-        description="When a cycle last reached both clusters, where that is longer ago than two"
-        " intervals: what consumers would read again is not known since then, and all that is told"
-        " of pairs is as of then (seconds since 1970 UTC)."
+        description="End of the last cycle that reached both clusters, if that is longer ago than"
+        " two intervals; else null. Since then it is not known what consumers would"
+        " re-read, and all values of group-partitions are as of then (seconds since"
+        " 1970 UTC)."
     )
     lag_estimate_records: int | None = Field(
-        description="While that is not known: `totals.lag_records` and what consumers have read"
-        " since at their last known rate; null where no rate is known."
+        description="Set while `unknown_since` is set: `totals.lag_records` plus the records that"
+        " consumers have read since, at their last known rate. Null if no rate is"
+        " known."
     )
     last_success_at: float | None = Field(
-        description="When the last one ended in which no row failed (seconds since 1970 UTC)."
+        description="End of the last cycle in which no row failed (seconds since 1970 UTC)."
     )
     running_since: float | None = Field(
-        description="Since when a cycle runs (seconds since 1970 UTC); null where none does."
+        description="Start of the running cycle (seconds since 1970 UTC); null if none runs."
     )
     next_at: float | None = Field(
         description="When the next cycle is due (seconds since 1970 UTC)."
     )
-    lists: list[Sentence] = Field(description="Changes made by `tsoffset lists`.")
-    others: list[Instance] = Field(description="Other instances at work on the same flow.")
+    lists: list[Sentence] = Field(description="Changes to the selection made by `tsoffset lists`.")
+    others: list[Instance] = Field(description="Other instances that run the same flow.")
     leads: bool = Field(
         default=True,
-        description="This instance runs the flow. Where it does not, it answers from what it knows,"
-        " and the leader alone can pause, resume and sync.",
+        description="True if this instance runs the flow. If not, its answers may be older, and"
+        " only the leader can pause, resume and sync.",
     )
     leader: Instance | None = Field(
         default=None,
-        description="The instance that runs the flow, where that is another one and is known.",
+        description="The instance that runs the flow, if that is another one and is known.",
     )
     age_seconds: float | None = Field(
-        default=None, description="How long ago the cycle ended that `totals` is of (seconds)."
+        default=None, description="Age of `totals`: seconds since its cycle ended."
     )
     totals: Totals
 
@@ -151,110 +171,116 @@ class Flows(BaseModel):
     """All flows of this process, in the order of the configuration file."""
 
     instance: Instance
-    at: float = Field(description="When this was answered (seconds since 1970 UTC).")
-    warnings: list[Sentence] = Field(description="What the configuration warns of.")
+    at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
+    warnings: list[Sentence] = Field(description="Warnings about the configuration.")
     flows: list[Flow]
 
 
 class RemoteAnswer(BaseModel):
     """Another instance of `status.remote.urls`."""
 
-    url: Name = Field(description="Its address, without user and password.")
+    url: Name = Field(description="Address of the instance, without user and password.")
     answer: Flows | None = Field(
-        description="What it last answered to /api/v1/flows; null where it never has."
+        description="Its last answer to /api/v1/flows; null if it has never answered."
     )
     answered_at: float | None = Field(
-        description="When that was by the clock here (seconds since 1970 UTC)."
+        description="Time of that answer by this instance's clock (seconds since 1970 UTC)."
     )
     error: Sentence | None = Field(
-        description="Why it gave no answer when it was asked last, and what to do."
+        description="Why it did not answer the last request, and what to do."
     )
 
 
 class RemotesAnswer(BaseModel):
     """The other instances of `status.remote.urls`, in that order."""
 
-    remotes: list[RemoteAnswer] = Field(description="None where that key is not set.")
+    remotes: list[RemoteAnswer] = Field(description="None if the key is not set.")
 
 
 class ReasonCount(BaseModel):
     """How many rows have a reason."""
 
-    reason: str = Field(description="Why they were skipped or failed: docs/design.md section 4.")
+    reason: str = Field(
+        description="Why the rows were skipped or failed; see docs/design.md section 4."
+    )
     rows: int
 
 
 class NextStep(BaseModel):
     """What to do about a group."""
 
-    when: str = Field(description="When to run the command, as words that lead to it.")
+    when: str = Field(description="When to run the command, as the beginning of a sentence.")
     command: Name = Field(
-        description="A command for a shell where the daemon's configuration file is, narrowed to"
-        " the flow and the group."
+        description="A shell command for the host that has the daemon's configuration file, limited"
+        " to the flow and the group."
     )
 
 
 class Entry(BaseModel):
     """What is known of the pairs of one group, or of one source topic."""
 
-    name: Name = Field(description="The group, or the source topic.")
-    pairs: int = Field(description="Pairs of a group and a source partition.")
+    name: Name = Field(description="Name of the group or the source topic.")
+    pairs: int = Field(description="Group-partitions.")
     partitions: int = Field(
-        description="Source partitions in which a group has a commit, each counted once."
+        description="Source partitions that have a committed offset of a group, each counted once."
     )
-    outcome: OutcomeKind = Field(description="The worst of its pairs.")
+    outcome: OutcomeKind = Field(description="The worst outcome of its group-partitions.")
     precision: Precision | None = Field(
-        description="The worst of its pairs that have a translation; null where none has."
+        description="The worst precision of its translations; null if it has none."
     )
     reasons: list[ReasonCount]
     message: Sentence | None = Field(
-        description="The sentence of its first row with the worst outcome, if that is skipped or"
+        description="The message of the first row with the worst outcome, if that is skipped or"
         " failed."
     )
-    next_step: NextStep | None = Field(
-        description="What to do about that row; null for a topic, which is of many groups."
-    )
+    next_step: NextStep | None = Field(description="What to do about that row; null for a topic.")
     lag_records: int | None = Field(
-        description="Most records that are read again by consumers that move over right after the"
-        " cycle; the sum of the pairs where it is known, null where it is for none."
+        description="Most records that consumers would re-read if they failed over right after the"
+        " cycle. The sum over the group-partitions where it is known; null if it is"
+        " known for none."
     )
-    lag_unknown: int = Field(description="Pairs of which that is not known.")
+    lag_unknown: int = Field(description="Group-partitions for which that is not known.")
     in_sync_at: float | None = Field(
-        description="When all its pairs had last been in place on the target (seconds since 1970"
-        " UTC); null where one was never seen so."
+        description="When all its group-partitions were last known to be in sync on the target"
+        " (seconds since 1970 UTC); null if one has never been in sync."
     )
     lag_seconds: float | None = Field(
-        description="How old is what a failover would use: `at - in_sync_at` (seconds)."
+        description=(
+            "Age of the target offset that a failover would use: `at - in_sync_at` (seconds)."
+        )
     )
     reread_bound: int | None = Field(
-        description="Most source records that can be read twice from the translations; the sum of"
-        " the pairs that have such a bound, null where none has."
+        description="Re-read bound of the translations, in records. The sum over the"
+        " group-partitions that have one; null if none has."
     )
-    bound_unknown: int = Field(description="Pairs with a translation that has no such bound.")
+    bound_unknown: int = Field(
+        description="Group-partitions whose translation has no re-read bound."
+    )
     consumer_lag: int | None = Field(
-        description="Records that consumers have yet to read on the source: log end minus committed"
-        " offset, as of the cycle; the sum of the pairs where it is known, null where it is for"
+        description="Consumer lag on the source: log end minus committed offset, as of the cycle."
+        " The sum over the group-partitions where it is known; null if it is known for"
         " none."
     )
     consumer_lag_unknown: int = Field(
-        description="Pairs of which the cycle did not read the log end."
+        description="Group-partitions whose log end the cycle did not read."
     )
 
 
 class Page(BaseModel):
     """A part of a list."""
 
-    at: float = Field(description="When this was answered (seconds since 1970 UTC).")
+    at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
     cycle: int | None = Field(
-        description="The cycle that this is of; null before one has reached both clusters."
+        description=(
+            "The cycle that these values are of; null until a cycle has reached both clusters."
+        )
     )
     age_seconds: float | None = Field(
-        description="How long ago the cycle ended that this is of (seconds), also where another"
-        " process ran it."
+        description="Seconds since that cycle ended, also if another process ran it."
     )
-    page: int = Field(description="Counts from 1.")
-    limit: int = Field(description="Most items of a page.")
-    total: int = Field(description="Items of all pages.")
+    page: int = Field(description="Page number, from 1.")
+    limit: int = Field(description="Most items per page.")
+    total: int = Field(description="Number of items on all pages.")
 
 
 class Groups(Page):
@@ -267,10 +293,10 @@ class Topic(Entry):
     """What is known of one source topic."""
 
     replication_lag_records: int | None = Field(
-        description="About how many records the target lacks, by the offsets between the last"
-        " proven record and both logs' ends, in which transaction markers and offsets without a"
-        " record count, too; the sum of the partitions where that is known, null where it is for"
-        " none."
+        description="Replication lag: about how many records the target lacks, estimated from the"
+        " offsets between the last record pair and both logs' ends. Counts transaction"
+        " markers and offsets without a record. The sum over the partitions where it is"
+        " known; null if it is known for none."
     )
 
 
@@ -288,36 +314,41 @@ class PairRow(BaseModel):
     group: Name
     source_topic: Name | None
     partition: int | None
-    source_offset: int | None = Field(description="Committed on the source.")
+    source_offset: int | None = Field(description="Committed offset on the source.")
     source_timestamp_ms: int | None = Field(
-        description="Timestamp of the next record to read, or of the last one (ms since 1970 UTC)."
+        description=(
+            "Timestamp of the next record to read, or of the last one if there is none (ms since"
+            " 1970 UTC)."
+        )
     )
     target_topic: Name | None
-    target_offset: int | None = Field(description="The translation.")
+    target_offset: int | None = Field(description="The translated target offset.")
     current_target_offset: int | None = Field(
-        description="Committed on the target before the cycle."
+        description="The target group's committed offset before the cycle."
     )
     outcome: OutcomeKind
     reason: str | None = Field(description="Why the row was skipped or failed.")
-    precision: Precision | None = Field(description="How much is proven of the translation.")
+    precision: Precision | None = Field(description="Precision of the translation.")
     reread_bound: int | None = Field(
-        description="Most source records that can be read twice from the translation."
+        description="Most source records that a consumer re-reads from the translation."
     )
-    message: Sentence | None = Field(description="Cause and next step.")
+    message: Sentence | None = Field(description="The cause and what to do.")
     consumer_lag: int | None = Field(
-        description="Log end of the source partition minus the group's committed offset; null where"
+        description="Log end of the source partition minus the group's committed offset; null if"
         " the cycle did not read the log end."
     )
-    next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
+    next_step: NextStep | None = Field(description="What to do, if the row was skipped or failed.")
     lag_records: int | None = Field(
-        description="Most records that a consumer reads again that moves over right after the"
+        description="Most records that a consumer would re-read if it failed over right after the"
         " cycle."
     )
     in_sync_at: float | None = Field(
-        description="When the target group was last in place (seconds since 1970 UTC)."
+        description="When the target group was last known to be in sync (seconds since 1970 UTC)."
     )
     lag_seconds: float | None = Field(description="`at - in_sync_at` (seconds).")
-    synced_source_offset: int | None = Field(description="Committed on the source then.")
+    synced_source_offset: int | None = Field(
+        description="Committed offset on the source at that time."
+    )
 
 
 class Group(Page):
@@ -330,23 +361,23 @@ class Group(Page):
 class Point(BaseModel):
     """A past cycle."""
 
-    at: float = Field(description="When it ended (seconds since 1970 UTC).")
-    seconds: float = Field(description="How long it took.")
-    state: FlowState = Field(description="The flow's after it.")
-    error: Sentence | None = Field(description="Why it came to no rows.")
+    at: float = Field(description="End time (seconds since 1970 UTC).")
+    seconds: float = Field(description="Duration in seconds.")
+    state: FlowState = Field(description="The flow's state after the cycle.")
+    error: Sentence | None = Field(description="Why the cycle has no rows.")
     groups: int | None
-    committed: int | None = Field(description="Rows with that outcome.")
-    would_commit: int | None = Field(description="Rows with that outcome.")
-    unchanged: int | None = Field(description="Rows with that outcome.")
-    skipped: int | None = Field(description="Rows with that outcome.")
-    failed: int | None = Field(description="Rows with that outcome.")
+    committed: int | None = Field(description="Number of rows with this outcome.")
+    would_commit: int | None = Field(description="Number of rows with this outcome.")
+    unchanged: int | None = Field(description="Number of rows with this outcome.")
+    skipped: int | None = Field(description="Number of rows with this outcome.")
+    failed: int | None = Field(description="Number of rows with this outcome.")
     reread_bound: int | None = Field(
-        description="Sum of the bounds of translations in place (records)."
+        description="Sum of the re-read bounds of translations in sync (records)."
     )
     lag_records: int | None = Field(
-        description="Most records that consumers would have read again then (records)."
+        description="Most records that consumers would have re-read at that time (records)."
     )
-    lag_seconds: float | None = Field(description="The longest of the pairs (seconds).")
+    lag_seconds: float | None = Field(description="Age of the oldest target offset (seconds).")
 
 
 class History(BaseModel):
@@ -360,28 +391,28 @@ class Resumption(BaseModel):
     """Where a consumer of one partition resumes that moves to the target now."""
 
     source_topic: Name
-    partition: int = Field(description="The same on both sides.")
-    source_offset: int | None = Field(description="Committed on the source.")
+    partition: int = Field(description="The group's name on both clusters.")
+    source_offset: int | None = Field(description="Committed offset on the source.")
     target_topic: Name | None
     offset: int | None = Field(
-        description="Committed on the target; null where there is none, so that the consumer's own"
-        " `auto.offset.reset` decides."
+        description="The target group's committed offset; null if there is none, so that the"
+        " consumer's `auto.offset.reset` applies."
     )
     precision: Precision | None = Field(
-        description="How much is proven of `offset`; null where it is not the last translation."
+        description="Precision of `offset`; null if `offset` is not the last translation."
     )
     reread_bound: int | None = Field(
-        description="Most records that are read again, as of the last cycle; null where that is"
-        " not known."
+        description="Most records that a consumer would re-read, as of the last cycle; null if not"
+        " known."
     )
     age_seconds: float | None = Field(
-        description="How long ago the target group was last in place (seconds); null where it"
-        " never was seen so."
+        description="Seconds since the target group was last known to be in sync; null if it has"
+        " never been in sync."
     )
-    outcome: OutcomeKind = Field(description="Of the last cycle.")
+    outcome: OutcomeKind = Field(description="Outcome in the last cycle.")
     reason: str | None = Field(description="Why it was skipped or failed.")
-    message: Sentence | None = Field(description="Cause and next step.")
-    next_step: NextStep | None = Field(description="What to do, where it was skipped or failed.")
+    message: Sentence | None = Field(description="The cause and what to do.")
+    next_step: NextStep | None = Field(description="What to do, if the row was skipped or failed.")
 
 
 class Translation(BaseModel):
@@ -389,13 +420,14 @@ class Translation(BaseModel):
 
     flow: Name
     group: Name
-    at: float = Field(description="When this was answered (seconds since 1970 UTC).")
+    at: float = Field(description="Time of this answer (seconds since 1970 UTC).")
     cycle: int | None = Field(
-        description="The cycle that this is of; null where it is of one before the last start."
+        description=(
+            "The cycle that these values are of; null if it ran before this process started."
+        )
     )
     cycle_ended_at: float | None = Field(
-        description="When the cycle ended that this is of, also where another process ran it"
-        " (seconds since 1970 UTC)."
+        description="End of that cycle, also if another process ran it (seconds since 1970 UTC)."
     )
     age_seconds: float | None = Field(description="`at - cycle_ended_at` (seconds).")
     partitions: list[Resumption]
@@ -405,7 +437,9 @@ class Done(BaseModel):
     """What was asked for is under way."""
 
     flow: Name
-    state: FlowState = Field(description="The flow's now; a pause begins when its cycle has ended.")
+    state: FlowState = Field(
+        description="The flow's state now. A pause begins when the running cycle has ended."
+    )
 
 
 class Health(BaseModel):

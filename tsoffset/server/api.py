@@ -61,8 +61,8 @@ def application(
     app = FastAPI(
         title="tsoffset",
         version=__version__,
-        description="Consumer groups' offsets on their way from one Kafka cluster to another: what"
-        " each flow did, and what a failover would use. Times are seconds since 1970 UTC. Encode"
+        description="The state of tsoffset's flows: what each cycle did, and the target offsets"
+        " that a failover would use. Times are seconds since 1970 UTC. Percent-encode"
         " names in paths: `A->B` is `A-%3EB`.",
         docs_url=None,
         redoc_url=None,
@@ -96,26 +96,27 @@ def _operation(route: APIRoute) -> str:
 
 def _add_probes(app: FastAPI, board: Board, alive: Callable[[], bool]) -> None:
     # They wait for nothing, and so for no thread that others have taken.
-    @app.get("/healthz", tags=["probes"], responses={503: documented("The loop has ended.")})
+    @app.get("/healthz", tags=["probes"], responses={503: documented("The flows' loop has ended.")})
     async def healthz() -> answers.Health:
-        """Whether the loop lives, whatever the clusters do."""
+        """Liveness: 200 while the flows' loop runs, whether or not the clusters can be reached."""
         if alive():
             return answers.Health(ok=True)
         raise Refused(
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "the loop of the flows has ended",
-            "restart the process, and read its log",
+            "the loop that runs the flows has ended",
+            "restart the process, and read its log for the cause",
         )
 
     @app.get("/readyz", tags=["probes"], responses={503: documented("No cycle has ended yet.")})
     async def readyz() -> answers.Health:
-        """Whether the configuration is loaded and a cycle has ended, well or not."""
+        """Readiness: 200 when the configuration is loaded and the first cycle has ended, with or
+        without success."""
         if board.ready:
             return answers.Health(ok=True)
         raise Refused(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "no cycle has ended yet",
-            "wait; /api/v1/flows says since when one runs",
+            "wait for the first cycle; /api/v1/flows shows when it started",
         )
 
 
@@ -131,7 +132,7 @@ def _add_metrics(app: FastAPI, settings: ServerSettings, metrics: Metrics) -> No
         },
     )
     def metrics_now(request: Request) -> Response:
-        """The metrics, for Prometheus; docs/metrics.md says what they are."""
+        """Metrics for Prometheus, described in docs/metrics.md."""
         body, media_type = metrics(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": media_type})
 
@@ -266,11 +267,12 @@ class _Routes:
         until: Annotated[
             float | None,
             Query(
-                alias="to", allow_inf_nan=False, description="Seconds since 1970 UTC; absent: now."
+                alias="to", allow_inf_nan=False, description="Seconds since 1970 UTC. Default: now."
             ),
         ] = None,
         limit: Annotated[
-            int, Query(ge=1, le=MOST_POINTS, description="Most points; the last ones count.")
+            int,
+            Query(ge=1, le=MOST_POINTS, description="Most points to return; the latest are kept."),
         ] = 500,
     ) -> answers.History:
         """A point for each past cycle of a flow, the oldest first."""
@@ -291,7 +293,7 @@ class _Routes:
         request: Request,
         response: Response,
         flow: Annotated[str, Query(description="`A->B`.")],
-        group: Annotated[str, Query(description="Its name, whole.")],
+        group: Annotated[str, Query(description="The group's full name.")],
     ) -> answers.Translation:
         """What a failover of a group would use now, partition by partition."""
         status, now = self._informed(request, response, flow)
@@ -366,7 +368,7 @@ class _Routes:
         known = ", ".join(status.name for status in self._board.statuses())
         return Refused(
             HTTPStatus.NOT_FOUND,
-            f"there is no flow {answers.well_formed(name)}",
+            f"there is no flow named {answers.well_formed(name)}",
             f"ask for one of these: {known}" if known else "enable a flow in the configuration",
         )
 
@@ -377,8 +379,11 @@ class _Routes:
         if status.known_at is None:
             detail, step = "no cycle has reached both clusters yet", "ask again later"
         else:
-            detail = "it has no commit in a topic of the flow, is left out by a filter, or is none"
-            step = f"see /api/v1/flows/{quote(status.name)}/groups for those that there are"
+            detail = (
+                "it has no committed offset in a topic of the flow, is excluded by a filter, or"
+                " does not exist"
+            )
+            step = f"/api/v1/flows/{quote(status.name)}/groups lists the known groups"
         told = f"nothing is known of group {group} in {status.name}: {detail}"
         raise Refused(HTTPStatus.NOT_FOUND, answers.well_formed(told), step)
 

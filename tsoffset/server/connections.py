@@ -161,8 +161,8 @@ class TimedProtocol(H11Protocol):
         """Answer as any other problem what is no HTTP, or too long."""
         problem = Refused(
             HTTPStatus.BAD_REQUEST,
-            "this is no HTTP/1.1 request, or its headers are too long",
-            "ask with http:// or https:// as the listener is, and with fewer headers",
+            "this is not an HTTP/1.1 request, or its headers are too long",
+            "use http:// or https:// as the listener does, and send fewer headers",
             connection="close",
         ).response()
         headers = {**HEADERS, **problem.headers}

@@ -80,15 +80,15 @@ class Rates:
             (
                 self._under_way[client],
                 REQUESTS_UNDER_WAY_OF_A_CLIENT,
-                "this client waits for many answers already",
+                "this client has too many requests in progress",
             ),
-            (self._under_way.total(), REQUESTS_UNDER_WAY, "too many requests are being answered"),
+            (self._under_way.total(), REQUESTS_UNDER_WAY, "too many requests are in progress"),
         ):
             if count >= limit:
                 raise Refused(
                     HTTPStatus.TOO_MANY_REQUESTS,
                     detail,
-                    f"wait for answers, of which {limit} may be under way",
+                    f"wait for the answers; at most {limit} requests may be in progress",
                     retry_after="1",
                     connection="close",
                 )
@@ -182,8 +182,8 @@ class Guard:
         if wait := self._rates.wait(client, probe=probe):
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                "this client asks too often",
-                f"wait {wait:.1f} seconds, and ask at most {REQUESTS_PER_SECOND:g} times a second",
+                "this client sends too many requests",
+                f"wait {wait:.1f} seconds; send at most {REQUESTS_PER_SECOND:g} requests a second",
                 retry_after=str(int(wait) + 1),
                 connection="close",
             )
@@ -191,7 +191,7 @@ class Guard:
             raise Refused(
                 HTTPStatus.REQUEST_URI_TOO_LONG,
                 f"the address is longer than {TARGET_BYTES} bytes",
-                "leave out some of the filters",
+                "remove some of the filters",
                 connection="close",
             )
         if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
@@ -205,16 +205,16 @@ class Guard:
         if "transfer-encoding" in headers or not length.isdigit() or int(length) > BODY_BYTES:
             raise Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                "the request has a body, and none is read",
+                "the request has a body, which is not allowed",
                 "send the request without a body",
                 connection="close",
             )
         if not self._hosts.allow(headers.get("host")):
             raise Refused(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "the request asks for a host name under which this listener does not answer",
-                "ask by address (http://127.0.0.1 on this machine), or add the name to"
-                " listeners.hosts and restart",
+                "this listener does not answer for the host name in the request",
+                "use an IP address (http://127.0.0.1 on this machine), or add the name to"
+                " listeners.hosts and restart tsoffset",
                 connection="close",
             )
 

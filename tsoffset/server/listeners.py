@@ -174,13 +174,14 @@ class Certificate:
         except ssl.SSLError as error:
             said = error.reason or type(error).__name__
             return (
-                f"the file of {_KEY_STORE} has no key with its certificate that can be read"
-                f" ({said}); put both into it as PEM, and the key's password into {_KEY_PASSWORD}"
+                f"the private key and certificate in the file of {_KEY_STORE} cannot be read"
+                f" ({said}); put both into the file as PEM, and the key's password into"
+                f" {_KEY_PASSWORD}"
             )
         except OSError as error:
             return (
-                f"the file of {_KEY_STORE} cannot be read: {error.strerror}; check the path, and"
-                " that this user may read it"
+                f"the file of {_KEY_STORE} cannot be read: {error.strerror}; check the path and the"
+                " file's permissions"
             )
         return None
 
@@ -215,14 +216,22 @@ def _bound(
 
 def _why(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return f"the host is not known ({error.strerror}); set `listeners` to one of this machine"
+        return (
+            f"the host name cannot be resolved ({error.strerror}); set `listeners` to a host name"
+            " or address of this machine"
+        )
     match error.errno:
         case errno.EADDRINUSE:
-            step = "end the process that has it, or set `listeners` to another port (0: a free one)"
+            step = (
+                "stop the process that uses the port, or set `listeners` to another port (0: any"
+                " free port)"
+            )
         case errno.EADDRNOTAVAIL:
-            step = "set `listeners` to an address of this machine, or 0.0.0.0 for all of them"
+            step = (
+                "set `listeners` to an address of this machine, or to 0.0.0.0 for all its addresses"
+            )
         case errno.EACCES:
-            step = "set `listeners` to a port from 1024 on"
+            step = "set `listeners` to a port of 1024 or above"
         case _:
             step = "set `listeners` to another address"
     return f"{os.strerror(error.errno or 0).lower()}; {step}"

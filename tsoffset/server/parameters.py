@@ -20,7 +20,7 @@ LAST_PAGE = 1_000_000_000
 
 
 class Direction(StrEnum):
-    """Which comes first."""
+    """Sort direction."""
 
     ASC = "asc"
     DESC = "desc"
@@ -31,9 +31,9 @@ class Paging:
 
     def __init__(
         self,
-        page: Annotated[int, Query(ge=1, le=LAST_PAGE, description="Counts from 1.")] = 1,
+        page: Annotated[int, Query(ge=1, le=LAST_PAGE, description="Page number, from 1.")] = 1,
         limit: Annotated[
-            int, Query(ge=1, le=MOST_ITEMS, description="Most items of a page.")
+            int, Query(ge=1, le=MOST_ITEMS, description="Most items per page.")
         ] = ITEMS,
     ) -> None:
         self.page, self.limit = page, limit
@@ -62,22 +62,26 @@ class Choice:
     def __init__(
         self,
         search: Annotated[
-            str, Query(max_length=1_000, description="Text in the name, in any case.")
+            str,
+            Query(
+                max_length=1_000,
+                description="Text that the name contains; upper and lower case are equal.",
+            ),
         ] = "",
         outcome: Annotated[
-            tuple[OutcomeKind, ...], Query(description="Worst outcome; may be given again.")
+            tuple[OutcomeKind, ...], Query(description="Worst outcome; may be repeated.")
         ] = (),
         precision: Annotated[
-            tuple[Precision, ...], Query(description="Worst precision; may be given again.")
+            tuple[Precision, ...], Query(description="Worst precision; may be repeated.")
         ] = (),
         reason: Annotated[
             tuple[Reason | FailureKind, ...],
-            Query(description="Of any partition; may be given again."),
+            Query(description="Reason of any partition; may be repeated."),
         ] = (),
         sort: Annotated[
-            Order, Query(description="What the list is ordered by; unknown ones come last.")
+            Order, Query(description="Sort key; items with an unknown value come last.")
         ] = Order.NAME,
-        order: Annotated[Direction, Query(description="Which comes first.")] = Direction.ASC,
+        order: Annotated[Direction, Query(description="Sort direction.")] = Direction.ASC,
     ) -> None:
         self._wanted = Wanted(search, outcome, precision, reason)
         self._order, self._falling = sort, order is Direction.DESC
@@ -96,6 +100,6 @@ def only_documented(request: Request) -> None:
     if unknown := {*request.query_params} - {*names}:
         raise Refused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
-            f"there is no parameter {well_formed(min(unknown))}",
-            f"use {', '.join(names)}" if names else "leave it out",
+            f"unknown parameter {well_formed(min(unknown))}",
+            f"use {', '.join(names)}" if names else "remove it",
         )

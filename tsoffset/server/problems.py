@@ -16,15 +16,14 @@ MEDIA_TYPE = "application/problem+json"
 class Problem(BaseModel):
     """Why a request was not answered."""
 
-    type: str = Field(description="Always `about:blank`: `title` says it.")
-    title: str = Field(description="The status in words.")
+    type: str = Field(description="Always `about:blank`; see `title`.")
+    title: str = Field(description="The HTTP status in words.")
     status: int = Field(description="The HTTP status.")
-    detail: str = Field(description="What is wrong, in a sentence.")
-    next_step: str = Field(description="What to do about it.")
+    detail: str = Field(description="What went wrong.")
+    next_step: str = Field(description="What to do.")
     leader: str | None = Field(
         default=None,
-        description="Address of the instance that can answer, where another one has the lead;"
-        " absent otherwise.",
+        description="Address of the instance that leads this flow; absent if it is this one.",
     )
 
 
@@ -96,7 +95,7 @@ def add_problems(app: FastAPI) -> None:
         return Refused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             "; ".join(told),
-            "see /docs for what each parameter takes",
+            "see /docs for the values of each parameter",
         ).response()
 
     @app.exception_handler(HTTPException)
@@ -104,14 +103,12 @@ def add_problems(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         status = HTTPStatus(error.status_code)
         headers = {name.replace("-", "_"): value for name, value in (error.headers or {}).items()}
-        return Refused(
-            status, status.description, "see /docs for what there is", **headers
-        ).response()
+        return Refused(status, status.description, "see /docs for all paths", **headers).response()
 
     @app.exception_handler(Exception)
     def unforeseen(_request: Request, _error: Exception) -> Response:
         return Refused(
             HTTPStatus.INTERNAL_SERVER_ERROR,
-            "tsoffset has made a mistake",
-            "report it with the traceback in the log",
+            "internal error in tsoffset",
+            "please report it with the traceback from the log",
         ).response()

@@ -26,7 +26,7 @@ ANSWER_SECONDS = 10.0
 LARGEST_ANSWER = 8_000_000
 _PIECE = 65_536
 _PATH = "/api/v1/flows"
-_AWAY = "it cannot be reached; see that it runs, and the way to it"
+_AWAY = "it cannot be reached; check that it runs, and the network to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +119,11 @@ def flows_of(url: str, token: str | None) -> Flows:
         # It is one of urllib3's timeouts, too.
         raise NoAnswer(_AWAY) from None
     except urllib3.exceptions.TimeoutError:
-        raise NoAnswer("no answer in time; see that it runs, and the way to it") from None
+        raise NoAnswer("no answer in time; check that it runs, and the network to it") from None
     except urllib3.exceptions.SSLError:
         raise NoAnswer(
-            "its certificate is not trusted, or it speaks no TLS; put its authority into the file"
-            " of SSL_CERT_FILE, or change the address in status.remote.urls"
+            "its certificate is not trusted, or it does not use TLS; add its certificate authority"
+            " to the file of SSL_CERT_FILE, or correct the address in status.remote.urls"
         ) from None
     except (urllib3.exceptions.HTTPError, OSError):
         raise NoAnswer(_AWAY) from None
@@ -135,24 +135,27 @@ def _body(answer: Any) -> bytes:
     while some := answer.read1(_PIECE):
         body += some
         if len(body) > LARGEST_ANSWER:
-            raise NoAnswer("its answer is too large; see what listens at this address")
+            raise NoAnswer("its answer is too large; check what listens at this address")
         if time.monotonic() > end:
-            raise NoAnswer("its answer takes too long; see that it runs, and the way to it")
+            raise NoAnswer("its answer takes too long; check that it runs, and the network to it")
     return body
 
 
 def _understood(status: int, body: bytes, *, safe: bool) -> Flows:
     if status in (401, 403) and safe:
-        raise NoAnswer("it asks for another token; give all instances one listeners.read.token")
+        raise NoAnswer("it rejects this token; give all instances the same listeners.read.token")
     if status in (401, 403):
         raise NoAnswer(
-            "it asks for a token, which is not sent over http; use https in status.remote.urls"
+            "it requires a token, which tsoffset does not send over http; use https in"
+            " status.remote.urls"
         )
     if status != 200:
-        raise NoAnswer(f"it answers {status}; see what listens at this address, and its log")
+        raise NoAnswer(
+            f"it answers with status {status}; check what listens at this address, and its log"
+        )
     try:
         return Flows.model_validate_json(body)
     except ValidationError:
         raise NoAnswer(
-            "its answer is not that of this version of tsoffset; see what listens at this address"
+            "its answer is not one of this version of tsoffset; check what listens at this address"
         ) from None

@@ -19,12 +19,12 @@ class NextStep:
 _EXPLAIN = "To see why", "explain --flow {flow} --group {name}"
 _CHECK = "To see what is wrong", "check --flow {flow} --groups {groups}"
 _REWIND = (
-    "If its consumers have not read that on the target",
+    "If its consumers have not read these records on the target",
     "sync --flow {flow} --groups {groups} --allow-rewind",
 )
 _STEPS: dict[str, tuple[str, str]] = {
     Reason.UNSUPPORTED_GROUP: (
-        "To leave it out",
+        "To exclude it",
         "lists --flow {flow} --groups-exclude-add {groups}",
     ),
     Reason.SEVERAL_SOURCES: _CHECK,
@@ -50,8 +50,8 @@ _STEPS: dict[str, tuple[str, str]] = {
     ),
     FailureKind.CORRUPT_BATCH: _EXPLAIN,
     FailureKind.INTERNAL: _EXPLAIN,
-    FailureKind.COORDINATOR: ("Try it again", "sync --flow {flow} --groups {groups}"),
-    FailureKind.TIMEOUT: ("Try it again", "sync --flow {flow} --groups {groups}"),
+    FailureKind.COORDINATOR: ("To try again", "sync --flow {flow} --groups {groups}"),
+    FailureKind.TIMEOUT: ("To try again", "sync --flow {flow} --groups {groups}"),
     **dict.fromkeys(
         (
             FailureKind.AUTHENTICATION,

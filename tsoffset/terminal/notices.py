@@ -56,8 +56,8 @@ def sentences(error: BaseException) -> list[str]:
     if isinstance(error, TsoffsetError):
         return [str(error)]
     return [
-        f"{type(error).__name__}: {error}; this is a mistake in tsoffset: please report it with "
-        "what --debug prints"
+        f"{type(error).__name__}: {error}; this is an internal error in tsoffset; please report it"
+        " with the output of --debug"
     ]
 
 

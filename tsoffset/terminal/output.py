@@ -153,7 +153,7 @@ def is_in_place(outcome: OutcomeKind, *, after_sync: bool) -> bool:
     return outcome in IN_PLACE and (after_sync or outcome is not OutcomeKind.WOULD_COMMIT)
 
 
-# Why a group is not in place: the worst of its rows says so.
+# Why a group is not in sync: the worst of its rows says so.
 WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
     (outcome, reason)
     for outcome in (OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.WOULD_COMMIT)
@@ -162,7 +162,7 @@ WHY_NOT: tuple[tuple[OutcomeKind, Reason | FailureKind | None], ...] = tuple(
 
 
 class Standing(NamedTuple):
-    """So many groups that are not in place for one reason (`why` is a place in WHY_NOT; None: they
+    """So many groups that are not in sync for one reason (`why` is a place in WHY_NOT; None: they
     are in place); the most records that they read again from the offsets they have on the target;
     their group-partitions without a usable offset there."""
 
@@ -175,7 +175,7 @@ class Standing(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """How many groups are in place, what consumers that move over read again at most (`reread`:
-    those of groups in place, `reread_others`: of the others), how many groups are not in place by
+    those of groups in sync, `reread_others`: of the others), how many groups are not in sync by
     reason, and their group-partitions without a usable offset on the target."""
 
     groups: int
@@ -220,11 +220,11 @@ class Readiness:
     def in_words(self) -> str:
         """As a phrase."""
         missing = self.not_in_place.total()
-        words = f"{self.groups - missing} of {counted(self.groups, 'group')} in place"
+        words = f"{self.groups - missing} of {counted(self.groups, 'group')} in sync"
         if self.groups > missing:
             words += f", re-reading at most {counted(self.reread, 'record')}"
         if missing:
-            words += f"; {missing} not in place{by_name(self.not_in_place)}"
+            words += f"; {missing} not in sync{by_name(self.not_in_place)}"
             if self.reread_others:
                 words += f", re-reading at most {counted(self.reread_others, 'record')}"
         if self.unusable:

@@ -55,8 +55,8 @@ def notes(said: Iterable[Said], noun: str, width: int | None) -> Iterator[Text]:
                 # Whole, so that it can be pasted.
                 yield Text(f"    {step.when}: {printable(step.command)}")
         if len(messages) > _MESSAGES_PER_NAME:
-            more = counted(len(messages) - _MESSAGES_PER_NAME, "further message")
-            yield Text(f"  {more}: --format json shows all", "dim")
+            more = counted(len(messages) - _MESSAGES_PER_NAME, "more message")
+            yield Text(f"  {more}; see them all with --format json", "dim")
     if found:
         yield Text()
 

@@ -57,13 +57,14 @@ def other_committer(flow: FlowSettings, found: CheckpointsSeen, now_ms: int) -> 
     if flow.sync_enabled:
         yield at.warning(
             f"topic {found.topic}",
-            f"{told}, and with sync.group.offsets.enabled = true in this file it commits them, "
-            "too: nothing is skipped, but what it commits may cost re-reads",
-            "leave sync.group.offsets.enabled out of the configuration that MirrorMaker 2 reads",
+            f"{told}, and with sync.group.offsets.enabled = true in this file it also commits"
+            " them: no record is skipped, but its offsets may cause re-reads",
+            "remove sync.group.offsets.enabled from the configuration that MirrorMaker 2 reads",
         )
     else:
         yield at.ok(
             f"topic {found.topic}",
             told,
-            "see that its sync.group.offsets.enabled is not true; tsoffset compare tells the rest",
+            "make sure that its sync.group.offsets.enabled is not true; `tsoffset compare` shows"
+            " the differences",
         )

@@ -34,13 +34,13 @@ def connection(
             f"{one} ({number})" for one, number in sorted(versions.items())
         )
     if clock_ahead_ms is not None and abs(clock_ahead_ms) < _CLOCKS_APART_MS:
-        told += ", the clock is as here"
+        told += ", clock in sync with this host"
     yield at.ok("connection", told)
     yield from _clock(at, clock_ahead_ms)
     for address in description.dead_addresses:
         yield at.warning(
             f"address {address}",
-            "does not answer, though another address does",
+            "does not answer, but another bootstrap address does",
             f"remove it from {settings.alias}.bootstrap.servers or repair it",
         )
     yield from _brokers(at, description)
@@ -53,7 +53,7 @@ def _clock(at: Scope, ahead_ms: int | None) -> Iterator[Finding]:
             "clock",
             f"the controller's is {abs(ahead_ms) / 1000:.0f} s {way} this machine's: ages that "
             "are told (of the last cycle, of checkpoints) are wrong by as much",
-            "let both follow NTP",
+            "synchronize both clocks by NTP",
         )
 
 
@@ -64,18 +64,19 @@ def same_cluster(
     if source.cluster_id is None or source.cluster_id != target.cluster_id:
         return
     at, here, there = Scope(flow.name), flow.source.alias, flow.target.alias
-    what = f"{here} and {there} are one cluster ({source.cluster_id})"
+    what = f"{here} and {there} are the same cluster ({source.cluster_id})"
     if flow.policy.format_remote_topic(here, "orders") == "orders":
         yield at.error(
             "cluster ids",
-            f"{what}, and the replication policy keeps names: each topic would be its own copy",
+            f"{what}, and the replication policy keeps topic names, so each topic would be a copy"
+            " of itself",
             f"correct {here}.bootstrap.servers or {there}.bootstrap.servers",
         )
     else:
         yield at.warning(
             "cluster ids",
-            f"{what}; only the names of topics tell copies from originals",
-            "correct the bootstrap.servers of one, unless this is meant",
+            f"{what}; only topic names distinguish copies from source topics",
+            "correct bootstrap.servers of one of them, unless this is intended",
         )
 
 
@@ -85,14 +86,14 @@ def settings_of(flow: FlowSettings) -> Iterator[Finding]:
     if not flow.commits:
         yield at.warning(
             "sync.group.offsets.enabled",
-            "false: `sync` and `run` plan this flow and commit nothing",
-            "set it to true, or leave it out",
+            "is false: `sync` and `run` only plan this flow and commit nothing",
+            "set it to true, or remove it",
         )
     if flow.translation.proof == "timestamps":
         yield at.warning(
             "translation.proof",
-            "timestamps: translations are not proven, and can skip or repeat records",
-            "set it to content, or leave it out",
+            "is timestamps: translations are not proven, and consumers may skip or re-read records",
+            "set it to content, or remove it",
         )
 
 
@@ -114,22 +115,22 @@ def _brokers(at: Scope, description: ClusterDescription) -> Iterator[Finding]:
         if broker.version is None:
             yield at.error(
                 subject,
-                f"does not answer at {where}, the address that the cluster gives for it",
-                "start it, or set its advertised.listeners to an address that this machine reaches",
+                f"does not answer at its advertised address {where}",
+                "start it, or set its advertised.listeners to an address that this host can reach",
             )
             continue
         if broker.unspoken:
             yield at.error(
                 subject,
-                f"Kafka {broker.version} at {where} does not know these requests in a version "
-                f"that tsoffset speaks: {', '.join(broker.unspoken)}",
+                f"Kafka {broker.version} at {where} does not support the versions of these"
+                f" requests that tsoffset uses: {', '.join(broker.unspoken)}",
                 f"upgrade it to Kafka {'.'.join(map(str, OLDEST_TESTED))} or later",
             )
             continue
         if _is_older(broker.version, OLDEST_TESTED):
             yield at.warning(
                 subject,
-                f"Kafka {broker.version} at {where} is older than "
-                f"{'.'.join(map(str, OLDEST_TESTED))}, the oldest that tsoffset is made for",
-                "upgrade it, or watch the first cycles",
+                f"Kafka {broker.version} at {where} is older than"
+                f" {'.'.join(map(str, OLDEST_TESTED))}, the oldest version that tsoffset supports",
+                "upgrade it, or check the results of the first cycles",
             )

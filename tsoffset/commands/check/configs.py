@@ -53,8 +53,8 @@ def compared_configs(
     if seen == 2 * len(pairs) > 0 and not findings:
         yield at.ok(
             "retention",
-            f"no shorter than on {flow.source.alias} in {counted(len(pairs), 'topic')}, whose "
-            "timestamps are within the copies' limits",
+            f"at least as long as on {flow.source.alias} in {counted(len(pairs), 'topic')}; record"
+            " timestamps are within the target topics' limits",
         )
 
 
@@ -72,9 +72,10 @@ def newest_in_the_future(
         furthest_ms = max(by_ms for by_ms, _ in ahead)
         yield Scope(flow.name, flow.source.alias).warning(
             "clock",
-            f"newest records are stamped up to {duration(furthest_ms)} ahead of this machine's "
-            f"clock ({names([topic for _, topic in ahead])})",
-            "let producers, brokers and this machine follow NTP, unless these times are meant",
+            f"newest records have timestamps up to {duration(furthest_ms)} ahead of this host's"
+            f" clock ({names([topic for _, topic in ahead])})",
+            "synchronize producers, brokers and this host by NTP, unless these timestamps are"
+            " intended",
         )
 
 
@@ -93,11 +94,11 @@ def _unseen(
     failed = {topic: configs for topic, configs in found.items() if isinstance(configs, Failed)}
     refused = [topic for topic, why in failed.items() if why.kind is FailureKind.AUTHORIZATION]
     if refused:
-        only = ", which only check uses" if only_check else ""
+        only = ", which only `check` needs" if only_check else ""
         yield at.ok(
             "retention",
-            f"not looked at for {counted(len(refused), 'topic')} ({names(refused)}): "
-            f"DESCRIBE_CONFIGS is missing{only}",
+            f"not checked for {counted(len(refused), 'topic')} ({names(refused)}):"
+            f" DESCRIBE_CONFIGS is missing{only}",
             granting.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
     others = [why for topic, why in failed.items() if topic not in refused]
@@ -116,10 +117,10 @@ def _retention(flow: FlowSettings, at: Scope, pairs: Sequence[Compared]) -> Iter
         if shorter:
             yield at.warning(
                 key,
-                f"less than on {flow.source.alias} ({names(shorter)}): groups that are further "
-                "behind than that go on at the copy's first record",
-                f"set {key} of the copies as on {flow.source.alias} "
-                f"(kafka-configs --alter --entity-type topics --add-config {key}=...)",
+                f"shorter than on {flow.source.alias} ({names(shorter)}): groups that are further"
+                " behind resume at the first record that the target topic still has",
+                f"set {key} of the target topics as on {flow.source.alias} (kafka-configs --alter"
+                f" --entity-type topics --add-config {key}=...)",
             )
 
 
@@ -146,9 +147,9 @@ def _compaction(flow: FlowSettings, at: Scope, pairs: Sequence[Compared]) -> Ite
     if compacted:
         yield at.warning(
             "cleanup.policy",
-            f"{names(compacted)} compacted, and the original is not: records vanish that groups "
-            "have not read yet",
-            f"set cleanup.policy of the copies as on {flow.source.alias}",
+            f"{names(compacted)} compacted, but the source topic is not: compaction removes"
+            " records that groups have not read yet",
+            f"set cleanup.policy of the target topics as on {flow.source.alias}",
         )
 
 
@@ -172,9 +173,9 @@ def _timestamp_limits(
             setting = f"message.timestamp.{key}.max.ms"
             yield at.warning(
                 setting,
-                f"records of {flow.source.alias} are stamped further {words} the clock than the "
-                f"copies take ({names(refused)}): the replicator cannot write these",
-                f"raise {setting} of the copies",
+                f"records on {flow.source.alias} have timestamps further {words} the clock than"
+                f" the target topics accept ({names(refused)}): the replicator cannot write them",
+                f"raise {setting} of the target topics",
             )
 
 

@@ -58,11 +58,11 @@ def differing(sampled: SampledTopic) -> frozenset[Part]:
 def _not_found(flow: FlowSettings, at: Scope, sampled: SampledTopic) -> Finding:
     return at.warning(
         f"topic {sampled.topic.target}",
-        f"no copy was found of {counted(sampled.looked_for, 'sampled record')} of "
-        f"{sampled.topic.source}: not mirrored yet, gone from the target, or changed in more than "
-        "one part",
-        f"see that the replicator mirrors {sampled.topic.source} of {flow.source.alias} to it, "
-        "and keeps timestamps, keys and values",
+        f"no copy found of {counted(sampled.looked_for, 'sampled record')} of"
+        f" {sampled.topic.source}: not mirrored yet, deleted on the target, or changed in more"
+        " than one field",
+        f"check that the replicator copies {sampled.topic.source} from {flow.source.alias} to it,"
+        " and keeps timestamps, keys and values",
     )
 
 
@@ -78,11 +78,11 @@ def _different(
     what = f"{_listed(parts)} differ from the source's in {of_all}"
     if Part.TIMESTAMP in parts:
         remedy = (
-            "let the replicator keep timestamps, by which records are looked up, and mirror the "
-            "topic anew"
+            "configure the replicator to keep timestamps, which tsoffset needs to look records up,"
+            " and recreate the mirror topic"
         )
     elif not parts & flow.translation.match:
-        yield at.ok(subject, f"{what}, and translation.match leaves them out")
+        yield at.ok(subject, f"{what}, and translation.match ignores them")
         return
     else:
         remedy = _fitting(flow, sampled, parts, torn=torn)
@@ -97,7 +97,8 @@ def _fitting(
     """The setting by which such copies are known, if there is one."""
     if parts == _CONTENT:
         return (
-            "let the replicator keep keys or values: by timestamps alone no copy is known for one"
+            "configure the replicator to keep keys or values: a timestamp alone does not identify a"
+            " copy"
         )
     (left,) = _CONTENT - parts
     without = any(
@@ -105,16 +106,16 @@ def _fitting(
     )
     if without:
         return (
-            f"let the replicator keep {_listed(parts)}: these records have no {left.value}s, so "
-            "that nothing but timestamps would be left to compare"
+            f"configure the replicator to keep {_listed(parts)}: these records have no"
+            f" {left.value}s, so only timestamps could be compared"
         )
     setting = f"{flow.name}.translation.match = timestamp,{left.value}"
     if torn:
         return (
-            f"give this topic a flow of its own with {setting}, or let the replicator keep "
-            f"{_listed(parts)}: other topics of this flow need it otherwise"
+            f"move this topic to a separate flow with {setting}, or configure the replicator to"
+            f" keep {_listed(parts)}: other topics of this flow need a different setting"
         )
-    return f"set {setting} if the replicator means to change {_listed(parts)}"
+    return f"set {setting} if the replicator changes {_listed(parts)} on purpose"
 
 
 def _stamped_before(at: Scope, topic: str) -> Finding:
@@ -122,9 +123,9 @@ def _stamped_before(at: Scope, topic: str) -> Finding:
     _, remedy = cause_and_step(rewritten(topic).message)
     return at.warning(
         f"topic {topic}",
-        "older records were stamped by the target (LogAppendTime): groups that stand there are "
-        "skipped (TARGET_REWRITES_TIMESTAMPS), and all of the topic with them",
-        f"wait until retention has taken these records, or {remedy}",
+        "older records have timestamps of the target (LogAppendTime): groups with offsets among"
+        " them are skipped (TARGET_REWRITES_TIMESTAMPS), in the whole topic",
+        f"wait until retention has deleted these records, or {remedy}",
     )
 
 
@@ -137,7 +138,10 @@ def _headers(at: Scope, samples: Sequence[SampledTopic]) -> Iterator[Finding]:
     )
     if changed:
         number = counted(changed.total(), "sampled record")
-        yield at.ok("headers", f"differ in {number} ({names(list(changed))}): they decide no match")
+        yield at.ok(
+            "headers",
+            f"differ in {number} ({names(list(changed))}), but are not used to match records",
+        )
 
 
 def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Iterator[Finding]:
@@ -156,8 +160,8 @@ def _offset_header(flow: FlowSettings, at: Scope, copies: Sequence[Copy]) -> Ite
         yield at.warning(
             f"header {header.name}",
             words,
-            f"correct {flow.name}.translation.offset.header (name, and binary or text), or leave "
-            "it out: content proves translations without it, too",
+            f"correct {flow.name}.translation.offset.header (name, and binary or text), or remove"
+            " it: content proves translations without it",
         )
 
 
@@ -171,12 +175,12 @@ def _offsets(flow: FlowSettings, at: Scope, samples: Sequence[SampledTopic]) -> 
     if moved:
         yield at.error(
             "offsets",
-            f"copies lie at other offsets than their originals in {names(moved)}: the replicator "
-            "keeps no offsets, and their groups are skipped (DIVERGED)",
-            f"leave out {flow.name}.translation.expect",
+            f"copies have other offsets than their source records in {names(moved)}: the"
+            " replicator does not keep offsets, and the groups are skipped (DIVERGED)",
+            f"remove {flow.name}.translation.expect",
         )
     elif found := sum(len(sampled.copies) for sampled in samples):
-        yield at.ok("offsets", f"the same on both sides in {counted(found, 'sampled record')}")
+        yield at.ok("offsets", f"equal on both clusters in {counted(found, 'sampled record')}")
 
 
 def _summary(
@@ -185,18 +189,16 @@ def _summary(
     if not copies:
         return
     same = sum(not copy.differs for copy in copies)
-    words = (
-        f"the same in timestamp, key and value: {same} of {counted(len(copies), 'sampled record')}"
-    )
+    words = f"equal in timestamp, key and value: {same} of {counted(len(copies), 'sampled record')}"
     if missing:
-        words += f"; no copy was found of {missing} more"
+        words += f"; no copy found of {missing} more"
     if topics > MOST_TOPICS:
-        words += f"; of {topics} topics {MOST_TOPICS} were sampled"
+        words += f"; {MOST_TOPICS} of {topics} topics sampled"
     left_out = frozenset(Part) - flow.translation.match
     remedy = None
     if left_out and same == len(copies):
-        words += f"; translation.match leaves out {_listed(left_out)}, which are the same"
-        remedy = "leave out translation.match: more is proven then"
+        words += f"; translation.match ignores {_listed(left_out)}, which are equal"
+        remedy = "remove translation.match, so that more translations are proven"
     yield at.ok("samples", words, remedy)
 
 

@@ -28,7 +28,7 @@ def source_groups(
     yield from _silent_brokers(at, survey.listings)
     passing = passing_groups(flow, survey.listings)
     supported = [group for group in passing if group.type in SUPPORTED_GROUPS]
-    found = f"passing the filters: {len(supported)} of {len(survey.listings.groups)}"
+    found = f"{len(supported)} of {len(survey.listings.groups)} groups selected"
     takers = [flow, *(one for one in all_flows if one.source.alias == flow.source.alias)]
     left = [
         group
@@ -36,21 +36,21 @@ def source_groups(
         if not any(one.enabled and one.group_filter.should_replicate_group(group) for one in takers)
     ]
     if left:
-        found += f"; taken by no flow: {names(left)}"
+        found += f"; selected by no flow: {names(left)}"
     if supported:
         yield at.ok("groups", found)
     elif not survey.listings.groups:
         yield at.warning(
             "groups",
-            "there are no consumer groups that this user can see",
-            "check the addresses, and that this user has DESCRIBE on the groups, unless groups are "
-            "still to come",
+            "this user can see no consumer groups",
+            "check the addresses, and that this user has DESCRIBE on the groups, unless groups"
+            " will be created later",
         )
     else:
         yield at.warning(
             "groups",
             found,
-            "correct groups and groups.exclude (or --groups), unless groups are still to come",
+            "correct groups and groups.exclude (or --groups), unless groups will be created later",
         )
     yield from _unsupported(at, passing)
     yield from _commits(flow, at, survey)
@@ -70,8 +70,8 @@ def _commits(flow: FlowSettings, at: Scope, survey: SourceSurvey) -> Iterator[Fi
     if (more := len(failed) - _FAILURES_NAMED) > 0:
         yield at.error(
             "groups",
-            f"the commits of {counted(more, 'further group')} cannot be read either",
-            "remedy the failures named",
+            f"the committed offsets of {counted(more, 'more group')} cannot be read either",
+            "fix the failures listed above",
         )
     for group, offsets in commits:
         for place, commit in () if isinstance(offsets, Failed) else sorted(offsets.items()):
@@ -95,9 +95,9 @@ def target_groups(
     if active:
         yield at.ok(
             "groups",
-            f"{counted(len(active), 'group')} have members here ({names(active)}): they are left "
-            "alone (GROUP_ACTIVE)",
-            "stop their consumers on the target if they are to follow the source",
+            f"{counted(len(active), 'group')} have active members on the target ({names(active)})"
+            " and are skipped (GROUP_ACTIVE)",
+            "stop their consumers on the target if these groups should be synced",
         )
 
 
@@ -118,9 +118,9 @@ def competing_flows(
     if shared:
         yield Scope(flow.name, flow.target.alias).warning(
             f"flow {competing.name}",
-            f"writes {counted(len(shared), 'topic')} ({names(shared)}) too: a group with commits "
-            "on both sources is skipped (SEVERAL_SOURCES)",
-            "leave each topic or group to one flow, or give the flows names that differ",
+            f"also writes {counted(len(shared), 'topic')} ({names(shared)}): a group with"
+            " committed offsets on both sources is skipped (SEVERAL_SOURCES)",
+            "select each topic or group in one flow only, or use target names that differ",
         )
 
 
@@ -132,8 +132,8 @@ def replication_loop(
     if looped:
         yield Scope(flow.name).warning(
             f"flow {reverse.name}",
-            f"takes {counted(len(looped), 'topic')} ({names(looped)}) back under one name: a "
-            "replicator that runs both ways copies each record for ever",
+            f"copies {counted(len(looped), 'topic')} ({names(looped)}) back under the same name: a"
+            " replicator in both directions copies each record endlessly",
             REMEDY,
         )
 
@@ -143,7 +143,7 @@ def unknown_competing_flow(flow: FlowSettings, competing: FlowSettings, message:
     cause, _ = cause_and_step(message)
     return Scope(flow.name, competing.source.alias).warning(
         f"flow {competing.name}",
-        f"may write the same topics, and its source cannot be asked ({cause})",
+        f"may write the same topics, but its source cannot be checked ({cause})",
         f"make {competing.source.alias} reachable, or disable {competing.name}",
     )
 
@@ -160,7 +160,7 @@ def _unsupported(at: Scope, groups: Iterable[GroupListing]) -> Iterator[Finding]
     if odd:
         yield at.warning(
             "groups",
-            f"{counted(len(odd), 'group')} of a type that is not synced: {names(odd)} "
-            "(UNSUPPORTED_GROUP)",
-            "exclude them by groups.exclude",
+            f"{counted(len(odd), 'group')} of a type that tsoffset does not sync: {names(odd)}"
+            " (UNSUPPORTED_GROUP)",
+            "exclude them with groups.exclude",
         )

@@ -39,7 +39,7 @@ def machine(
         told.append(f"Java {find_java()}")
     except EmbeddedError as error:
         cause, step = cause_and_step(str(error))
-        yield at.error("Java", f"{cause}: sync, plan and run start Spark, which needs it", step)
+        yield at.error("Java", f"{cause}: sync, plan and run start Spark, which needs Java", step)
     master = spark.get("spark.master", "local[*]")
     if len(told) == 2:
         yield at.ok("Spark", f"{' on '.join(told)}, spark.master {master}")
@@ -52,9 +52,9 @@ def _executors(at: Scope, master: str, spark: Mapping[str, str]) -> Iterator[Fin
     if not any(spark.get(key) for key in _BRINGS_PACKAGES):
         yield at.warning(
             "executors",
-            f"nothing says how the executors of {master} import tsoffset",
-            "set spark.archives to a packed environment (examples/pack-environment.sh), or "
-            "spark.kubernetes.container.image, unless it is installed on each of them",
+            f"no setting tells the executors of {master} where to import tsoffset from",
+            "set spark.archives to a packed environment (examples/pack-environment.sh), or"
+            " spark.kubernetes.container.image, unless tsoffset is installed on each executor",
         )
 
 
@@ -64,5 +64,5 @@ def _archives(at: Scope, spark: Mapping[str, str]) -> Iterator[Finding]:
             path = _SCHEME.sub("", archive.partition("#")[0])
             if "://" not in path and not Path(path).exists():
                 yield at.error(
-                    key, f"{path} does not exist", "make it by examples/pack-environment.sh"
+                    key, f"{path} does not exist", "create it with examples/pack-environment.sh"
                 )

@@ -13,8 +13,8 @@ from tsoffset.terminal.output import counted
 
 _SUBJECT = "proof"
 _LESS = (
-    "the proof by first copy cannot be used there, so a group that is far behind may get an "
-    "earlier offset, or none"
+    "the proof by first copy cannot be used in them, so a group that is far behind may get an"
+    " earlier offset, or none"
 )
 
 
@@ -34,16 +34,16 @@ def allowed_proofs(
     if deleting := [pair for pair in pairs if is_compacted(pair.copy) is False]:
         yield at.ok(
             _SUBJECT,
-            f"{counted(len(deleting), 'topic')} not compacted: the proof by first copy can be used "
-            "there, which gives the best offsets to groups that are far behind",
+            f"{counted(len(deleting), 'topic')} not compacted: the proof by first copy can be"
+            " used, which gives the best offsets to groups that are far behind",
         )
     if compacted:
         told = f"{counted(len(compacted), 'topic')} compacted ({names(compacted)}): {_LESS}"
         if untold_youngest:
             yield at.warning(
                 _SUBJECT,
-                f"{told}. It gets none more often on brokers before 3.0, which cannot look up a "
-                "log's largest timestamp",
+                f"{told}. On brokers before 3.0 it gets none more often, because they cannot look"
+                " up a log's largest timestamp",
                 "upgrade the target's brokers to 3.0 or later",
             )
         else:
@@ -70,8 +70,8 @@ def _unknown(at: Scope, pairs: Sequence[Compared], target: Granting) -> Iterator
     if refused:
         yield at.warning(
             _SUBJECT,
-            f"DESCRIBE_CONFIGS is missing on {counted(len(refused), 'topic')} ({names(refused)}), "
-            f"so whether they are compacted is not known: {_LESS}",
+            f"DESCRIBE_CONFIGS is missing on {counted(len(refused), 'topic')} ({names(refused)}),"
+            f" so it is not known whether they are compacted: {_LESS}",
             target.remedy(Resource.TOPIC, refused, {Operation.DESCRIBE_CONFIGS}),
         )
     if others:

@@ -37,20 +37,21 @@ _READ, _DESCRIBE = Operation.READ, Operation.DESCRIBE
 
 # Nothing is ever written to the source, and to the target only commits, for which Kafka asks READ.
 NEEDS = (
-    Need(_SOURCE, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time; commits on them"),
-    Need(_SOURCE, _TOPIC, _READ, "records, which prove translations"),
-    Need(_SOURCE, _GROUP, _DESCRIBE, "the groups and what they have committed"),
-    Need(_SOURCE, _TOPIC, Operation.DESCRIBE_CONFIGS, "retention, to compare", for_check=True),
+    Need(_SOURCE, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time; committed offsets"),
+    Need(_SOURCE, _TOPIC, _READ, "records, to prove translations"),
+    Need(_SOURCE, _GROUP, _DESCRIBE, "the groups and their committed offsets"),
+    Need(_SOURCE, _TOPIC, Operation.DESCRIBE_CONFIGS, "retention, for comparison", for_check=True),
     Need(_SOURCE, _CLUSTER, _DESCRIBE, "the clock; all groups' names", for_check=True),
     Need(_TARGET, _TOPIC, _DESCRIBE, "partitions, log ends, offsets by time"),
-    Need(_TARGET, _TOPIC, _READ, "records, which prove translations; commits on them"),
-    Need(_TARGET, _GROUP, _DESCRIBE, "what groups have committed, and whether they are active"),
+    Need(_TARGET, _TOPIC, _READ, "records, to prove translations; commits on them"),
+    Need(_TARGET, _GROUP, _DESCRIBE, "the groups' committed offsets, and whether they are active"),
     Need(_TARGET, _GROUP, _READ, "commits"),
     Need(
         _TARGET,
         _TOPIC,
         Operation.DESCRIBE_CONFIGS,
-        "cleanup.policy, for the proof by first copy; retention and timestamp limits, to compare",
+        "cleanup.policy, for the proof by first copy; retention and timestamp limits, for"
+        " comparison",
         optional=True,
     ),
     Need(_TARGET, _CLUSTER, _DESCRIBE, "the clock", for_check=True),
@@ -99,7 +100,9 @@ class Granting:
         """To run that command."""
         told = f"run {self.command(resource, of, operations)}"
         if self.principal is None:
-            told += " (<principal>: as whom the brokers know this client; their log tells)"
+            told += (
+                " (<principal>: the name under which the brokers know this client; see their log)"
+            )
         return told
 
 
@@ -162,8 +165,9 @@ def _missing(
     if untold:
         yield at.ok(
             subject,
-            f"not told for {counted(len(untold), resource)}: Kafka does since 2.3",
-            f"see that this principal has {_listed(operations)} on them",
+            f"not known for {counted(len(untold), resource)}: brokers report rights since Kafka"
+            " 2.3",
+            f"check that this principal has {_listed(operations)} on them",
         )
 
 
@@ -184,11 +188,11 @@ def hidden(
     unseen = sorted(unseen)
     hidden = [name for name in unseen if answers.get(name) == frozenset()]
     if hidden:
-        also = ", nor which commits are on it" if resource is Resource.TOPIC else ""
+        also = ", nor which committed offsets it has" if resource is Resource.TOPIC else ""
         yield at.error(
             f"{key} hidden by rights",
-            f"{key} names {names(hidden)}, which this principal may not describe: Kafka tells "
-            f"not even whether one exists{also}",
+            f"{key} names {names(hidden)}, which this principal may not describe, so it is not"
+            f" known whether they exist{also}",
             granting.remedy(resource, hidden, needed(Side.SOURCE, resource)),
         )
     failures = [answer for name in unseen if isinstance(answer := answers.get(name), Failed)]
@@ -201,7 +205,7 @@ def hidden(
         yield at.warning(
             f"{key} that do not exist",
             f"{key} names {names(absent)}",
-            f"correct {key}, unless they are still to come",
+            f"correct {key}, unless they will be created later",
         )
 
 
@@ -221,9 +225,9 @@ def partial_listings(
     for resource in partial:
         yield at.ok(
             f"{resource}s",
-            f"listed are only those that this principal may describe; Kafka does not tell of "
-            f"other {resource}s",
-            f"if the filter means others, {granting.remedy(resource, ['*'], {_DESCRIBE})}",
+            f"the list has only {resource}s that this principal may describe; Kafka hides all"
+            " others",
+            f"if the filter should select more, {granting.remedy(resource, ['*'], {_DESCRIBE})}",
         )
 
 

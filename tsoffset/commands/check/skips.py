@@ -36,10 +36,11 @@ def skipped_commits(
     if reasons:
         yield Scope(flow.name, flow.source.alias).ok(
             "auto.offset.reset",
-            f"{counted(reasons.total(), 'commit')} will be skipped{by_name(reasons)}: on the "
-            f"target the consumers of {names(sorted(groups))} begin where their own "
-            "auto.offset.reset says",
-            "set it to earliest there, which re-reads; latest, Kafka's default, skips",
+            f"{counted(reasons.total(), 'committed offset')} will be skipped{by_name(reasons)}: on"
+            f" the target the consumers of {names(sorted(groups))} start at their"
+            " auto.offset.reset",
+            "set auto.offset.reset to earliest on the target, which re-reads records; latest,"
+            " Kafka's default, skips them",
         )
 
 

@@ -32,7 +32,7 @@ from tsoffset.model import (
 _STEPS_BACK = (1, 2, 10, 100, 10_000)
 
 Stamp = TimestampType | Failed | None
-"""Who stamps a topic's records; None where there is no record to see it by."""
+"""Whether producer or broker set a topic's timestamps; None if there is no record to tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ def source_topics(
     at = Scope(flow.name, flow.source.alias)
     passing = [topic for topic in survey.topics if renamed(flow, topic) is not None]
     found = (
-        f"passing the filters: {len(passing)} of {len(survey.topics)}, "
-        f"with commits of groups that pass: {len(synced)}"
+        f"{len(passing)} of {len(survey.topics)} topics selected; selected groups have committed"
+        f" offsets in {len(synced)}"
     )
     if passing and synced:
         yield at.ok("topics", found)
@@ -35,15 +35,16 @@ def source_topics(
         yield at.warning(
             "topics",
             found,
-            "correct topics and topics.exclude (or --topics), unless commits are still to come",
+            "correct topics and topics.exclude (or --topics), unless groups will commit offsets"
+            " later",
         )
     for topic in synced:
         described = survey.topics.get(topic.source)
         if _is_missing(described):
             yield at.warning(
                 f"topic {topic.source}",
-                f"does not exist, though {_readers(topic)} have commits on it",
-                "delete these commits, or exclude the topic",
+                f"does not exist, but {_readers(topic)} have committed offsets in it",
+                "delete these offsets, or exclude the topic",
             )
         else:
             yield from _trouble(at, described, topic.source, topic.partitions)
@@ -73,9 +74,8 @@ def target_topics(
         if _is_missing(described):
             yield at.warning(
                 f"topic {topic.target}",
-                f"does not exist; {topic.source} is read by {_readers(topic)}, which are skipped "
-                "there",
-                "let the replicator mirror it, or exclude it by topics.exclude",
+                f"does not exist; {_readers(topic)} that read {topic.source} are skipped in it",
+                "configure the replicator to copy it, or exclude it with topics.exclude",
             )
             continue
         # Another finding tells of what one may not do.
@@ -89,9 +89,9 @@ def target_topics(
             yield from _stamped(at, topic.target, stamps[-1])
     kept, unseen = stamps.count(TimestampType.CREATE_TIME), stamps.count(None)
     if kept or unseen:
-        words = f"copies that the target does not stamp itself: {kept} of {len(synced)}"
+        words = f"{kept} of {len(synced)} topics keep the source's timestamps on the target"
         if unseen:
-            words += f"; {unseen} hold no record to see it by"
+            words += f"; {unseen} have no record to tell"
         yield at.ok("timestamps", words)
 
 
@@ -102,11 +102,11 @@ def _no_copies(
     names these, and the replication policy that names them so."""
     expected = names([f"{topic.target} for {topic.source}" for topic in missing])
     words = (
-        f"none of the {counted(len(missing), 'topic')} that groups read is on {flow.target.alias} "
-        f"by the name that {type(flow.policy).__name__} gives ({expected}), so nothing can be "
-        "synced"
+        f"none of the {counted(len(missing), 'topic')} that groups read exists on"
+        f" {flow.target.alias} under the name that {type(flow.policy).__name__} gives ({expected}),"
+        " so no group can be synced"
     )
-    step = f"let the replicator mirror {names([topic.source for topic in missing])}"
+    step = f"configure the replicator to copy {names([topic.source for topic in missing])}"
     found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for topic in missing:
         for name in every:
@@ -127,8 +127,8 @@ def _no_copies(
         settings.append(f"the alias {alias} for {flow.source.alias} in `clusters`")
     finding = at.error(
         "topics",
-        f"{words}; instead it has {names(sorted(there))}: the policy looks like {policy}",
-        f"name copies as the replicator does: {', '.join(settings)}; or {step}",
+        f"{words}; the cluster has {names(sorted(there))}, so the replicator seems to use {policy}",
+        f"use the replicator's naming: {', '.join(settings)}; or {step}",
     )
     return finding, True
 
@@ -175,8 +175,8 @@ def _width(
     if isinstance(original, TopicDescription) and len(copy.partitions) < len(original.partitions):
         yield Scope(flow.name, flow.target.alias).warning(
             f"topic {copy.topic}",
-            f"has {counted(len(copy.partitions), 'partition')}, {original.topic} on "
-            f"{flow.source.alias} has {len(original.partitions)}: the rest is skipped "
-            "(TARGET_MISSING)",
-            "let the replicator add partitions, or add them by kafka-topics --alter",
+            f"has {counted(len(copy.partitions), 'partition')}, {original.topic} on"
+            f" {flow.source.alias} has {len(original.partitions)}: the missing partitions are"
+            " skipped (TARGET_MISSING)",
+            "let the replicator add partitions, or add them with kafka-topics --alter",
         )

@@ -1,4 +1,4 @@
-"""What of a flow is compared with what."""
+"""What `tsoffset compare` compares: the values of its options."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,16 +8,16 @@ from tsoffset.errors import UsageError
 
 
 class Against(StrEnum):
-    """Whose answers stand beside ours."""
+    """What tsoffset's offsets are compared with."""
 
     CHECKPOINTS = "checkpoints"
-    """What MirrorMaker 2's checkpoint connector has written down."""
+    """The newest checkpoints of MirrorMaker 2."""
     TIMESTAMPS = "timestamps"
-    """What KIP-1292's rule answers now, as `translation.proof = timestamps` has it."""
+    """The rule of KIP-1292 applied now, as with `translation.proof = timestamps`."""
 
 
 class By(StrEnum):
-    """What has a line of its own."""
+    """What the result has a line for."""
 
     PAIR = "pair"
     GROUP = "group"
@@ -26,9 +26,8 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Theirs are what `against` says, checkpoints from the `file` where there is one, else from
-    their topic on the target. Ours are translated now, unless `recorded`: then they are those of
-    the last cycle that history has."""
+    """Checkpoints come from the `file`, or without one from their topic on the target. tsoffset's
+    offsets are translated now, or if `recorded`, are those of the last cycle in the history."""
 
     against: Against = Against.CHECKPOINTS
     file: Path | None = None
@@ -37,10 +36,11 @@ class Asked:
     def __post_init__(self) -> None:
         if self.against is Against.TIMESTAMPS and (self.file is not None or self.recorded):
             raise UsageError(
-                "--against timestamps asks both clusters now; leave out --checkpoints and --history"
+                "--against timestamps looks offsets up on both clusters; leave out --checkpoints"
+                " and --history"
             )
 
     @property
-    def whose(self) -> str:
-        """Who they are."""
-        return "KIP-1292's rule" if self.against is Against.TIMESTAMPS else "MirrorMaker 2"
+    def other_name(self) -> str:
+        """The name of what tsoffset is compared with."""
+        return "KIP-1292" if self.against is Against.TIMESTAMPS else "MirrorMaker 2"

@@ -51,8 +51,8 @@ def read_checkpoint_file(
             while line := lines.readline(_LONGEST_LINE + 1):
                 if len(line) > _LONGEST_LINE:
                     raise UsageError(
-                        f"read checkpoints, {path}: it has a line of more than 1 MiB, which no "
-                        "checkpoint is; name another file"
+                        f"read checkpoints, {path}: it has a line of more than 1 MiB, so it is no"
+                        " dump of checkpoints; name another file"
                     )
                 try:
                     one = checkpoint_of(line)
@@ -69,9 +69,9 @@ def read_checkpoint_file(
         ) from error
     if found.malformed and not good:
         raise UsageError(
-            f"read checkpoints, {path}: not one of its {found.malformed} lines is a checkpoint; "
-            "make it with kafka-console-consumer.sh and "
-            "--formatter org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"
+            f"read checkpoints, {path}: none of its {found.malformed} lines is a checkpoint; make"
+            " it with kafka-console-consumer.sh and --formatter"
+            " org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"
         )
 
 
@@ -85,7 +85,7 @@ def checkpoint_of(line: bytes) -> tuple[CheckpointKey, Checkpoint] | None:
         return _of_object(text)
     match = _FORMATTED.fullmatch(text) if text.count(_WORD) == 1 else None
     if match is None:
-        raise MalformedCheckpoint("a line that is no checkpoint")
+        raise MalformedCheckpoint("a line that is not a checkpoint")
     partition, source, target = (int(match[name]) for name in ("partition", "source", "target"))
     return _checkpoint(match["group"], match["topic"], partition, source, target, None)
 
@@ -94,7 +94,7 @@ def _of_object(text: str) -> tuple[CheckpointKey, Checkpoint] | None:
     try:
         one = json.loads(text)
     except (ValueError, RecursionError):
-        raise MalformedCheckpoint("a line that is no JSON") from None
+        raise MalformedCheckpoint("a line that is not JSON") from None
     pair = "theirs" in one
     if pair and one["theirs"] is None:
         return None
@@ -111,6 +111,6 @@ def _checkpoint(
         # True is an int to Python.
         and all(type(one) is int and 0 <= one < _OFFSETS_BELOW for one in numbers)
     ):
-        raise MalformedCheckpoint("a field that is missing or of another kind")
+        raise MalformedCheckpoint("a field that is missing or has the wrong type")
     key = CheckpointKey(group, TopicPartition(topic, partition))
     return key, Checkpoint(source, target, timestamp_ms)

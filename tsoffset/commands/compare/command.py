@@ -12,7 +12,7 @@ import structlog
 from tsoffset.cluster import Connect
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.course import Course
-from tsoffset.commands.compare.flow_comparison import Compared, compare
+from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.repeating import Repeating
 from tsoffset.commands.compare.report import comparison_lines
@@ -105,22 +105,23 @@ class _Run:
             if wanted.html is not None:
                 self._write(wanted.html, found)
 
-    def _print(self, compared: Compared) -> None:
+    def _print(self, compared: FlowComparison) -> None:
         """The pairs on standard output; the totals below the table, else for a person alone."""
         totals = Totals.of(compared.pairs)
         by, output = self.wanted.by, self.output
         log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
         times = self.wanted.every_seconds is not None
-        lines = partial(comparison_lines, compared, by=by, times=times)
+        other = self.wanted.asked.other_name
+        lines = partial(comparison_lines, compared, by=by, other=other, times=times)
         if by is By.PAIR:
             output.show(ComparedPair, compared.pairs, lines)
         else:
             output.show(Sum, sums(by, compared.pairs), lines)
         if output.format is not Format.TABLE:
-            for name, words in totals.in_words().items():
+            for name, words in totals.in_words(other).items():
                 self.notices.note(f"{compared.flow}: {name}: {words}")
 
-    def _write(self, path: Path, found: Sequence[Compared]) -> None:
+    def _write(self, path: Path, found: Sequence[FlowComparison]) -> None:
         """The report in one step: who looks at it has the old one or the new."""
         # Loads what draws, and pyarrow.
         from tsoffset.commands.compare.html_report import html_report
@@ -135,6 +136,6 @@ class _Run:
             self.status = max(self.status, 1)
             self.notices.warning(
                 "report_not_written",
-                f"write report, {path}: {error.strerror or error}; make room, or name a file that "
-                "this user can write",
+                f"write report, {path}: {error.strerror or error}; free disk space, or name a file"
+                " that this user can write",
             )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tsoffset.commands.compare.flow_comparison import Compared
+from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.totals import Totals
 
 _MOMENTS_KEPT = 500
@@ -25,7 +25,7 @@ class Course:
     _kept: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
 
-    def add(self, compared: Compared) -> None:
+    def add(self, compared: FlowComparison) -> None:
         """Take in the comparison that ended last."""
         flow = compared.flow
         every, seen = self._kept.get(flow, 1), self._seen.get(flow, 0)

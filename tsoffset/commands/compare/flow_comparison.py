@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 
 from tsoffset.cluster import Connect, all_failed
 from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.judgement import (
-    ComparedPair,
-    Theirs,
-    Verdict,
-    compared,
-    with_repeats,
-)
-from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
-from tsoffset.commands.compare.repeats import Span, come_again
-from tsoffset.commands.compare.theirs import (
+from tsoffset.commands.compare.checkpoint_sources import (
     by_timestamps,
     checkpoints_of,
     with_proof,
 )
+from tsoffset.commands.compare.judgement import (
+    CheckpointLookup,
+    ComparedPair,
+    Verdict,
+    compare_pair,
+    with_repeats,
+)
+from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
+from tsoffset.commands.compare.repeats import Span, come_again
 from tsoffset.cycle.open_flow import OpenFlow, open_flow
 from tsoffset.cycle.source_commits import SourceCommit, preflight
 from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
@@ -57,13 +57,13 @@ _Current = Mapping[str, GroupOffsets | Failed]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class FlowComparison:
     """One flow compared, at a time in milliseconds: its pairs by group, topic and partition.
 
     `warnings` are sentences for a person: no checkpoints topic, records in it that are none.
     `unreachable` is true where a cluster could not be reached at all; the flow then has one
-    failed pair without a group. `known_at_ms` is when the cycle ended that ours are of, where
-    they are history's.
+    failed pair without a group. With offsets from the history, `known_at_ms` is when their
+    cycle ended.
     """
 
     flow: str
@@ -88,7 +88,7 @@ def compare(
     settings: Settings,
     asked: Asked | None = None,
     report: Report | None = None,
-) -> Iterator[Compared]:
+) -> Iterator[FlowComparison]:
     """Compare each of `flows`, one after the other; `settings` tell of their competing flows.
 
     Raises UsageError for a file that is none, or a history that is not kept.
@@ -107,11 +107,11 @@ def compare(
                 with open_flow(flow, connect, settings) as opened:
                     pairs = _Comparison(opened, asked, at_ms, warnings).pairs()
         except ClusterUnreachable as error:
-            lost = compared(at_ms, failed_row(flow.name, all_failed(error)), None)
-            yield Compared(flow.name, at_ms, (lost,), tuple(warnings), unreachable=True)
+            lost = compare_pair(at_ms, failed_row(flow.name, all_failed(error)), None)
+            yield FlowComparison(flow.name, at_ms, (lost,), tuple(warnings), unreachable=True)
             continue
         ordered = tuple(sorted(pairs, key=_place))
-        yield Compared(flow.name, at_ms, ordered, tuple(warnings), known_at_ms=known_at_ms)
+        yield FlowComparison(flow.name, at_ms, ordered, tuple(warnings), known_at_ms=known_at_ms)
 
 
 def _place(pair: ComparedPair) -> tuple[str, str, int]:
@@ -140,22 +140,23 @@ class _Comparison:
         names = [work.group for work in start.groups]
         current = committed_columns(target, names, require_stable=True)
         offsets = _offsets(current.by_group())
-        ours = self.opened
+        opened = self.opened
         if self.asked.against is Against.TIMESTAMPS:
-            commits = ours.commits(start.groups)
-            theirs = by_timestamps(ours, commits, offsets)
+            commits = opened.commits(start.groups)
+            checkpoints = by_timestamps(opened, commits, offsets)
             # Whatever the file says: it would be the same rule twice.
-            ours = with_proof(ours, "content")
+            opened = with_proof(opened, "content")
         else:
-            theirs = checkpoints_of(flow, self.asked, target, offsets, self.warnings)
-            commits = ours.commits(start.groups)
-        translated = ours.translated(commits)
+            checkpoints = checkpoints_of(flow, self.asked, target, offsets, self.warnings)
+            commits = opened.commits(start.groups)
+        translated = opened.translated(commits)
         work = commit_work(translated)
         decided = decide(with_current(work, target_commits(current)), flow.translation.floor)
         rows = result_rows(flow.name, work, select(decided, COMMIT_RESULTS))
         ends = self._source_ends(commits)
         judged = [
-            self._pair(one, row, theirs, ends) for one, row in zip(translated, rows, strict=True)
+            self._pair(one, row, checkpoints, ends)
+            for one, row in zip(translated, rows, strict=True)
         ]
         spans = [_span(one, pair) for one, pair in zip(translated, judged, strict=True)]
         repeats = come_again(
@@ -167,14 +168,14 @@ class _Comparison:
         )
         return [
             *(
-                compared(self.at_ms, failed_row(flow.name, failure), None)
+                compare_pair(self.at_ms, failed_row(flow.name, failure), None)
                 for failure in start.failures
             ),
             *(
                 pair if span is None else with_repeats(pair, repeats[span])
                 for pair, span in zip(judged, spans, strict=True)
             ),
-            *self._without_commits(commits, theirs),
+            *self._without_commits(commits, checkpoints),
         ]
 
     def _source_ends(self, commits: Sequence[SourceCommit]) -> Mapping[TopicPartition, int]:
@@ -187,39 +188,44 @@ class _Comparison:
         self,
         translated: TranslatedCommit,
         row: Row,
-        theirs: Checkpoints,
+        checkpoints: Checkpoints,
         ends: Mapping[TopicPartition, int],
     ) -> ComparedPair:
         commit, position = translated.commit, translated.position
         key = None if commit.target is None else CheckpointKey(commit.group, commit.target)
-        return compared(
+        return compare_pair(
             self.at_ms,
             row,
             translated.answer(row),
-            Theirs.of(theirs, key),
+            CheckpointLookup.of(checkpoints, key),
             source_end=None if commit.partition is None else ends.get(commit.partition),
             target_range=None if position is None else position.target_range,
         )
 
     def _without_commits(
-        self, commits: Sequence[SourceCommit], theirs: Checkpoints
+        self, commits: Sequence[SourceCommit], checkpoints: Checkpoints
     ) -> list[ComparedPair]:
         """Checkpoints of groups that have no commit on the source any more."""
         known = {CheckpointKey(commit.group, commit.target) for commit in commits if commit.target}
         # Of a group that failed as a whole nothing is known.
         failed = {commit.group for commit in commits if commit.target is None}
-        left = [key for key in theirs.newest if key not in known and key.group not in failed]
+        left = [key for key in checkpoints.newest if key not in known and key.group not in failed]
         current = committed_offsets(
             self.opened.target, sorted({key.group for key in left}), require_stable=True
         )
-        why = "the group has no commit on the source now: it expired, or was deleted"
+        why = "the group has no committed offset on the source any more: it expired or was deleted"
         offsets = _offsets(current)
         return [
             pair
             for key in left
             if (
                 pair := without_commit(
-                    self.flow, self.at_ms, key, Theirs.of(theirs, key), offsets.get(key), why
+                    self.flow,
+                    self.at_ms,
+                    key,
+                    CheckpointLookup.of(checkpoints, key),
+                    offsets.get(key),
+                    why,
                 )
             )
         ]
@@ -237,7 +243,7 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
 
 
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
-    """What lies between ours and a checkpoint that seems to skip it; None for other pairs."""
+    """The records between tsoffset's offset and a checkpoint that seems to skip them, else None."""
     commit, position = translated.commit, translated.position
     if pair.verdict is not Verdict.UNSAFE or pair.records is None:
         return None

@@ -10,7 +10,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from tsoffset.commands.compare.asked import Asked, By
 from tsoffset.commands.compare.course import Course
-from tsoffset.commands.compare.flow_comparison import Compared
+from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
 from tsoffset.commands.compare.report import at_words
@@ -44,13 +44,13 @@ class _Flow:
 
 
 def html_report(
-    found: Sequence[Compared], course: Course, asked: Asked, every_seconds: float | None
+    found: Sequence[FlowComparison], course: Course, asked: Asked, every_seconds: float | None
 ) -> str:
     """The page: what was found of each flow last, and its course so far. With `every_seconds` it
     loads itself anew that often."""
     return _template().render(
         flows=[_flow(one, course, asked) for one in found],
-        whose=asked.whose,
+        other=asked.other_name,
         recorded=asked.recorded,
         file=asked.file,
         every_seconds=every_seconds,
@@ -61,17 +61,19 @@ def html_report(
     )
 
 
-def _flow(compared: Compared, course: Course, asked: Asked) -> _Flow:
+def _flow(compared: FlowComparison, course: Course, asked: Asked) -> _Flow:
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     moments = course.moments.get(compared.flow, ())
     plots = (
-        reread_over_lag(compared.flow, pairs, asked.whose),
-        distribution(compared.flow, pairs, asked.whose),
-        over_time(compared.flow, moments, asked.whose),
+        reread_over_lag(compared.flow, pairs, asked.other_name),
+        distribution(compared.flow, pairs, asked.other_name),
+        over_time(compared.flow, moments, asked.other_name),
     )
     why = Counter(
-        str(pair.ours_reason or "no commit on the source") for pair in pairs if pair.ours is None
+        str(pair.ours_reason or "no committed offset on the source")
+        for pair in pairs
+        if pair.ours is None
     )
     return _Flow(
         compared.flow,

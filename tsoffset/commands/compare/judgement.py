@@ -1,4 +1,4 @@
-"""What a checkpoint comes to beside our translation of the same group's commit (pure)."""
+"""Judges MirrorMaker 2's checkpoint of a group-partition by tsoffset's translation (pure)."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,12 +21,12 @@ from tsoffset.terminal.output import reread
 
 
 class Verdict(StrEnum):
-    """What a consumer would get that resumed from the checkpoint, judged by our translation.
+    """The checkpoint compared with tsoffset's translation of the same committed offset.
 
-    `unsafe` lies past an exact translation: records that the group has not read lie before
-    it, and do not come again behind it. `beyond` lies past ours and is not known to be
-    unsafe: ours is not exact, the replicator repeated what lies between, or nobody could see
-    whether it did. `unjudged` has nothing to be judged by.
+    `unsafe`: past an exact translation, and a consumer that resumes there skips records.
+    `beyond`: past the translation but not known to be unsafe, because the translation is not
+    exact, the replicator copied the records between them again, or that could not be checked.
+    `unjudged`: there is no translation.
     """
 
     EQUAL = "equal"
@@ -38,31 +38,30 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
-class Whose(StrEnum):
-    """Whose offset the target group has committed.
-
-    `earlier` is what an earlier checkpoint said, `both` what both say now.
+class CommitOrigin(StrEnum):
+    """Which offset the target group has committed: that of the checkpoint (`theirs`), of an
+    earlier checkpoint, of tsoffset (`ours`), of both, or another one.
     """
 
-    THEIRS = "theirs"
+    CHECKPOINT = "theirs"
     EARLIER = "earlier"
-    OURS = "ours"
+    TSOFFSET = "ours"
     BOTH = "both"
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """One group and partition: our translation, their checkpoint, the target group's commit.
+    """A group-partition: tsoffset's translation (`ours`), the offset it is compared with
+    (`theirs`: MirrorMaker 2's checkpoint or KIP-1292's rule), and the target group's commit.
 
-    `compared_at_ms` is when this comparison began. `ours` translates `source_offset`, the
-    group's commit now, `lag` offsets before the source's log end; `theirs` what it was when the
-    checkpoint was written: `theirs_source_offset`. `ours_reason` is why the row of `plan`
-    would be skipped or has failed. `true_position` is, where ours is exact, the target offset up
-    to which the group has read all, and from which it has read nothing but repeats. `records` is
-    the most records that would be read again (`reread`) or never (`unsafe`, `beyond`) from
-    theirs, `target_commit_reread` those read again from what the target group has (as
-    `terminal.output.reread`); None where that is not known. What is absent is None.
+    `compared_at_ms` is the start of the comparison. `ours` translates `source_offset`, the
+    group's committed offset now, `lag` offsets before the source's log end; `theirs` translates
+    `theirs_source_offset`, the committed offset when the checkpoint was written. `ours_reason`
+    is why the row of `plan` is skipped or failed. `true_position` is the target offset where an
+    exact translation resumes. `records` is the most records that a consumer would re-read
+    (`reread`) or skip (`unsafe`, `beyond`) from `theirs`; `target_commit_reread` those re-read
+    from the target group's commit (as `terminal.output.reread`). Unknown values are None.
     """
 
     flow: str
@@ -84,16 +83,16 @@ class ComparedPair:
     verdict: Verdict
     records: int | None = None
     target_commit: int | None = None
-    target_commit_is: Whose | None = None
+    target_commit_is: CommitOrigin | None = None
     target_commit_reread: int | None = None
     message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
-    """What stands beside a row. Without a `checkpoint`, `why` may say why there is none;
-    `committed_once`: some checkpoint said what the target group has. `failed` says why it is not
-    known what they say."""
+class CheckpointLookup:
+    """The checkpoint of a group-partition, if there is one; `why` may say why there is none, and
+    `failed` why it could not be read. `committed_once`: a checkpoint, perhaps an earlier one, has
+    the offset that the target group has committed."""
 
     checkpoint: Checkpoint | None = None
     committed_once: bool = False
@@ -102,34 +101,33 @@ class Theirs:
 
     @classmethod
     def of(cls, found: Checkpoints, key: CheckpointKey | None) -> Self:
-        """What was found of a group and partition."""
+        """Look up a group-partition; a `key` of None is one without a target topic."""
         failed = found.failures[0] if found.failures else None
         if key is None:
             return cls(failed=failed)
         return cls(found.newest.get(key), key in found.once, found.unanswered.get(key), failed)
 
 
-NOTHING = Theirs()
+NO_CHECKPOINT = CheckpointLookup()
 
 
-def compared(
+def compare_pair(
     at_ms: int,
     row: Row,
     answer: Translated | None,
-    theirs: Theirs = NOTHING,
+    lookup: CheckpointLookup = NO_CHECKPOINT,
     *,
     source_end: int | None = None,
     target_range: LogRange | None = None,
     recorded: bool = False,
 ) -> ComparedPair:
-    """The pair of a plan's row, its translation and what they say, in a comparison that began at
-    `at_ms`.
+    """Compare a plan's row and its translation with the checkpoint that was looked up.
 
-    `source_end` is where the source's log ends, `target_range` what can be read of the target's.
-    A row that was `recorded` may be older than theirs, and nobody was asked about it now.
+    `source_end` is the source's log end, `target_range` the readable range of the target's log.
+    A `recorded` row comes from the history: it may be older than the checkpoint.
     """
-    verdict, records, message = _judged(row, answer, theirs, target_range, recorded)
-    checkpoint, current = theirs.checkpoint, row.current_target_offset
+    verdict, records, message = _judge(row, answer, lookup, target_range, recorded)
+    checkpoint, current = lookup.checkpoint, row.current_target_offset
     exact = answer is not None and answer.precision is Precision.EXACT
     return ComparedPair(
         flow=row.flow,
@@ -155,15 +153,15 @@ def compared(
         verdict=verdict,
         records=records,
         target_commit=current,
-        target_commit_is=_whose(current, answer, theirs),
+        target_commit_is=_origin(current, answer, lookup),
         target_commit_reread=reread(row),
         message=message,
     )
 
 
 def with_repeats(pair: ComparedPair, found: Found) -> ComparedPair:
-    """The pair of a checkpoint past ours, when it was looked whether all that lies between comes
-    again behind it."""
+    """The pair of a checkpoint past tsoffset's offset, judged again when it was looked up whether
+    the replicator copied the records between them again after it."""
     if found.comes_again is False:
         return pair
     if found.comes_again:
@@ -171,31 +169,33 @@ def with_repeats(pair: ComparedPair, found: Found) -> ComparedPair:
             pair,
             verdict=Verdict.BEYOND,
             records=0,
-            message=f"what lies between ours, {pair.ours}, and theirs comes again behind theirs: "
-            "the replicator repeated it, and nothing of it is skipped",
+            message=f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours}, but the"
+            f" replicator copied the records between them again after {pair.theirs}: no"
+            " record is skipped",
         )
     return replace(
         pair,
         verdict=Verdict.BEYOND,
-        message=f"theirs lies past ours, {pair.ours}, and whether what lies between comes again "
-        f"behind theirs is not known: {found.why}",
+        message=f"the compared offset {pair.theirs} lies past tsoffset's {pair.ours}, and it is"
+        " not known whether the replicator copied the records between them again later:"
+        f" {found.why}",
     )
 
 
-def _judged(
+def _judge(
     row: Row,
     answer: Translated | None,
-    theirs: Theirs,
+    lookup: CheckpointLookup,
     target_range: LogRange | None,
     recorded: bool,
 ) -> tuple[Verdict, int | None, str | None]:
     if row.outcome is OutcomeKind.FAILED:
         return Verdict.FAILED, None, row.message
-    if theirs.failed is not None:
-        return Verdict.FAILED, None, theirs.failed.message
-    checkpoint = theirs.checkpoint
+    if lookup.failed is not None:
+        return Verdict.FAILED, None, lookup.failed.message
+    checkpoint = lookup.checkpoint
     if checkpoint is None:
-        return Verdict.NONE, None, theirs.why or (row.message if answer is None else None)
+        return Verdict.NONE, None, lookup.why or (row.message if answer is None else None)
     if answer is None:
         return Verdict.UNJUDGED, None, row.message
     assert row.source_offset is not None
@@ -203,8 +203,9 @@ def _judged(
         return (
             Verdict.UNJUDGED,
             None,
-            f"the checkpoint translates the commit {checkpoint.source_offset}, and the history "
-            f"knows {row.source_offset}; compare it with the history of a later cycle",
+            f"the checkpoint translates the source offset {checkpoint.source_offset}, but the"
+            f" history ends at {row.source_offset}; compare again when the history has a later"
+            " cycle",
         )
     offset = checkpoint.target_offset
     if answer.equivalent_from <= offset <= answer.equivalent_to:
@@ -216,49 +217,51 @@ def _judged(
         return (
             Verdict.BEYOND,
             offset - answer.equivalent_to,
-            f"theirs lies past ours, {row.target_offset}, and no cluster was asked whether what "
-            "lies between comes again behind theirs; compare without --history",
+            f"the compared offset {offset} lies past tsoffset's {row.target_offset}, and with"
+            " --history the clusters are not asked whether the replicator copied the records"
+            " between them again later; compare without --history",
         )
     verdict = Verdict.UNSAFE if answer.precision is Precision.EXACT else Verdict.BEYOND
     if target_range is not None and offset > target_range.end:
         return (
             verdict,
             None,
-            f"theirs, {offset}, lies past {target_range.end}, the end of what can be read on the "
-            "target: a consumer there would be reset",
+            f"the compared offset {offset} lies past the target's log end {target_range.end}: a"
+            " consumer that resumed there would be reset by its auto.offset.reset",
         )
-    return verdict, offset - answer.equivalent_to, _past(row, answer, checkpoint)
+    return verdict, offset - answer.equivalent_to, _message_past(row, answer, checkpoint)
 
 
-def _past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
-    """A sentence for a checkpoint that lies past our translation."""
+def _message_past(row: Row, answer: Translated, checkpoint: Checkpoint) -> str:
     assert row.source_offset is not None
-    theirs = checkpoint.target_offset
+    offset = checkpoint.target_offset
     if checkpoint.source_offset > row.source_offset:
         return (
-            f"the checkpoint translates the commit {checkpoint.source_offset}; the group went back "
-            f"to {row.source_offset} on the source since"
+            f"the checkpoint translates the source offset {checkpoint.source_offset}; since then"
+            f" the group was reset to {row.source_offset} on the source"
         )
     if answer.precision is Precision.EXACT:
         return (
-            f"a consumer that resumed at {theirs} would not get what the target has from "
-            f"{answer.equivalent_to} on, which the group has not read; no repeat of it lies "
-            "behind theirs"
+            f"a consumer that resumed at {offset} would skip the records from"
+            f" {answer.equivalent_to} on, which the group has not read; the replicator did not copy"
+            f" them again after {offset}"
         )
     return (
-        f"ours, {row.target_offset}, is {row.precision}: the group may have read what lies before "
-        f"{theirs} or not; `tsoffset explain` shows what was found"
+        f"tsoffset's {row.target_offset} is {row.precision}: it is not known whether the group has"
+        f" read the records between it and {offset}; `tsoffset explain` shows the evidence"
     )
 
 
-def _whose(current: int | None, answer: Translated | None, theirs: Theirs) -> Whose | None:
+def _origin(
+    current: int | None, answer: Translated | None, lookup: CheckpointLookup
+) -> CommitOrigin | None:
     if current is None:
         return None
-    checkpoint = theirs.checkpoint
-    is_theirs = checkpoint is not None and checkpoint.target_offset == current
-    ours = answer is not None and answer.equivalent_from <= current <= answer.equivalent_to
-    if is_theirs:
-        return Whose.BOTH if ours else Whose.THEIRS
-    if ours:
-        return Whose.OURS
-    return Whose.EARLIER if theirs.committed_once else Whose.OTHER
+    checkpoint = lookup.checkpoint
+    of_checkpoint = checkpoint is not None and checkpoint.target_offset == current
+    of_tsoffset = answer is not None and answer.equivalent_from <= current <= answer.equivalent_to
+    if of_checkpoint:
+        return CommitOrigin.BOTH if of_tsoffset else CommitOrigin.CHECKPOINT
+    if of_tsoffset:
+        return CommitOrigin.TSOFFSET
+    return CommitOrigin.EARLIER if lookup.committed_once else CommitOrigin.OTHER

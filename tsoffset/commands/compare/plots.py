@@ -31,11 +31,11 @@ _COLOURS = {
     "#010203": "var(--ink)",
     "#818283": "var(--quiet)",
     "#d1d2d3": "var(--line)",
-    "#d55e01": "var(--theirs)",
-    "#0072b3": "var(--ours)",
+    "#d55e01": "var(--other)",
+    "#0072b3": "var(--tsoffset)",
     "#c00102": "var(--unsafe)",
 }
-_INK, _QUIET, _LINE, _THEIRS, _OURS, _UNSAFE = _COLOURS
+_INK, _QUIET, _LINE, _OTHER, _TSOFFSET, _UNSAFE = _COLOURS
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 11.5,
@@ -57,14 +57,14 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 _MARK = re.compile(r"(<use [^<>]*?)/>")
-# Of a group and a partition so much is said.
+# Longest name of a group-partition in a tooltip, in characters.
 _NAME = 60
 # Names that nothing refers to, and that all plots have.
 _NAMES = re.compile(r'<g id="[^"]*"')
 
 
 class Point(NamedTuple):
-    """Where a pair lies in a plot."""
+    """A group-partition in a plot."""
 
     x: int
     y: int
@@ -73,7 +73,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What stands for `pairs` that lie at a place, of which `pair` is the first."""
+    """A mark for `pairs` group-partitions at the same place; `pair` is the first."""
 
     x: float
     y: float
@@ -82,29 +82,28 @@ class Mark:
 
     @property
     def words(self) -> str:
-        """What is said where somebody points at it."""
+        """The tooltip."""
         pair = self.pair
         where = f"{pair.group}, {place(pair.source_topic, pair.partition)}"
-        about = f"{self.y:,.0f} at a lag of {self.x:,.0f}"
+        about = f"{self.y:,.0f} at a consumer lag of {self.x:,.0f}"
         name = elided(printable(where), _NAME)
         return (
             f"{about}, {name}"
             if self.pairs == 1
-            else (f"about {about}, {self.pairs:,} pairs, such as {name}")
+            else (f"about {about}, {self.pairs:,} group-partitions, such as {name}")
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """An element for a page, and what it is called."""
+    """An SVG element and its title."""
 
     title: str
     svg: Markup
 
 
-def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
-    """Records read again over the group's lag, of theirs and of ours; None where no pair has
-    both."""
+def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
+    """Records re-read by consumer lag, for `other` and tsoffset; None if nothing can be drawn."""
     placed = [(pair, pair.lag) for pair in pairs if pair.lag is not None]
     again = [
         Point(lag, pair.records, pair)
@@ -116,20 +115,20 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Pl
         for pair, lag in placed
         if pair.records is not None and pair.verdict is Verdict.UNSAFE
     ]
-    ours = [
+    bounds = [
         Point(lag, pair.ours_reread_bound, pair)
         for pair, lag in placed
         if pair.ours_reread_bound is not None
     ]
-    if not (again or ours or skipped):
+    if not (again or bounds or skipped):
         return None
     with rc_context(_STYLE | {"svg.hashsalt": f"lag {flow}"}):
         figure, axes = _figure(4.4)
-        top = max(max(point.x, point.y) for point in (*again, *skipped, *ours))
+        top = max(max(point.x, point.y) for point in (*again, *skipped, *bounds))
         ends = [1, 10, 100] if top < 100 else [1, 10 ** (log10(top) + 0.15)]
         axes.plot(ends, ends, color=_QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         axes.annotate(
-            "all of the lag",
+            "whole consumer lag",
             (ends[-1], ends[-1]),
             xytext=(-6, -2),
             textcoords="offset points",
@@ -139,45 +138,45 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Pl
             fontsize=10,
         )
         told = {
-            **_marks(axes, again, theirs, _THEIRS, "o", hollow=True),
-            **_marks(axes, ours, "tsoffset (its bound)", _OURS, "o"),
-            **_marks(axes, skipped, "records that it would skip", _UNSAFE, "X"),
+            **_marks(axes, again, other, _OTHER, "o", hollow=True),
+            **_marks(axes, bounds, "tsoffset (upper bound)", _TSOFFSET, "o"),
+            **_marks(axes, skipped, "records skipped (unsafe)", _UNSAFE, "X"),
         }
         for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
             set_scale("symlog", linthresh=1, linscale=0.6)
             axis.set_major_formatter(FuncFormatter(_number))
         axes.set_xlim(-0.35, ends[-1] * 1.3)
         axes.set_ylim(-0.35, ends[-1] * 1.3)
-        axes.set_xlabel("lag: offsets between the group's commit and the source's log end")
-        axes.set_ylabel("records read again (or skipped)" if skipped else "records read again")
+        axes.set_xlabel("consumer lag on the source, in offsets")
+        axes.set_ylabel("records re-read (or skipped)" if skipped else "records re-read")
         _legend(figure, axes)
         return _plot(
             figure,
-            "Records read again over the lag of the group",
-            f"Of {len(again)} pairs by {theirs}, of {len(ours)} by tsoffset. Both axes are "
-            "logarithmic above 1, with 0 at the bottom and at the left.",
+            "Records re-read by consumer lag",
+            f"{len(again)} group-partitions for {other}, {len(bounds)} for tsoffset. Both axes are"
+            " logarithmic above 1, with 0 at the bottom and at the left.",
             told,
         )
 
 
-def distribution(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Plot | None:
-    """How many pairs read how much again, by decades; None where there are none."""
-    of_theirs = Counter(
+def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot | None:
+    """A histogram of records re-read, by decades; None if nothing can be drawn."""
+    of_other = Counter(
         _decade(pair.records or 0)
         for pair in pairs
         if pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
     )
-    of_ours = Counter(
+    of_tsoffset = Counter(
         _decade(pair.ours_reread_bound) for pair in pairs if pair.ours_reread_bound is not None
     )
-    if not (of_theirs or of_ours):
+    if not (of_other or of_tsoffset):
         return None
-    decades = range(max((*of_theirs, *of_ours)) + 1)
+    decades = range(max((*of_other, *of_tsoffset)) + 1)
     with rc_context(_STYLE | {"svg.hashsalt": f"distribution {flow}"}):
         figure, axes = _figure(4.4)
         for counts, name, colour, shift in (
-            (of_theirs, theirs, _THEIRS, -0.21),
-            (of_ours, "tsoffset (its bound)", _OURS, 0.21),
+            (of_other, other, _OTHER, -0.21),
+            (of_tsoffset, "tsoffset (upper bound)", _TSOFFSET, 0.21),
         ):
             bars = axes.bar(
                 [at + shift for at in decades],
@@ -192,32 +191,32 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], theirs: str) -> Plot 
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(_number))
         axes.grid(visible=False, axis="x")
-        axes.set_xlabel("records read again")
-        axes.set_ylabel("pairs")
+        axes.set_xlabel("records re-read")
+        axes.set_ylabel("group-partitions")
         _legend(figure, axes)
         return _plot(
             figure,
-            "How many pairs read how many records again",
+            "Group-partitions by number of records re-read",
             "; ".join(
-                f"{_decade_words(at)}: {of_theirs[at]} by {theirs}, {of_ours[at]} by tsoffset"
+                f"{_decade_words(at)}: {of_other[at]} for {other}, {of_tsoffset[at]} for tsoffset"
                 for at in decades
             ),
         )
 
 
-def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
-    """All records read again in each comparison; None where there was only one."""
+def over_time(flow: str, moments: Sequence[Moment], other: str) -> Plot | None:
+    """All records re-read in each comparison; None if there was only one comparison."""
     if len(moments) < 2:
         return None
     times = [one.at_ms / 86_400_000 for one in moments]
     with rc_context(_STYLE | {"svg.hashsalt": f"time {flow}"}):
         figure, axes = _figure(3.4)
         for values, name, colour, dash in (
-            ([one.totals.reread for one in moments], theirs, _THEIRS, "-"),
-            ([one.totals.ours_reread for one in moments], "tsoffset (its bound)", _OURS, "-"),
+            ([one.totals.reread for one in moments], other, _OTHER, "-"),
+            ([one.totals.ours_reread for one in moments], "tsoffset (upper bound)", _TSOFFSET, "-"),
             (
                 [one.totals.target_reread for one in moments],
-                "what the target groups have",
+                "target groups' committed offsets",
                 _QUIET,
                 (0, (3, 2)),
             ),
@@ -235,7 +234,7 @@ def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
                 [at for at, _ in unsafe],
                 [number for _, number in unsafe],
                 color=_UNSAFE,
-                label="records that it would skip",
+                label="records skipped (unsafe)",
                 linestyle="none",
                 marker="X",
             )
@@ -243,7 +242,7 @@ def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
         axes.set_yscale("symlog", linthresh=1, linscale=0.6)
         axes.yaxis.set_major_formatter(FuncFormatter(_number))
         axes.set_ylim(bottom=-0.35)
-        axes.set_ylabel("records read again, all pairs")
+        axes.set_ylabel("records re-read")
         axes.set_xlabel("time (UTC)")
         # Of matplotlib's dates the types are not told.
         dates = AutoDateLocator(minticks=2, maxticks=6)  # type: ignore[no-untyped-call]
@@ -252,7 +251,7 @@ def over_time(flow: str, moments: Sequence[Moment], theirs: str) -> Plot | None:
         _legend(figure, axes)
         return _plot(
             figure,
-            "Records read again over time",
+            "Records re-read over time",
             f"{len(moments)} comparisons from {at_words(moments[0].at_ms)} to "
             f"{at_words(moments[-1].at_ms)}",
         )

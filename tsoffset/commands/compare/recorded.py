@@ -7,8 +7,8 @@ from typing import Any
 
 from tsoffset.cluster import Connect
 from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.judgement import ComparedPair, Theirs, compared
-from tsoffset.commands.compare.theirs import checkpoints_of, source_topic
+from tsoffset.commands.compare.checkpoint_sources import checkpoints_of, source_topic
+from tsoffset.commands.compare.judgement import CheckpointLookup, ComparedPair, compare_pair
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import (
@@ -63,11 +63,11 @@ def recorded_pairs(
             key = CheckpointKey(row.group, TopicPartition(row.target_topic, row.partition))
             known.add(key)
         pairs.append(
-            compared(
+            compare_pair(
                 at_ms,
                 row,
                 _answer(row),
-                Theirs.of(found, key),
+                CheckpointLookup.of(found, key),
                 source_end=ends.get((row.source_topic, row.partition)),
                 recorded=True,
             )
@@ -75,7 +75,7 @@ def recorded_pairs(
     why = "history has nothing of this group and partition"
     for key in found.newest:
         if key not in known and (
-            pair := without_commit(flow, at_ms, key, Theirs.of(found, key), None, why)
+            pair := without_commit(flow, at_ms, key, CheckpointLookup.of(found, key), None, why)
         ):
             pairs.append(pair)
     return pairs, known_at_ms
@@ -85,7 +85,7 @@ def without_commit(
     flow: FlowSettings,
     at_ms: int,
     key: CheckpointKey,
-    theirs: Theirs,
+    lookup: CheckpointLookup,
     current: int | None,
     why: str,
 ) -> ComparedPair | None:
@@ -107,7 +107,7 @@ def without_commit(
         outcome=OutcomeKind.SKIPPED,
         message=why,
     )
-    return compared(at_ms, row, None, theirs)
+    return compare_pair(at_ms, row, None, lookup)
 
 
 def _recorded(

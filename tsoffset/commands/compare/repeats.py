@@ -18,7 +18,7 @@ from tsoffset.model import Failed, Isolation, ReadFrom, TopicPartition
 from tsoffset.records import Record
 
 _BYTES_PER_READ = 250_000
-# What is looked through for one span: between ours and theirs, behind theirs, and on the source.
+# Limit on reads for one span: between the two offsets, after the later one, and on the source.
 BYTES_PER_SPAN = 2_000_000
 # Of a log so many pieces are kept, for the next span that needs them.
 _PIECES_KEPT = 32
@@ -104,19 +104,21 @@ def _are_equal(last: tuple[int, int], originals: "_Log", copies: "_Log") -> bool
 
 def _comes_again(span: Span, originals: "_Log", copies: "_Log") -> bool:
     left_out: list[_Content] = []
-    for piece in copies.read(span.start, "the records between ours and theirs", span.end):
+    for piece in copies.read(
+        span.start, "the records between tsoffset's offset and the compared one", span.end
+    ):
         left_out += piece.contents
     # The span begins with the next record to read, and the replicator walks in order: so as
     # many source records from the commit on hold all of them that are not repeats themselves.
     unread: list[_Content] = []
     if left_out:
-        for piece in originals.read(span.committed, "the records from the commit on"):
+        for piece in originals.read(span.committed, "the records from the committed offset on"):
             unread += piece.contents
             if len(unread) >= len(left_out):
                 break
     wanted = set(left_out) & set(unread[: len(left_out)])
     if wanted:
-        for piece in copies.read(span.end, "the records behind theirs"):
+        for piece in copies.read(span.end, "the records after the compared offset"):
             # Of the size of what is wanted, whatever lies there.
             wanted = wanted - piece.distinct
             if not wanted:
@@ -177,8 +179,8 @@ class _Log:
         while position < end and position != self._end:
             if left <= 0:
                 raise _NotKnown(
-                    f"{what} on {self._cluster.alias} go on after the "
-                    f"{BYTES_PER_SPAN // 1_000_000} MB that were looked through"
+                    f"{what} on {self._cluster.alias} are more than the"
+                    f" {BYTES_PER_SPAN // 1_000_000} MB that were read"
                 )
             piece = self._piece(position)
             if piece.end <= position:

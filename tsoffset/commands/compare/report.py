@@ -1,4 +1,4 @@
-"""A comparison for a person: the table, what there is to say, and the totals."""
+"""A comparison as text: the table, messages and totals."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from tsoffset.commands.compare.asked import By
-from tsoffset.commands.compare.flow_comparison import Compared
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.flow_comparison import FlowComparison
+from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.commands.compare.totals import Sum, Totals, sums
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import Said, head, notes
@@ -23,26 +23,33 @@ _STYLES = {
 
 
 def comparison_lines(
-    compared: Compared, width: int | None, by: By = By.PAIR, *, times: bool = False
+    compared: FlowComparison,
+    width: int | None,
+    by: By = By.PAIR,
+    *,
+    other: str = "MirrorMaker 2",
+    times: bool = False,
 ) -> Iterator[Text]:
-    """The pairs of a flow as a table, or their sums, the messages of pairs that have one, and the
-    totals; with `times` when it was compared, too."""
+    """The table of group-partitions or sums, messages and totals. `other` is the name of what
+    tsoffset is compared with; with `times` the heading has the time of the comparison."""
     pairs = compared.pairs
     at = f", {at_words(compared.at_ms)}" if times else ""
     if compared.known_at_ms is not None:
-        at += f"; ours by the cycle that ended {at_words(compared.known_at_ms)}"
+        at += f"; tsoffset's offsets are of the cycle that ended {at_words(compared.known_at_ms)}"
     yield head(f"flow {compared.flow}{at}")
     if pairs and by is not By.PAIR:
         yield from table(_sum_columns(by), sums(by, pairs), width)
         yield Text()
     elif pairs:
-        yield from table(_COLUMNS, pairs, width)
+        yield from table(_columns(other), pairs, width)
         yield Text()
     if pairs:
-        yield from notes((Said(pair.verdict, pair.message) for pair in pairs), "pair", width)
-    yield head(f"{compared.flow}: {counted(len(pairs), 'pair')} of a group and a partition")
-    for name, words in Totals.of(pairs).in_words().items():
-        yield from wrapped(f"{name:6}  {words}", width, "  ", " " * 10)
+        yield from notes(
+            (Said(pair.verdict, pair.message) for pair in pairs), "group-partition", width
+        )
+    yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
+    for name, words in Totals.of(pairs).in_words(other).items():
+        yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
 
 
 def at_words(at_ms: int) -> str:
@@ -53,7 +60,7 @@ def at_words(at_ms: int) -> str:
 def _sum_columns(by: By) -> Sequence[Column[Sum]]:
     return (
         Column(by.value.upper(), lambda one: one.name, elastic=True),
-        Column("PAIRS", lambda one: one.pairs, right=True),
+        Column("PARTITIONS", lambda one: one.pairs, right=True, short="PARTS"),
         Column("EQUAL", lambda one: one.equal, right=True, drops=2),
         Column("RE-READ", lambda one: one.reread, right=True),
         Column("RECORDS", lambda one: one.reread_records, right=True),
@@ -68,10 +75,14 @@ def _sum_columns(by: By) -> Sequence[Column[Sum]]:
         Column("NONE", lambda one: one.none, right=True),
         Column("UNJUDGED", lambda one: one.unjudged, right=True, drops=2),
         Column("FAILED", lambda one: one.failed, right=True, drops=2),
-        Column("OURS EXACT", lambda one: one.ours_exact, right=True),
-        Column("OURS AGAIN", lambda one: one.ours_reread_bound, right=True),
-        Column("TARGET AGAIN", lambda one: one.target_commit_reread, right=True, drops=3),
+        Column("EXACT", lambda one: one.ours_exact, right=True),
+        Column("BOUND", lambda one: one.ours_reread_bound, right=True),
+        Column("TARGET GROUPS RE-READ", lambda one: one.target_commit_reread, right=True, drops=3),
     )
+
+
+def _short(other: str) -> str:
+    return "MM2" if other == "MirrorMaker 2" else other
 
 
 def _precision(pair: ComparedPair) -> Cell | str | None:
@@ -81,20 +92,24 @@ def _precision(pair: ComparedPair) -> Cell | str | None:
     return f"{pair.ours_precision}{bound}"
 
 
-_COLUMNS: tuple[Column[ComparedPair], ...] = (
-    Column("GROUP", lambda pair: pair.group, elastic=True, heads=2),
-    Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
-    Column("COMMIT", lambda pair: pair.source_offset, right=True),
-    Column("LAG", lambda pair: pair.lag, right=True, drops=2),
-    # The policy gives the target's name.
-    Column("TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1),
-    Column("OURS", lambda pair: pair.ours, right=True),
-    Column("PRECISION", _precision),
-    Column("THEIRS", lambda pair: pair.theirs, right=True),
-    Column("CHECKPOINT OF", lambda pair: pair.theirs_source_offset, right=True, drops=2),
-    Column("VERDICT", lambda pair: Cell(pair.verdict, _STYLES.get(pair.verdict, ""))),
-    Column("RECORDS", lambda pair: pair.records, right=True, folds=2),
-    Column("TARGET COMMIT", lambda pair: pair.target_commit, right=True),
-    Column("SET BY", lambda pair: pair.target_commit_is),
-    Column("AGAIN", lambda pair: pair.target_commit_reread, right=True, folds=2),
-)
+def _columns(other: str) -> tuple[Column[ComparedPair], ...]:
+    names = {CommitOrigin.CHECKPOINT: other, CommitOrigin.TSOFFSET: "tsoffset"}
+    return (
+        Column("GROUP", lambda pair: pair.group, elastic=True, heads=2),
+        Column("SOURCE", lambda pair: place(pair.source_topic, pair.partition), elastic=True),
+        Column("COMMITTED", lambda pair: pair.source_offset, right=True, short="OFFSET"),
+        Column("LAG", lambda pair: pair.lag, right=True, drops=2),
+        # The policy gives the target's name.
+        Column(
+            "TARGET", lambda pair: place(pair.target_topic, pair.partition), elastic=True, drops=1
+        ),
+        Column("TSOFFSET", lambda pair: pair.ours, right=True),
+        Column("PRECISION", _precision),
+        Column(other.upper(), lambda pair: pair.theirs, right=True, short=_short(other).upper()),
+        Column("OF SOURCE OFFSET", lambda pair: pair.theirs_source_offset, right=True, drops=2),
+        Column("VERDICT", lambda pair: Cell(pair.verdict, _STYLES.get(pair.verdict, ""))),
+        Column("RECORDS", lambda pair: pair.records, right=True, folds=2),
+        Column("TARGET COMMIT", lambda pair: pair.target_commit, right=True, short="ON TARGET"),
+        Column("SET BY", lambda pair: names.get(pair.target_commit_is, pair.target_commit_is)),
+        Column("RE-READS", lambda pair: pair.target_commit_reread, right=True, folds=2),
+    )

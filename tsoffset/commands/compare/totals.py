@@ -1,31 +1,31 @@
-"""What pairs come to: all of a flow, or those of each group or topic."""
+"""Sums over compared group-partitions: of a flow, or by group or topic."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tsoffset.commands.compare.asked import By
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict, Whose
+from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.model import Precision
 from tsoffset.terminal.output import by_name, counted
 
-_WHOSE = {
-    Whose.BOTH: "as both say",
-    Whose.THEIRS: "as theirs",
-    Whose.EARLIER: "as an earlier checkpoint said",
-    Whose.OURS: "as ours",
-    Whose.OTHER: "from elsewhere",
+_ORIGINS = {
+    CommitOrigin.BOTH: "equal to both",
+    CommitOrigin.CHECKPOINT: "of {other}",
+    CommitOrigin.EARLIER: "of an earlier checkpoint",
+    CommitOrigin.TSOFFSET: "of tsoffset",
+    CommitOrigin.OTHER: "of another origin",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over pairs; `reread`, `skipped`, `ours_reread` and `target_reread` add up records at
-    most, `reread_most` is the most of one pair.
+    """Counts over group-partitions. `reread`, `skipped`, `ours_reread` and `target_reread` are
+    sums of upper bounds, in records; `reread_most` is the largest bound of one group-partition.
 
-    `older` counts checkpoints of an earlier commit than the group has now. `no_answer` counts
-    why there is no translation of ours, by reason; `standing` whose the target groups' commits
-    are, None for those without one.
+    `older` counts checkpoints of an older source offset than the group has committed now.
+    `no_answer` counts missing translations by reason, `standing` the target groups' commits by
+    origin (None: no commit).
     """
 
     pairs: int
@@ -37,7 +37,7 @@ class Totals:
     precisions: Counter[Precision]
     ours_reread: int
     no_answer: Counter[str]
-    standing: Counter[Whose | None]
+    standing: Counter[CommitOrigin | None]
     target_reread: int
 
     @classmethod
@@ -49,7 +49,9 @@ class Totals:
         for pair in pairs:
             records[pair.verdict] += pair.records or 0
             if pair.ours is None:
-                no_answer[pair.ours_reason.value if pair.ours_reason else "no commit"] += 1
+                no_answer[
+                    pair.ours_reason.value if pair.ours_reason else "no committed offset"
+                ] += 1
         return cls(
             len(pairs),
             Counter(pair.verdict for pair in pairs),
@@ -68,9 +70,14 @@ class Totals:
             sum(pair.target_commit_reread or 0 for pair in pairs),
         )
 
-    def in_words(self) -> dict[str, str]:
-        """Theirs, ours, and what is on the target: a phrase each, by its name."""
-        return {"theirs": self._theirs(), "ours": self._ours(), "target": self._target()}
+    def in_words(self, other: str) -> dict[str, str]:
+        """A phrase each for `other` (the name of what tsoffset is compared with), tsoffset and the
+        target groups."""
+        return {
+            other: self._other_in_words(),
+            "tsoffset": self._tsoffset_in_words(),
+            "target groups": self._target_in_words(other),
+        }
 
     def in_fields(self) -> dict[str, int]:
         """The numbers as a log's fields."""
@@ -85,28 +92,32 @@ class Totals:
             "target_commits_reread_records": self.target_reread,
         }
 
-    def _theirs(self) -> str:
+    def _other_in_words(self) -> str:
         counts = self.verdicts
         reread = f"{counts[Verdict.REREAD]} re-read"
         if self.reread:
-            reread += f" (at most {counted(self.reread, 'record')} in all)"
+            reread += f" (up to {counted(self.reread, 'record')})"
         unsafe = f"{counts[Verdict.UNSAFE]} unsafe"
         if self.skipped:
-            unsafe += f" (at most {counted(self.skipped, 'record')} skipped in all)"
+            unsafe += f" (up to {counted(self.skipped, 'record')} skipped)"
         words = [f"{counts[Verdict.EQUAL]} equal", reread, unsafe, f"{counts[Verdict.NONE]} none"]
         words += [
             f"{counts[verdict]} {name}"
             for verdict, name in (
-                (Verdict.BEYOND, "beyond ours and not known to be unsafe"),
-                (Verdict.UNJUDGED, "without ours to judge by"),
+                (Verdict.BEYOND, "past tsoffset's offset, not known to be unsafe"),
+                (Verdict.UNJUDGED, "not comparable (no translation by tsoffset)"),
                 (Verdict.FAILED, "failed"),
             )
             if counts[verdict]
         ]
-        older = f"; {self.older} for an older commit than the group has now" if self.older else ""
+        older = (
+            f"; {self.older} of an older committed offset than the group has now"
+            if self.older
+            else ""
+        )
         return ", ".join(words) + older
 
-    def _ours(self) -> str:
+    def _tsoffset_in_words(self) -> str:
         words = [f"{self.precisions[Precision.EXACT]} exact"]
         words += [
             f"{self.precisions[precision]} {precision.value}"
@@ -114,28 +125,27 @@ class Totals:
             if precision is not Precision.EXACT and self.precisions[precision]
         ]
         if self.ours_reread:
-            words[-1] += f" (at most {counted(self.ours_reread, 'record')} again in all)"
+            words[-1] += f" (up to {counted(self.ours_reread, 'record')} re-read)"
         return ", ".join([*words, f"{self.no_answer.total()} none{by_name(self.no_answer)}"])
 
-    def _target(self) -> str:
+    def _target_in_words(self, other: str) -> str:
         words = [
-            f"{self.standing[whose]} {name}"
-            for whose, name in _WHOSE.items()
-            if self.standing[whose]
+            f"{self.standing[origin]} {name.format(other=other)}"
+            for origin, name in _ORIGINS.items()
+            if self.standing[origin]
         ]
         if self.standing[None] or not words:
-            words.append(f"{self.standing[None]} without a commit")
-        again = f"; at most {counted(self.target_reread, 'record')} again in all"
+            words.append(f"{self.standing[None]} without a committed offset")
+        again = f"; up to {counted(self.target_reread, 'record')} re-read"
         return ", ".join(words) + (again if self.target_reread else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The pairs of one group or one source topic (`name`; None where that is not known).
+    """The group-partitions of one group or one source topic (`name`; None if unknown).
 
-    Beside the number of pairs by verdict: `reread_records` and `unsafe_records` at most, the
-    most of one pair, and what ours come to. `target_commit_reread` adds up what would be read
-    again from what the target groups have now.
+    `reread_records`, `unsafe_records`, `ours_reread_bound` and `target_commit_reread` are sums of
+    upper bounds; `reread_most` is the largest of one group-partition.
     """
 
     flow: str

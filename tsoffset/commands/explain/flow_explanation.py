@@ -168,8 +168,7 @@ class _FlowExplanation:
         start = preflight(flow, source, self.opened.target, list_groups=lambda: alone)
         if not start.groups:
             raise _NothingOfIt(
-                f"flow {flow.name} leaves out group {group}; let it through by groups and "
-                "groups.exclude"
+                f"flow {flow.name} does not select group {group}; change groups or groups.exclude"
             )
         self.warnings += start.warnings
         self.warnings += [failure.message for failure in start.failures]
@@ -180,21 +179,23 @@ class _FlowExplanation:
         meant = [c for c in found if c.partition is None or self.wanted.holds(c.partition)]
         if meant:
             return meant
-        what = f"flow {self.flow.name}: group {self.wanted.group} has no commit"
+        what = f"flow {self.flow.name}: group {self.wanted.group} has no committed offset"
         if found:
             there = sorted({commit.partition for commit in found if commit.partition})
             raise _NothingOfIt(
-                f"{what} on {_in_words(self.wanted)} that is synced; it has commits on "
-                f"{_listed([str(partition) for partition in there])}"
+                f"{what} in {_in_words(self.wanted)} that is synced; it has committed offsets in"
+                f" {_listed([str(partition) for partition in there])}"
             )
         group, source = self.wanted.group, self.opened.source
         offsets = committed_offsets(source, [group], require_stable=False)[group]
         topics = [] if isinstance(offsets, Failed) else sorted({place.topic for place in offsets})
         if not topics:
-            raise _NothingOfIt(f"{what} on {source.alias}; it has yet to commit, or they expired")
+            raise _NothingOfIt(
+                f"{what} on {source.alias}; it has not committed yet, or its offsets expired"
+            )
         raise _NothingOfIt(
-            f"{what} on a topic that is synced; it has commits on {_listed(topics)}, which topics, "
-            "topics.exclude or the replication policy leave out"
+            f"{what} in a topic that is synced; it has committed offsets in {_listed(topics)},"
+            " which topics, topics.exclude or the replication policy exclude"
         )
 
     def _explanation(

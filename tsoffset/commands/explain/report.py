@@ -84,8 +84,8 @@ def _heading(opening: Opening, width: int | None) -> Iterator[Text]:
     copy = f"{opening.target_topic}-{opening.partition}"
     known_as = "the original" if opening.failback else "the copy"
     return total(
-        f"group {opening.group}, {partition} on {opening.source_cluster}, committed "
-        f"{opening.source_offset}; {known_as} is {copy} on {opening.target_cluster}",
+        f"group {opening.group}, {partition} on {opening.source_cluster}, committed"
+        f" {opening.source_offset}; {known_as} is {copy} on {opening.target_cluster}",
         width,
     )
 
@@ -124,7 +124,7 @@ def _question(asked: Asked) -> str:
         case Ask.LOG_RANGE:
             return "log range"
         case Ask.LOG_ITSELF:
-            return "log range with open transactions"
+            return "log range including open transactions"
         case Ask.READ:
             assert asked.max_bytes is not None
             if asked.max_bytes == 1:
@@ -133,7 +133,7 @@ def _question(asked: Asked) -> str:
         case Ask.FIRST_AT_TIME:
             return f"first at or after {_iso(asked.timestamp_ms)}"
         case Ask.YOUNGEST:
-            return "youngest record"
+            return "record with the largest timestamp"
 
 
 def _answered(asked: Asked, told: Told) -> str:
@@ -156,7 +156,7 @@ def _stretch(asked: Asked, told: Told) -> str:
     assert told.start is not None
     assert told.end is not None
     if told.start == told.end:
-        return "nothing: the readable end of the log"
+        return "no records: this is the readable end of the log"
     text = f"{told.start} .. {told.end - 1}, "
     if not told.records:
         return text + "no data record"
@@ -189,7 +189,7 @@ def _pair(pair: EqualRecords) -> str:
     text += f"{_read_in(pair.target_step)}, {_ROLES[pair.role]}"
     if pair.source_step is not None:
         text += f", {_time(pair.timestamp_ms)}"
-    return text if pair.proves else f"{text} (seen, but proves nothing by itself)"
+    return text if pair.proves else f"{text} (found, but not sufficient as proof)"
 
 
 def _read_in(step: int | None) -> str:
@@ -210,11 +210,11 @@ def _answer(conclusion: Conclusion | None) -> Iterator[Item]:
 
 def _precision(conclusion: Conclusion) -> str:
     bound = conclusion.reread_bound
-    again = f"at most {counted(bound or 0, 'record')} that the group has read may come again"
-    never_again = "no record that the group has read comes again"
+    again = f"at most {counted(bound or 0, 'record')} may be re-read"
+    never_again = "no record is re-read"
     # What the target has lost, nobody can read there.
     lost = conclusion.basis in (Basis.LOG_START, Basis.FLOOR)
-    and_none = "and none that is there is skipped" if lost else "and none is skipped"
+    and_none = "and no record on the target is skipped" if lost else "and no record is skipped"
     match conclusion.precision:
         case Precision.EXACT:
             return f"exact: {never_again}, {and_none}"
@@ -222,15 +222,15 @@ def _precision(conclusion: Conclusion) -> str:
             return f"bounded: {again}, {and_none}"
         case Precision.FRONTIER:
             repeated = never_again if bound == 0 else again
-            return f"frontier: the mirror has come no further; {repeated}, {and_none}"
+            return f"frontier: past the last mirrored record; {repeated}, {and_none}"
         case _:
-            return "unproven: records may come again, without a bound, and may be skipped"
+            return "unproven: an unknown number of records may be re-read or skipped"
 
 
 def _verdict(one: Explanation) -> str:
     row, conclusion = one.row, one.conclusion
     current, offset = row.current_target_offset, row.target_offset
-    has = "has no commit there" if current is None else f"has {current}"
+    has = "has no committed offset" if current is None else f"has {current}"
     match row.outcome:
         case OutcomeKind.UNCHANGED if current == offset:
             return f"unchanged: the target group {has} already"
@@ -245,8 +245,8 @@ def _verdict(one: Explanation) -> str:
             return f"would_commit: the target group {has}; sync commits {offset}"
         case _:
             return (
-                f"would_commit: the target group {has}; {offset} is to be committed, but sync "
-                "does not, since sync.group.offsets.enabled is false"
+                f"would_commit: the target group {has}; {offset} would be committed, but"
+                " sync.group.offsets.enabled is false"
             )
 
 

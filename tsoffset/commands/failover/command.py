@@ -91,14 +91,14 @@ def run_failover(
     `dry_run` say what that would come to, and change nothing; with `resume` end its pause, and
     nothing else. Raises UsageError and CycleFailed."""
     if len(selection.flows) != 1:
-        raise UsageError("failover: several flows are enabled; say which one with --flow A->B")
+        raise UsageError("failover: several flows are enabled; choose one with --flow A->B")
     (flow,) = selection.flows
     if resume:
         return _resume(selection, flow, notices)
     if not flow.commits:
         raise UsageError(
-            f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be "
-            "committed; set it to true, or let `tsoffset export` say what to set"
+            f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be"
+            " committed; set it to true, or write the offsets with `tsoffset export`"
         )
     # A pause is of all groups, and of a failover that takes place.
     pause = pause and selection.narrowing == Narrowing()
@@ -106,9 +106,9 @@ def run_failover(
     if lost is not None:
         notices.warning(
             "pause_not_kept",
-            f"failover {flow.name}: {lost}, so the pause after the failover cannot be kept, and a "
-            "running `tsoffset run` goes on committing for groups that have moved. Set state.dir, "
-            "stop `tsoffset run` first, or say --no-pause if none runs.",
+            f"failover {flow.name}: {lost}, so the flow cannot be paused after the failover, and a"
+            " running `tsoffset run` would continue to commit for groups that have moved. Set"
+            " state.dir, stop `tsoffset run` first, or use --no-pause if none runs.",
         )
     found = _found(selection, flow, notices, None if dry_run else timeout_seconds, connect)
     paused = None
@@ -159,7 +159,8 @@ def _found(
         source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
         if source_away is None and target_away is None:
             raise ClusterUnreachable(
-                f"failover {flow.name}: a cluster was away for a moment; run this again"
+                f"failover {flow.name}: a cluster was unreachable for a moment; run this command"
+                " again"
             )
     if target_away is not None:
         return Found((), source_away, target_away)
@@ -244,13 +245,13 @@ def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
     was_paused = directory is not None and is_paused(directory, flow)
     if not set_paused(selection, flow, False):
         raise UsageError(
-            f"failover: whether {flow.name} is paused is kept in state.dir, which is not set or "
-            "cannot be written; end the pause on the status page, or restart `tsoffset run`"
+            f"failover: the pause of {flow.name} is kept in state.dir, which is not set or cannot"
+            " be written; resume the flow on the status page, or restart `tsoffset run`"
         )
     notices.note(
         f"{flow.name} is no longer paused: `tsoffset run` continues with its next cycle."
         if was_paused
-        else f"{flow.name} was not paused; nothing has changed."
+        else f"{flow.name} was not paused; nothing was changed."
     )
     return 0
 
@@ -262,38 +263,38 @@ def next_steps(
     flow could be paused, None where it was not to be. `config` is the file that commands take."""
     here, there = flow.source.alias, flow.target.alias
     if found.target_away:
-        return [f"Do what the message about {there} says, and run this again."]
+        return [f"Follow the message about {there}, and run this command again."]
     steps = []
     if dry_run:
         steps.append(
-            "This was a dry run: nothing was committed and nothing paused. Run this without "
-            "--dry-run to fail over; the steps below are those after it."
+            "This was a dry run: nothing was committed or paused. Run this command without"
+            " --dry-run to fail over; the steps below come after that."
         )
     if isinstance(found.source_away, ClusterRefused):
         steps.append(
-            f"{here} refuses this user or has another identity, but may be running: do what the "
-            "message about it says, and run this again. The steps below are for a lost cluster."
+            f"{here} refuses this user or has another cluster id, but may be running: follow the"
+            " message about it, and run this command again. The steps below are for a lost cluster."
         )
     if found.none_ready:
         steps.append(
-            "No group is ready. Do what the messages say, and run this again; or accept this and "
-            f"start the consumers on {there}."
+            "No group is ready. Follow the messages and run this command again, or accept this and"
+            f" start the consumers on {there}."
         )
     elif found.not_ready:
         steps.append(
-            "Do what the messages say about the groups that are not ready, and run this again; or "
-            "accept this and start their consumers."
+            "For the groups that are not ready, follow the messages and run this command again, or"
+            " accept this and start their consumers."
         )
     if found.source_away:
         steps.append(
-            f"See that nothing reads from {here} any more, as far as it can be reached: what its "
-            f"consumers commit from now on is read again on {there}."
+            f"Make sure that no consumer reads from {here} any more: records that are read on"
+            f" {here} from now on are re-read on {there}."
         )
     example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
     topic = example.partition(" ")[0].rpartition("-")[0]
-    named = f", from the topics by their names there ({topic})" if topic else ""
+    named = f", with the topic names on the target ({topic})" if topic else ""
     if not found.none_ready:
-        whose = " of the groups that are ready" if found.not_ready else ""
+        whose = " of the ready groups" if found.not_ready else ""
         steps += [
             f"Start the consumers{whose} on {there}, in their groups{named}.",
             f"Let producers write to {there}.",
@@ -302,19 +303,19 @@ def next_steps(
         case True:
             is_paused = "would be paused, so that" if dry_run else "is paused,"
             steps.append(
-                f"{flow.name} {is_paused} a running daemon leaves it alone; `tsoffset failover "
-                f"-c {shlex.quote(config)} --flow '{flow.name}' --resume` ends that. "
-                f"The way back to {here} is in docs/failover.md."
+                f"{flow.name} {is_paused} a running daemon does not sync it; `tsoffset failover -c"
+                f" {shlex.quote(config)} --flow '{flow.name}' --resume` resumes it."
+                f" docs/failover.md describes the way back to {here}."
             )
         case False:
             steps.append(
-                f"{flow.name} {'cannot' if dry_run else 'could not'} be paused, for state.dir is "
-                "not set or cannot be written: pause it on the status page of `tsoffset run`, or "
-                "stop that."
+                f"{flow.name} {'cannot' if dry_run else 'could not'} be paused, because state.dir"
+                " is not set or cannot be written: pause it on the status page of `tsoffset run`,"
+                " or stop `tsoffset run`."
             )
         case None:
             steps.append(
-                f"{flow.name} is not paused, a running daemon goes on with it"
-                + (f": groups are still read on {here}." if found.still_read else ".")
+                f"{flow.name} is not paused, and a running daemon continues to sync it"
+                + (f": groups still have consumers on {here}." if found.still_read else ".")
             )
     return steps

@@ -108,17 +108,17 @@ def _verdict(
     elif without:
         verdict, reason = Verdict.NOT_READY, "NO_COMMIT"
         message = (
-            f"it has no commit on {flow.target.alias} in {', '.join(map(str, without[:3]))}"
-            f"{' and more' if len(without) > 3 else ''}: there its consumers begin by their "
-            "auto.offset.reset, and `latest` skips what it has not read"
+            f"it has no committed offset on {flow.target.alias} in"
+            f" {', '.join(map(str, without[:3]))}{' and more' if len(without) > 3 else ''}: its"
+            " consumers start at their auto.offset.reset, and `latest` skips unread records"
         )
     elif diverged := [place for place in commits if place in known and known[place].diverged]:
         verdict, reason = Verdict.NOT_READY, str(Reason.DIVERGED)
         message = (
-            f"when the last cycle looked, {', '.join(map(str, diverged[:3]))}"
-            f"{' and more' if len(diverged) > 3 else ''} had other records on "
-            f"{flow.target.alias} than {flow.source.alias}: find out which are right before its "
-            "consumers go on there"
+            "in the last cycle,"
+            f" {', '.join(map(str, diverged[:3]))}{' and more' if len(diverged) > 3 else ''} had"
+            f" other records on {flow.target.alias} than on {flow.source.alias}: find out which are"
+            f" right before its consumers start on {flow.target.alias}"
         )
     return GroupVerdict(
         flow.name,
@@ -136,10 +136,10 @@ def _verdict(
 
 
 def _aged(flow: FlowSettings, oldest: float | None) -> str:
-    again = f"what it has processed on {flow.source.alias} since is read again"
+    again = f"records that it has processed on {flow.source.alias} since are re-read"
     if oldest is None:
-        return f"it resumes from its last commits; how old they are is not known; {again}"
-    return f"it resumes from its commits of {in_utc(oldest)}; {again}"
+        return f"it resumes from its last committed offsets, whose age is not known; {again}"
+    return f"it resumes from its committed offsets of {in_utc(oldest)}; {again}"
 
 
 def _not_ready(flow: FlowSettings, group: str | None, reason: str, message: str) -> GroupVerdict:

@@ -49,9 +49,9 @@ def in_words(found: Sequence[GroupVerdict]) -> str:
     words = [f"{counts[Verdict.READY]} ready"]
     if bounded := counts[Verdict.BOUNDED]:
         again = sum(one.reread_bound or 0 for one in found if one.verdict is Verdict.BOUNDED)
-        words.append(f"{bounded} ready but for at most {counted(again, 'record')} to read again")
+        words.append(f"{bounded} ready, re-reading up to {counted(again, 'record')}")
     if unverified := counts[Verdict.UNVERIFIED]:
-        words.append(f"{unverified} at their last commits")
+        words.append(f"{unverified} at their last committed offsets")
     reasons = Counter(one.reason or "" for one in found if one.verdict is Verdict.NOT_READY)
     words.append(f"{counts[Verdict.NOT_READY]} not ready{by_name(reasons)}")
     return f"{counted(len(found), 'group')}: {', '.join(words)}"
@@ -69,6 +69,6 @@ _COLUMNS: tuple[Column[GroupVerdict], ...] = (
     _AGE,
     Column("PARTITIONS", lambda one: one.partitions, right=True, drops=2),
     Column("RESUMES AT", lambda one: one.resumes_at or None, elastic=True, drops=3),
-    Column("SOURCE COMMITS", lambda one: one.source_commits or None, elastic=True, drops=1),
+    Column("SOURCE OFFSETS", lambda one: one.source_commits or None, elastic=True, drops=1),
     Column("REASON", lambda one: one.reason),
 )

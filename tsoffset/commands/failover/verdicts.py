@@ -14,13 +14,14 @@ class Verdict(StrEnum):
     """How a group stands."""
 
     READY = "ready"
-    """It resumes at what it has not read, in each partition."""
+    """The group resumes at its first unread record in each partition."""
     BOUNDED = "bounded"
-    """The same, and reads `reread_bound` records again at most."""
+    """The group is ready, and re-reads at most `reread_bound` records."""
     NOT_READY = "not_ready"
     """`reason` and `message` say why."""
     UNVERIFIED = "unverified"
-    """The source cannot be asked: it resumes at its last commits, of the time `as_of`."""
+    """The source is unreachable: the group resumes at its last committed offsets, of the time
+    `as_of`."""
 
 
 SOURCE_ACTIVE = "SOURCE_ACTIVE"
@@ -119,8 +120,9 @@ def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, 
     if source_active:
         yield (
             SOURCE_ACTIVE,
-            "it has consumers on the source (or a broker did not say whether it has), and what "
-            "these commit from now on is not known on the target: stop them, and run this again",
+            "it has active consumers on the source, or a broker did not say whether it has;"
+            " offsets that they commit from now on do not reach the target: stop them, and run"
+            " this command again",
         )
     for row in rows:
         if row.outcome not in IN_PLACE:
@@ -128,8 +130,8 @@ def _obstacles(rows: Sequence[Row], source_active: bool) -> Iterator[tuple[str, 
         elif row.reread_bound is None:
             yield (
                 UNPROVEN,
-                "nothing proves where it resumes, so records can be skipped: leave out "
-                "translation.proof = timestamps",
+                "its target offset is not proven, so records may be skipped: remove"
+                " translation.proof = timestamps",
             )
 
 
@@ -138,7 +140,8 @@ def _explained(row: Row) -> str | None:
         return row.message
     ahead = (row.current_target_offset or 0) - (row.target_offset or 0)
     return (
-        f"on the target it stands at {row.target_topic}-{row.partition}:{row.current_target_offset}"
-        f", {ahead} past what it has read on the source: if its consumers have read that there, it "
-        "resumes well as it is; if not, let it go back with --allow-rewind, for this group alone"
+        "its committed offset on the target,"
+        f" {row.target_topic}-{row.partition}:{row.current_target_offset}, is {ahead} past what it"
+        " has read on the source: if its consumers have read these records on the target, nothing"
+        " is to do; if not, move it back with `tsoffset sync --allow-rewind` for this group only"
     )

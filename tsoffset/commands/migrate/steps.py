@@ -117,12 +117,13 @@ def _compare(flows: Sequence[str], file: str) -> Step:
     words = "".join(f" --flow {shlex.quote(flow)}" for flow in flows)
     return Step(
         "Compare until it is green",
-        ("For each group: MirrorMaker 2's newest checkpoint beside our translation.",),
+        ("For each group, compare MirrorMaker 2's newest checkpoint and tsoffset's translation.",),
         (
             Command(f"tsoffset compare -c {file}{words}"),
-            "Green is: exit status 0, of theirs 0 unsafe, of ours as many exact as there are pairs,"
-            " but for those whose reason you know from `plan`. What is re-read by theirs, and pairs"
-            " that theirs does not have, are what you migrate for.",
+            "Green means: exit status 0, MirrorMaker 2 has 0 unsafe, and tsoffset is exact in all"
+            " group-partitions except those whose reason you know from `plan`. Records that"
+            " MirrorMaker 2 re-reads, and group-partitions without a checkpoint, are the reason to"
+            " migrate.",
         ),
     )
 

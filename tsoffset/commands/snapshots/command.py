@@ -40,7 +40,7 @@ def run_snapshot(
     """Write what the groups of the one flow selected have on its target, print the file's name, and
     return the exit status. Raises UsageError, SnapshotFailed and ClusterUnreachable."""
     if len(selection.flows) != 1:
-        raise UsageError("several flows are enabled; say which one with --flow A->B")
+        raise UsageError("several flows are enabled; choose one with --flow A->B")
     (flow,) = selection.flows
     if selection.narrowing != Narrowing():
         require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
@@ -56,7 +56,7 @@ def run_snapshot(
             "DESCRIBE on its groups.",
         )
     log.info("snapshot_taken", flow=flow.name, path=str(path), commits=len(snapshot.commits))
-    notices.note(f"{_in_words(snapshot)}; put back by: tsoffset restore -c FILE {path}")
+    notices.note(f"{_in_words(snapshot)}; restore it with: tsoffset restore -c FILE {path}")
     return 0
 
 
@@ -104,7 +104,7 @@ def run_restore(
         ("topic", topics, meant, known_topics),
     ):
         if wanted is not None and not any(matches(pattern, name) for name in names):
-            raise UsageError(f"{no_match(noun, wanted, names)} They are those of {path}.")
+            raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
         snapshot, now = look(
@@ -122,9 +122,9 @@ def run_restore(
             if output.format is Format.TABLE and not yes:
                 _print(rows, snapshot, output)
             question = (
-                f"Set {counted(len(moving), 'commit')} of "
-                f"{counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to "
-                f"what they were at {snapshot.taken_at}?"
+                f"Set {counted(len(moving), 'committed offset')} of"
+                f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
+                f" what they were at {snapshot.taken_at}?"
             )
             if not confirmed(question, yes=yes):
                 notices.note("nothing was restored")
@@ -139,8 +139,8 @@ def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> Non
     cluster_id = target.describe().cluster_id
     if cluster_id != snapshot.cluster_id:
         raise UsageError(
-            f"snapshot {path}: it is of the cluster with the id {snapshot.cluster_id}, and "
-            f"{target.alias} is {cluster_id}; its offsets mean nothing there"
+            f"snapshot {path}: it was taken of the cluster with id {snapshot.cluster_id}, but"
+            f" {target.alias} has id {cluster_id}; use the snapshot of {target.alias}"
         )
 
 
@@ -172,8 +172,8 @@ def _summary(rows: Sequence[RestoredCommit]) -> str:
 def _in_words(snapshot: Snapshot) -> str:
     groups = len({commit.group for commit in snapshot.commits})
     return (
-        f"{snapshot.cluster} at {snapshot.taken_at}: {counted(len(snapshot.commits), 'commit')} of "
-        f"{counted(groups, 'group')}"
+        f"{snapshot.cluster} at {snapshot.taken_at}:"
+        f" {counted(len(snapshot.commits), 'committed offset')} of {counted(groups, 'group')}"
     )
 
 

@@ -66,8 +66,8 @@ class Snapshot:
                 raise
         except FileExistsError:
             raise UsageError(
-                f"write snapshot, {path}: it is there already, and a snapshot is never replaced; "
-                "name another file"
+                f"write snapshot, {path}: the file exists, and a snapshot is never replaced; name"
+                " another file"
             ) from None
         except UNREACHABLE as error:
             raise SnapshotFailed(
@@ -89,11 +89,11 @@ class Snapshot:
         try:
             return cls._parsed(path.read_text("utf-8"))
         except OSError as error:
-            why = f"{error.strerror}; see that this user can read it"
+            why = f"{error.strerror}; check that this user can read it"
         except _Unusable as error:
             why = str(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            why = "it is no whole snapshot of tsoffset; take another one"
+            why = "it is not a complete snapshot of tsoffset; take a new one"
         raise UsageError(f"read snapshot, {path}: {why}")
 
     @classmethod
@@ -103,20 +103,22 @@ class Snapshot:
         version = head[_VERSION]
         if version != VERSION:
             raise _Unusable(
-                f"it is of version {version}, and this tsoffset knows {VERSION}; use the one that "
-                "wrote it"
+                f"it has version {version}, but this tsoffset reads version {VERSION}; use the"
+                " tsoffset that wrote it"
             )
         commits = tuple(_checked(Commit(**_fields(line))) for line in others)
         count = _number(head["commits"], 2**63)
         if len(commits) != count:
             raise _Unusable(
-                f"it has {len(commits)} of its {count} commits, so a part is missing; "
-                "find the whole file"
+                f"it has only {len(commits)} of its {count} committed offsets; use the complete"
+                " file"
             )
         known: set[tuple[str, TopicPartition]] = set()
         for one in commits:
             if (one.group, one.place) in known:
-                raise _Unusable(f"it has two commits of group {one.group} on {one.place}; keep one")
+                raise _Unusable(
+                    f"it has two committed offsets of group {one.group} in {one.place}; keep one"
+                )
             known.add((one.group, one.place))
         for name in ("flow", "cluster", "taken_at"):
             _text(head[name])

@@ -153,9 +153,7 @@ def _planned(snapshot: Snapshot, commit: Commit, now: Standing) -> RestoredCommi
     if commit.group in now.active:
         return _kept(row, Kept.GROUP_ACTIVE, _active(commit.group, cluster))
     if commit.topic not in now.topics or (isinstance(log, Failed) and log.missing):
-        return _kept(
-            row, Kept.TOPIC_MISSING, f"{commit.place} does not exist on {cluster} any more"
-        )
+        return _kept(row, Kept.TOPIC_MISSING, f"{commit.place} no longer exists on {cluster}")
     if isinstance(log, Failed):
         return _failed(row, log)
     assert log is not None
@@ -165,20 +163,24 @@ def _planned(snapshot: Snapshot, commit: Commit, now: Standing) -> RestoredCommi
         return _kept(
             row,
             Kept.TOPIC_MADE_ANEW,
-            f"topic {commit.topic} was deleted and made anew on {cluster} since; `tsoffset sync` "
-            "finds where the group resumes in it",
+            f"topic {commit.topic} was recreated on {cluster} after the snapshot; `tsoffset sync`"
+            " translates the group's offset for it",
         )
     if commit.offset > log.end:
         return _kept(
             row,
             Kept.PAST_LOG_END,
-            f"{commit.place} ends at {log.end} on {cluster} now: it was truncated since, and "
-            "consumers would be reset; `tsoffset sync` finds where the group resumes in it",
+            f"{commit.place} now ends at {log.end} on {cluster}: it was truncated after the"
+            " snapshot, and consumers would be reset; `tsoffset sync` translates the group's"
+            " offset for it",
         )
     message = None
     if commit.offset < log.start:
         # Below the start a consumer would be reset, with `latest` past all that there is.
-        message = f"records up to {log.start} were deleted since, so it is set to where they end"
+        message = (
+            f"records before {log.start} were deleted after the snapshot, so the offset is set to"
+            f" {log.start}"
+        )
     restored = max(commit.offset, log.start)
     return replace(row, outcome=OutcomeKind.WOULD_COMMIT, restored_offset=restored, message=message)
 
@@ -196,8 +198,8 @@ def _since(
         None,
         OutcomeKind.SKIPPED,
         Kept.NO_COMMIT_THEN,
-        "the group had no commit there when the snapshot was taken; the one that it has stays, and "
-        "kafka-consumer-groups --delete-offsets takes it away",
+        "the group had no committed offset in this partition when the snapshot was taken, so its"
+        " present offset stays; kafka-consumer-groups --delete-offsets removes it",
     )
 
 
@@ -210,7 +212,10 @@ def _answered(row: RestoredCommit, answer: Failed | None) -> RestoredCommit:
 
 
 def _active(group: str, cluster: str) -> str:
-    return f"group {group} has members on {cluster}; stop them, and restore it again"
+    return (
+        f"group {group} has active members on {cluster}; stop its consumers, and run this command"
+        " again"
+    )
 
 
 def _kept(row: RestoredCommit, why: Kept, message: str) -> RestoredCommit:

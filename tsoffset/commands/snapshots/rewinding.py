@@ -57,12 +57,12 @@ class Rewinding:
         """
         ahead = {_key(row): row for row in rows if row.reason in REWINDABLE}
         if not ahead:
-            notices.note(f"{flow.name}: no group is ahead of its translation, none goes back")
+            notices.note(f"{flow.name}: no group is ahead of its translation, so none is rewound")
             return []
         with open_flow(flow, self.connect, self.settings) as opened:
             if self.before is None:
                 snapshot, path = taken(flow, opened.target, self.groups, None)
-                notices.note(f"{flow.name}: what the groups have is kept in {path}")
+                notices.note(f"{flow.name}: the groups' present offsets are saved in {path}")
             else:
                 snapshot, path = self.before
                 refuse_other_cluster(snapshot, path, opened.target)
@@ -70,11 +70,11 @@ class Rewinding:
             if left := len(ahead) - len(kept):
                 notices.warning(
                     "rewind_left_out",
-                    f"{flow.name}: {counted(left, 'row')} left as they are, for {path} does not "
-                    "hold what they have now; take a new snapshot",
+                    f"{flow.name}: {counted(left, 'row')} not rewound, because {path} does not"
+                    " have their present offsets; take a new snapshot",
                 )
             if not kept or not confirmed(_question(flow, ahead, kept), yes=self.yes):
-                notices.note(f"{flow.name}: no group went back")
+                notices.note(f"{flow.name}: no group was rewound")
                 return []
             groups = {group for group, _ in kept}
             start = preflight(flow, opened.source, opened.target)
@@ -105,8 +105,8 @@ def _question(flow: FlowSettings, ahead: Mapping[_Key, Row], kept: Mapping[_Key,
     groups = counted(len({group for group, _ in kept}), "group")
     places = counted(len(kept), "partition")
     return (
-        f"{flow.name}: move {groups} back on {flow.target.alias}, in {places} by "
-        f"{counted(offsets, 'offset')} in all? Their consumers read these records again."
+        f"{flow.name}: move {groups} back on {flow.target.alias}, in {places} by"
+        f" {counted(offsets, 'offset')} in all? Their consumers will re-read these records."
     )
 
 

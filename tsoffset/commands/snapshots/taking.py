@@ -69,7 +69,6 @@ def named_for(snapshot: Snapshot) -> Path:
 
 def _incomplete(target: Cluster, failed: Failed) -> SnapshotFailed:
     return SnapshotFailed(
-        f"take snapshot, cluster {target.alias}: {failed.message}; nothing was written, since a "
-        "snapshot without these commits would restore less than it says: try again, or leave the "
-        "group out with --groups"
+        f"take snapshot, cluster {target.alias}: {failed.message}; no file was written, because the"
+        " snapshot would be incomplete; try again, or exclude the group with --groups"
     )

@@ -25,7 +25,7 @@ def run_topics(
     selection: Selection, output: Output, notices: Notices, *, connect: Connect = KafkaCluster
 ) -> int:
     """Look at all clusters of the flows, print what was found, and return the exit status."""
-    with progress("looking at topics", wanted=notices.format is LogFormat.CONSOLE):
+    with progress("reading topics", wanted=notices.format is LogFormat.CONSOLE):
         found = discover(selection.flows, connect)
     output.show(Found, found, partial(_lines, found))
     if any(one.kind is Kind.FAILED and one.topic is None for one in found):
@@ -51,7 +51,7 @@ def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:
         if topics := [one for one in members if one.topic and one.kind is not Kind.UPSTREAM]:
             yield from table(_TOPICS, topics, width)
         elif not upstream and not any(one.message for one in members):
-            yield Text("  no topic of a replicator", "dim")
+            yield Text("  no replicated topic", "dim")
 
 
 _UPSTREAM: tuple[Column[Found], ...] = (

@@ -54,7 +54,7 @@ async function send(path, method, headers) {
   } catch (error) {
     const late = error.name === "TimeoutError";
     const detail = late ? "the daemon does not answer in time" : "the daemon cannot be reached";
-    throw new Problem(0, detail, "see that it runs, and the way to it");
+    throw new Problem(0, detail, "check that it runs, and the network to it");
   }
 }
 
@@ -62,6 +62,6 @@ async function read(response) {
   const body = await response.json().catch(() => null);
   if (response.ok && body !== null) return body;
   const status = response.ok ? 0 : response.status;
-  const detail = body?.detail ?? "what answers here is not tsoffset";
-  throw new Problem(status, detail, body?.next_step ?? "see what listens at this address");
+  const detail = body?.detail ?? "the answer is not from tsoffset";
+  throw new Problem(status, detail, body?.next_step ?? "check what listens at this address");
 }

@@ -12,9 +12,9 @@ const GAP = 34;
 const AXIS = 22;
 
 const PANELS = [
-  { title: "Age of the oldest commit in use", lines: ["lag_seconds"], form: duration, steps: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600] },
-  { title: "Records read again by a failover, at most", key: "dashed: bound of the translations", lines: ["lag_records", "reread_bound"], form: compact },
-  { title: "Rows that failed", lines: ["failed"], form: compact, strokes: true },
+  { title: "Age of the oldest target offset", lines: ["lag_seconds"], form: duration, steps: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600] },
+  { title: "Records a failover would re-read, at most", key: "dashed: re-read bound of the translations", lines: ["lag_records", "reread_bound"], form: compact },
+  { title: "Failed rows", lines: ["failed"], form: compact, strokes: true },
 ];
 const TIME_STEPS = [5, 15, 60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 2 * 86400];
 
@@ -87,7 +87,7 @@ export class Chart {
     const { points, width } = this;
     this.inner = Math.max(50, width - LEFT - RIGHT);
     if (!points.length) {
-      show(this.root, h("p", { class: "quiet empty" }, "No cycle in this time."));
+      show(this.root, h("p", { class: "quiet empty" }, "No cycle in this time range."));
       this.said();
       return;
     }
@@ -140,8 +140,8 @@ export class Chart {
   /** What stands in the place of a panel's axes where there is nothing to draw; null where there is. */
   nothing({ lines, strokes }) {
     const values = this.points.flatMap((point) => lines.map((name) => point[name])).filter((value) => value !== null);
-    if (!values.length) return "not known in this time";
-    return strokes && !values.some(Boolean) ? "none in this time" : null;
+    if (!values.length) return "not known in this time range";
+    return strokes && !values.some(Boolean) ? "none in this time range" : null;
   }
 
   panel({ title, key, lines, form, steps, strokes }, top, empty) {
@@ -214,7 +214,7 @@ export class Chart {
     const last = this.points.length - 1;
     const index = this.chosen ?? last;
     const point = this.points[index];
-    const text = point ? `${time(point.at, this.now)}: ${told(point).map((one) => one.filter(Boolean).join(" ")).join(", ")}` : "no cycle in this time";
+    const text = point ? `${time(point.at, this.now)}: ${told(point).map((one) => one.filter(Boolean).join(" ")).join(", ")}` : "no cycle in this time range";
     for (const [name, value] of Object.entries({ valuemin: 0, valuemax: Math.max(0, last), valuenow: Math.max(0, index), valuetext: text })) this.root.setAttribute(`aria-${name}`, value);
   }
 }
@@ -223,10 +223,10 @@ function told(point) {
   const took = ["cycle took", duration(point.seconds)];
   if (point.groups === null) return [["", point.error ?? "no result"], took];
   return [
-    ["oldest commit", point.lag_seconds === null ? "not known" : duration(point.lag_seconds)],
-    ["read again", point.lag_records === null ? "not known" : many(point.lag_records, "record")],
-    ["bound", point.reread_bound === null ? "not known" : number(point.reread_bound)],
-    ["rows failed", number(point.failed)],
+    ["oldest target offset", point.lag_seconds === null ? "not known" : duration(point.lag_seconds)],
+    ["re-read", point.lag_records === null ? "not known" : many(point.lag_records, "record")],
+    ["re-read bound", point.reread_bound === null ? "not known" : number(point.reread_bound)],
+    ["failed rows", number(point.failed)],
     ["skipped", number(point.skipped)],
     ["committed", number(point.committed)],
     took,

@@ -28,7 +28,7 @@ export function flowView({ flows: answer, details, here }, flow, now, act) {
         alone ? null : h("p", { class: "back" }, h("a", { href: "#" }, "All flows")),
         h("h1", {}, flowName(flow))),
       h("p", { class: "since" }, stateBadge(flow.state), ` since ${time(flow.state_since, now)}`,
-        flow.commits ? null : h("span", { class: "tag" }, "plans only: committing is off")),
+        flow.commits ? null : h("span", { class: "tag" }, "plan only: committing is disabled")),
       actions(flow, act)),
     messages(flow, answer.warnings),
     h("div", { class: "hero", "data-key": "hero" }, failover(flow, answer, now), figures(flow, now)),
@@ -36,7 +36,7 @@ export function flowView({ flows: answer, details, here }, flow, now, act) {
     flow.cycles === 0 ? null : h("section", { class: "panel", "data-key": "chart", "aria-labelledby": "chart-title" },
       h("div", { class: "head" },
         h("h2", { id: "chart-title" }, "Over time"),
-        h("div", { class: "choice", role: "group", "aria-label": "How far back" },
+        h("div", { class: "choice", role: "group", "aria-label": "Time range" },
           Object.keys(RANGES).map((range) =>
             h("button", { type: "button", "aria-pressed": String(RANGES[range] === rangeSeconds(here.query)), onclick: () => act.range(range) }, range)))),
       h("div", { "data-island": "chart" })),
@@ -49,7 +49,7 @@ export function flowView({ flows: answer, details, here }, flow, now, act) {
 function actions(flow, act) {
   if (!token.get()) return null;
   const paused = flow.state === "paused";
-  return h("div", { class: "actions", role: "group", "aria-label": "Ask the daemon" },
+  return h("div", { class: "actions", role: "group", "aria-label": "Commands to the daemon" },
     h("button", { type: "button", onclick: () => act.ask(flow, "sync"), disabled: paused }, "Sync now"),
     paused
       ? h("button", { type: "button", onclick: () => act.ask(flow, "resume") }, "Resume")
@@ -62,7 +62,7 @@ function messages(flow, warnings) {
     [flow.state, flow.messages],
     ["configuration", warnings],
     ["lists changed", flow.lists],
-    ["also at work", others],
+    ["other instances", others],
   ].filter(([, texts]) => texts.length);
   if (!told.length) return null;
   return h("dl", { class: "messages", "data-key": "messages", "data-state": flow.state },
@@ -73,9 +73,9 @@ function failover(flow, answer, now) {
   if (!flow.totals.groups) {
     const reached = flow.last_cycle?.reached === true;
     return h("section", { class: "failover" },
-      h("h2", {}, "What a failover would read again"),
-      h("p", { class: "none" }, reached ? "No group has a commit in a topic of this flow." : "No cycle has reached both clusters yet."),
-      h("p", { class: "quiet" }, reached ? "The lists of groups and topics in the configuration say which are meant." : "Groups are shown after the first one that does."));
+      h("h2", {}, "What a failover would re-read"),
+      h("p", { class: "none" }, reached ? "No group has a committed offset in a topic of this flow." : "No cycle has reached both clusters yet."),
+      h("p", { class: "quiet" }, reached ? "Check the lists of groups and topics in the configuration." : "Groups appear after the first cycle that reaches both clusters."));
   }
   const { totals } = flow;
   const inPlace = oldest(flow, answer.at);
@@ -87,18 +87,18 @@ function failover(flow, answer, now) {
   const big = flow.unknown_since === null
     ? [h("b", {}, ready), h("span", {}, "groups ready")]
     : [h("b", {}, `unknown since ${time(flow.unknown_since, now)}`),
-      h("span", {}, `at least ${many(totals.lag_records, "record")} would be read again`,
+      h("span", {}, `at least ${many(totals.lag_records, "record")} would be re-read`,
         flow.lag_estimate_records === null ? "" : `; about ${number(flow.lag_estimate_records)} at the consumers' last known rate`)];
   return h("section", { class: "failover", "aria-labelledby": "failover-title" },
     h("h2", { id: "failover-title" }, "If consumers moved to ", shown(flow.target), " now"),
     h("p", { class: flow.unknown_since === null ? "big" : "big unknown" }, big),
     h("ul", {},
       flow.unknown_since === null
-        ? h("li", {}, known ? ["at most ", h("b", {}, many(totals.lag_records, "record")), " would be read again"] : "what would be read again is not known")
+        ? h("li", {}, known ? ["at most ", h("b", {}, many(totals.lag_records, "record")), " would be re-read"] : "the number of records re-read is not known")
         : h("li", {}, h("b", {}, ready), " groups were ready"),
-      not ? h("li", {}, h("b", {}, number(not)), ` not in place (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
-      h("li", {}, inPlace === null ? "no group was seen in place yet" : ["the oldest commit in use is of ", h("b", {}, since(inPlace, now)), " ago"]),
-      totals.never_in_sync ? h("li", {}, h("b", {}, many(totals.never_in_sync, "group")), " never seen in place") : null,
+      not ? h("li", {}, h("b", {}, number(not)), ` not in sync (${away.map(([reason, groups]) => `${number(groups)} ${plain(reason)}`).join(", ")})`) : null,
+      h("li", {}, inPlace === null ? "no group has been in sync yet" : ["the oldest target offset is ", h("b", {}, since(inPlace, now)), " old"]),
+      totals.never_in_sync ? h("li", {}, h("b", {}, many(totals.never_in_sync, "group")), " never in sync") : null,
       flow.last_cycle && !flow.last_cycle.reached ? h("li", {}, "as of the last cycle that reached both clusters") : null,
       totals.pairs > totals.consumer_lag_unknown
         ? h("li", {}, "consumers are ", h("b", {}, many(totals.consumer_lag, "record")), ` behind on ${plain(flow.source)}`) : null,
@@ -113,8 +113,8 @@ function figures(flow, now) {
     ["last success", flow.last_success_at === null ? "none yet" : `${since(flow.last_success_at, now)} ago`],
     ["cycles", number(flow.cycles)],
     ["without result", flow.failures ? `${number(flow.failures)}, ${flow.failures_in_a_row} in a row now` : "0"],
-    ["skipped, the one before still ran", number(flow.late)],
-    ["ended by the limit", number(flow.over_limit)],
+    ["skipped, previous one still running", number(flow.late)],
+    ["stopped at the time limit", number(flow.over_limit)],
   ];
   return h("section", { class: "facts", "aria-label": "Cycles" },
     rhythm(flow, now),
@@ -122,7 +122,7 @@ function figures(flow, now) {
 }
 
 function outcomeOf(cycle) {
-  if (cycle.over_limit) return "over the limit";
+  if (cycle.over_limit) return "over the time limit";
   if (!cycle.reached) return "no result";
   return cycle.succeeded ? "no row failed" : "some rows failed";
 }
@@ -139,7 +139,7 @@ function bars(flow, here) {
 function reasons(flow, details, here) {
   const counted = Object.entries(flow.totals.reasons).sort(([a, m], [b, n]) =>
     FAILURES.includes(b) - FAILURES.includes(a) || n - m || (a < b ? -1 : 1));
-  if (!counted.length) return h("p", { class: "quiet" }, "Nothing: every group is committed, or unchanged.");
+  if (!counted.length) return h("p", { class: "quiet" }, "Every group is committed or unchanged.");
   return h("div", { class: "reasons" }, counted.map(([reason, rows]) => {
     const found = details.reasons.get(reason)?.body ?? null;
     const all = changed(here, { reason, outcome: null, precision: null, search: null, view: null });
@@ -147,7 +147,7 @@ function reasons(flow, details, here) {
       h("summary", {},
         kindBadge(FAILURES.includes(reason) ? "failed" : "skipped"), h("code", {}, reason), h("span", { class: "count" }, many(rows, "row")),
         h("span", { class: "first" }, found?.groups[0]?.message ? shown(found.groups[0].message) : "")),
-      found === null ? h("p", { class: "quiet" }, "asking…") : [
+      found === null ? h("p", { class: "quiet" }, "loading…") : [
         h("ul", {}, found.groups.map((group) => h("li", { "data-key": `=${group.name}` },
           h("a", { href: address({ flow: flow.name, group: group.name, query: here.query }) }, shown(group.name, { class: "name" })),
           group.message === null ? null : h("p", {}, shown(group.message)), nextStep(group.next_step)))),

@@ -20,11 +20,11 @@ export function groupPanel(flow, group, { body, problem }, now, act) {
       h("div", {}, h("p", { class: "quiet" }, "Group of ", flowName(flow)), h("h2", { id: "panel-title" }, shown(group))),
       h("button", { type: "button", class: "close", "aria-label": "Close", onclick: act.close }, "×")),
     groupPath(flow.name, group, 1) === null
-      ? h("p", { class: "note" }, "A browser cannot ask for a group of this name by its path: ",
+      ? h("p", { class: "note" }, "A browser cannot request a group of this name: ",
         h("a", { href: `api/v1/translate?flow=${encoded(flow.name)}&group=${encoded(group)}` }, "see what a failover would use"))
       : null,
     problem === null ? null : problemNote(problem),
-    body === null ? (problem === null ? h("p", { class: "quiet" }, "asking…") : null) : [summary(body, now), h("ol", { class: "rows" }, body.rows.map((row) => rowItem(row, now))), pages(body, act)],
+    body === null ? (problem === null ? h("p", { class: "quiet" }, "loading…") : null) : [summary(body, now), h("ol", { class: "rows" }, body.rows.map((row) => rowItem(row, now))), pages(body, act)],
   ];
 }
 
@@ -33,8 +33,8 @@ function summary({ group }, now) {
     h("div", {}, h("dt", {}, "outcome"), h("dd", {}, kindBadge(group.outcome))),
     h("div", {}, h("dt", {}, "precision"), h("dd", {}, group.precision === null ? "–" : kindBadge(group.precision))),
     h("div", {}, h("dt", {}, "consumer lag"), h("dd", {}, amount(group.consumer_lag, group.consumer_lag_unknown))),
-    h("div", {}, h("dt", {}, "read again by a failover"), h("dd", {}, group.lag_records === null ? "not known" : `${number(group.lag_records)}${group.lag_unknown ? " + ?" : ""}`)),
-    h("div", {}, h("dt", {}, "last in place"), h("dd", {}, age(group.in_sync_at, now))));
+    h("div", {}, h("dt", {}, "re-read by a failover"), h("dd", {}, group.lag_records === null ? "not known" : `${number(group.lag_records)}${group.lag_unknown ? " + ?" : ""}`)),
+    h("div", {}, h("dt", {}, "last in sync"), h("dd", {}, age(group.in_sync_at, now))));
 }
 
 function age(at, now) {
@@ -56,9 +56,9 @@ function rowItem(row, now) {
       pair("consumer lag", row.consumer_lag === null ? "not known" : number(row.consumer_lag)),
       pair("translated", [offset(row.target_offset), row.target_topic === null ? null : h("small", {}, " in ", shown(row.target_topic))]),
       pair("on the target now", offset(there)),
-      pair("read again", row.lag_records === null ? "not known" : number(row.lag_records)),
-      pair("bound of the translation", row.reread_bound === null ? "no bound" : `≤ ${number(row.reread_bound)}`),
-      pair("last in place", age(row.in_sync_at, now))));
+      pair("re-read", row.lag_records === null ? "not known" : number(row.lag_records)),
+      pair("re-read bound", row.reread_bound === null ? "no bound" : `≤ ${number(row.reread_bound)}`),
+      pair("last in sync", age(row.in_sync_at, now))));
 }
 
 /** What to do, with the command to paste; nothing where there is no step. */
@@ -75,5 +75,5 @@ function pages(body, act) {
   if (last <= 1) return null;
   const to = (page, title) => h("button", { type: "button", disabled: page < 1 || page > last, onclick: () => act.groupPage(page) }, title);
   return h("nav", { class: "pager", "aria-label": "Pages of partitions" },
-    to(body.page - 1, "Before"), h("p", {}, `page ${number(body.page)} of ${number(last)}, ${many(body.total, "partition")}`), to(body.page + 1, "Next"));
+    to(body.page - 1, "Previous"), h("p", {}, `page ${number(body.page)} of ${number(last)}, ${many(body.total, "partition")}`), to(body.page + 1, "Next"));
 }

@@ -14,12 +14,12 @@ const COLUMNS = [
   { order: "outcome", title: "Outcome" },
   { order: "precision", title: "Precision" },
   { order: "consumer_lag", title: "Consumer lag", about: "records: log end of the source minus committed offset, as of the cycle", amount: true },
-  { order: "lag_records", title: "Read again", about: "records, at most, by a failover now", amount: true },
-  { order: "lag_seconds", title: "Age", about: "since it was in place on the target", amount: true },
+  { order: "lag_records", title: "Re-read", about: "most records that a failover now would re-read", amount: true },
+  { order: "lag_seconds", title: "Age", about: "age of the target offset: time since it was last in sync", amount: true },
   { order: "partitions", title: "Partitions", amount: true },
 ];
 
-const NOT_MIRRORED = "About how many records the target lacks, counted by offsets from the last proven record to both logs' ends. Transaction markers, and records that compaction removed, have an offset and no copy: they count, too, so that a mirror that has copied everything may show a few.";
+const NOT_MIRRORED = "About how many records the target lacks, estimated from the offsets after the last record pair on both clusters. Transaction markers and compacted records have an offset but no copy and are counted, so a mirror that has copied everything may still show a few.";
 
 /** What a route's list is: `groups` or `topics`. */
 export function viewOf(query) {
@@ -70,7 +70,7 @@ function tools(flow, here, view, act) {
 }
 
 function nothing(here) {
-  return viewOf(here.query) === "topics" ? "No topic is like that." : "No group is like that.";
+  return viewOf(here.query) === "topics" ? "No topic matches." : "No group matches.";
 }
 
 function table(flow, entries, view, here, now, act) {
@@ -127,7 +127,7 @@ function pager(body, here) {
   };
   const first = (body.page - 1) * body.limit + 1;
   return h("nav", { class: "pager", "aria-label": "Pages" },
-    to(1, "First page", "«"), to(body.page - 1, "Page before", "‹"),
+    to(1, "First page", "«"), to(body.page - 1, "Previous page", "‹"),
     h("p", {}, `${number(first)}–${number(Math.min(body.total, first + body.limit - 1))} of ${number(body.total)}`),
     to(body.page + 1, "Next page", "›"), to(last, "Last page", "»"));
 }

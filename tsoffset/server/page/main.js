@@ -164,8 +164,8 @@ function render() {
 
 function content(flow, at) {
   const { flows, here, trouble } = state;
-  if (flows === null && trouble?.status === 401) return [h("p", { class: "note" }, "This daemon shows its flows to those who have a token: enter it with the button above.")];
-  if (flows === null) return [trouble ? problemNote(trouble) : h("p", { class: "quiet" }, "Asking the daemon…")];
+  if (flows === null && trouble?.status === 401) return [h("p", { class: "note" }, "This daemon requires a token: enter it with the Token button above.")];
+  if (flows === null) return [trouble ? problemNote(trouble) : h("p", { class: "quiet" }, "Loading…")];
   if (flow !== null && state.details?.name === flow.name) return flowView(state, flow, at, act);
   if (here.flow !== null && flow === null) {
     return [h("p", { class: "note" }, "There is no flow ", shown(here.flow), ". ", h("a", { href: "#" }, "See all flows"))];
@@ -186,7 +186,7 @@ function header(at) {
   const ago = clock.answered === null ? null : Math.floor(seconds() - clock.answered);
   const connection = byId("connection");
   connection.classList.toggle("bad", trouble !== null);
-  const told = trouble?.status === 401 ? "a token is needed" : ago === null ? "no answer yet" : trouble ? `${trouble.message}: last answer ${duration(ago)} ago` : `as of ${time(at - ago, at)}`;
+  const told = trouble?.status === 401 ? "token required" : ago === null ? "no answer yet" : trouble ? `${trouble.message}: last answer ${duration(ago)} ago` : `as of ${time(at - ago, at)}`;
   show(connection, document.createTextNode(told));
   byId("token").textContent = token.get() ? "Token ✓" : "Token";
 }
@@ -261,16 +261,16 @@ const act = {
   async ask(flow, what) {
     try {
       await post(`flows/${encoded(flow.name)}/${what}`);
-      say(`${what} of ${flow.name} is asked for.`);
+      say(`${what} of ${flow.name} requested.`);
     } catch (error) {
       const problem = understood(error);
       if (problem.status === 401) return locked(problem);
-      ask("Not done", `${problem.message}; ${problem.nextStep}`, [["Close"]]);
+      ask("Request failed", `${problem.message}; ${problem.nextStep}`, [["Close"]]);
     }
     poll();
   },
   confirmPause(flow) {
-    ask(`Pause ${plain(flow.name)}?`, "No further cycle begins until it is resumed, and what is committed on the target grows old. A cycle that runs is finished.", [
+    ask(`Pause ${plain(flow.name)}?`, "No new cycle starts until the flow is resumed, so the offsets on the target become stale. A running cycle is finished first.", [
       ["Pause", () => act.ask(flow, "pause")],
       ["Cancel"],
     ]);
@@ -329,7 +329,7 @@ function locked(problem) {
 }
 
 byId("token").addEventListener("click", () =>
-  askToken("With the token of listeners.token this page can pause, resume and sync; it is kept until this tab is closed."));
+  askToken("With the token of listeners.token this page can pause, resume and sync. The token is kept until this tab is closed."));
 byId("skip").addEventListener("click", () => byId("main").focus());
 
 // --- what the browser tells --------------------------------------------------------------

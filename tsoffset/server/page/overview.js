@@ -25,15 +25,15 @@ function card(flow, answer, now, href, { remote = false, past = null } = {}) {
         h("dt", {}, "groups ready"),
         h("dd", {}, totals.groups ? `${number(totals.groups - missing(totals))} of ${number(totals.groups)}` : "–")),
       h("div", {},
-        h("dt", {}, "re-read at most"),
+        h("dt", {}, "re-read, at most"),
         h("dd", { title: known ? many(totals.lag_records, "record") : null }, flow.unknown_since === null ? (known ? compact(totals.lag_records) : "–") : "unknown")),
       h("div", {},
-        h("dt", {}, "oldest commit"),
+        h("dt", {}, "oldest target offset"),
         h("dd", {}, inPlace === null ? "–" : since(inPlace, now)))),
     past === null ? null : spark(past),
     bar("", totals.outcomes, OUTCOMES),
     h("p", { class: "says" }, flow.messages.length ? shown(flow.messages[0]) : attention(totals)),
-    flow.unknown_since === null ? null : h("p", { class: "says" }, `What would be read again is unknown since ${time(flow.unknown_since, now)}; at least ${many(totals.lag_records, "record")}.`),
+    flow.unknown_since === null ? null : h("p", { class: "says" }, `Unknown since ${time(flow.unknown_since, now)}: a failover would re-read at least ${many(totals.lag_records, "record")}.`),
     rhythm(flow, now));
 }
 
@@ -69,7 +69,7 @@ function summary(flows) {
 export function overview({ flows: answer, remotes, sparks }, now) {
   const nothing = h("div", { class: "note" },
     h("p", {}, h("strong", {}, "No flow is enabled.")),
-    h("p", {}, "Set for example ", h("code", {}, "A->B.enabled = true"), " in the configuration file; it is taken up while the daemon runs."));
+    h("p", {}, "Set for example ", h("code", {}, "A->B.enabled = true"), " in the configuration file; the daemon loads the change while it runs."));
   return [
     h("h1", { class: "unseen" }, "Flows of this daemon"),
     h("p", { class: "summary" }, summary(answer.flows)),
@@ -91,7 +91,7 @@ function remoteSection(remote, now) {
       answer === null ? null : [" ", h("small", {}, shown(answer.instance.host), `, version ${plain(answer.instance.version)}`)]),
     error === null ? null : h("p", { class: "note bad" }, shown(error),
       answeredAt === null ? null : ` (last answer ${time(answeredAt, now)})`),
-    answer === null && error === null ? h("p", { class: "note" }, "asked; no answer yet") : null,
+    answer === null && error === null ? h("p", { class: "note" }, "no answer yet") : null,
     answer === null ? null : h("div", { class: "cards" }, answer.flows.map((flow) =>
       card(flow, answer, then, page + address({ flow: flow.name }), { remote: true }))));
 }

@@ -42,7 +42,7 @@ function step(flow, now) {
       text: `cycle running for ${duration(Math.floor(ran))}, limit ${duration(flow.limit_seconds)}` };
   }
   if (flow.state === "paused") return { part: 0, text: "paused by an operator" };
-  if (flow.state === "standby") return { part: 0, text: flow.leader ? `${flow.leader.host} has the lead` : "another instance has the lead" };
+  if (flow.state === "standby") return { part: 0, text: flow.leader ? `${flow.leader.host} leads this flow` : "another instance leads this flow" };
   if (flow.next_at === null) return { part: 0, text: `a cycle every ${duration(flow.interval_seconds)}` };
   const left = flow.next_at - now;
   const text = left > 0 ? `next cycle in ${duration(Math.ceil(left))}` : "next cycle is due";
@@ -71,7 +71,7 @@ export function missing({ not_in_place }) {
 /** A sum of what is known, and how much is not. */
 export function amount(known, unknown) {
   if (known === null) return h("span", { title: "not known" }, "?");
-  return unknown ? [number(known), h("span", { class: "quiet", title: `and ${many(unknown, "partition")} of which it is not known` }, " + ?"), h("span", { class: "unseen" }, ` and ${many(unknown, "partition")} not known`)] : number(known);
+  return unknown ? [number(known), h("span", { class: "quiet", title: `and ${many(unknown, "partition")} where it is not known` }, " + ?"), h("span", { class: "unseen" }, ` and ${many(unknown, "partition")} not known`)] : number(known);
 }
 
 /** Why there is no answer, and what to do. */

@@ -23,15 +23,15 @@ export const FAILURES = [
 ];
 
 export const MEANING = {
-  committed: "the target group was moved",
-  would_commit: "would be committed, but committing is off",
-  unchanged: "the target group stands where it should",
-  skipped: "left alone, for the reason that is given",
-  failed: "something went wrong; tried again in the next cycle",
-  exact: "the next record is proven: nothing is read twice",
-  bounded: "at most so many records are read twice",
-  frontier: "all that was mirrored was read: the group resumes where the mirror stood",
-  unproven: "safe, but without a bound on what is read twice",
+  committed: "the offset was committed on the target",
+  would_commit: "would be committed, but committing is disabled",
+  unchanged: "the target offset was already correct",
+  skipped: "not synced, for the reason given",
+  failed: "an error; retried in the next cycle",
+  exact: "no record is re-read",
+  bounded: "a known, limited number of records may be re-read",
+  frontier: "the group has read all mirrored records and resumes at the last one mirrored",
+  unproven: "not proven: records may be re-read or skipped, without a bound",
 };
 
 export const number = (value) => NUMBER.format(value);

@@ -1,5 +1,5 @@
-"""What stands beside our translations: MirrorMaker 2's checkpoints, from their topic or a file,
-or what KIP-1292's rule says of the same commits."""
+"""Reads what tsoffset is compared with: MirrorMaker 2's checkpoints, from their topic or a file,
+or the answers of KIP-1292's rule for the same committed offsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,26 +35,29 @@ def checkpoints_of(
         found = Checkpoints(committed)
         read_checkpoint_file(asked.file, found, wanted)
         where = f"flow {flow.name}: {asked.file}"
-        left_out, remedy = counted(found.malformed, "line"), "see whether the dump is whole"
+        left_out, remedy = counted(found.malformed, "line"), "check that the dump is complete"
         if not (found.newest or found.malformed):
             warnings.append(
-                f"{where} has no checkpoint of this flow's groups, so there is nothing to compare "
-                "with; dump the topic from its beginning, and look which groups the flow takes"
+                f"{where} has no checkpoint of this flow's groups, so there is nothing to compare"
+                " with; dump the topic from its beginning, and check which groups the flow selects"
             )
     else:
         assert target is not None
         topic = internal_topics(flow.policy).checkpoints_topic(flow.source.alias)
         found = read_checkpoints(target, topic, wanted=wanted, committed=committed)
         where = f"flow {flow.name}: {topic} on {target.alias}"
-        left_out, remedy = counted(found.malformed, "record"), "look who else writes there"
+        left_out, remedy = (
+            counted(found.malformed, "record"),
+            ("check which other application writes to this topic"),
+        )
         if found.missing:
             warnings.append(
-                f"{where} does not exist, so there is nothing to compare with; let MirrorMaker 2's "
-                "checkpoint connector run (emit.checkpoints.enabled), or give this file the "
-                "replication.policy settings that it runs with"
+                f"{where} does not exist, so there is nothing to compare with; start MirrorMaker"
+                " 2's checkpoint connector (emit.checkpoints.enabled), or set the same"
+                " replication.policy keys in this file as MirrorMaker 2 runs with"
             )
     if found.malformed:
-        warnings.append(f"{where}: {left_out} left out that are no checkpoints; {remedy}")
+        warnings.append(f"{where}: {left_out} ignored because they are not checkpoints; {remedy}")
     return found
 
 
@@ -72,7 +75,7 @@ def by_timestamps(
         if isinstance(outcome, Translated):
             found.add(key, Checkpoint(commit.committed.offset, outcome.target_offset, None))
         else:
-            found.unanswered[key] = f"it has no answer: {outcome.message}"
+            found.unanswered[key] = f"KIP-1292's rule has no answer: {outcome.message}"
     return found
 
 
