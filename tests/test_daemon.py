@@ -675,7 +675,7 @@ def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path: P
     with running(tmp_path, f"state.dir = {state}", "B->A.enabled = true") as now:
         now.gate.wait("B->A", 1)
         now.wait_for(lambda: now.board.statuses()[0].state is FlowState.FAILED)
-        assert "remove it" in now.board.statuses()[0].messages[0]
+        assert "remove the file" in now.board.statuses()[0].messages[0]
         assert now.gate.ran["A->B"] == 0
         file.write_bytes(content)
         now.gate.wait("A->B", 1)
@@ -744,7 +744,7 @@ def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path: Path) ->
         now.wait_for(lambda: now.board.warnings)
         (status,) = now.board.statuses()
         assert not status.flow.group_filter.should_replicate_group("secret")
-        assert "remove it" in now.board.warnings[0]
+        assert "remove the file" in now.board.warnings[0]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcd")), max_size=8))

@@ -162,11 +162,11 @@ def test_a_cluster_without_groups_is_said(
     assert snapshot(kept, estate, Output(io.StringIO(), Format.TABLE), tmp_path) == 0
     assert "Cluster B has no committed offset" in capsys.readouterr().err
     why, out = outcome(failover, estate, tmp_path)
-    assert "This user can see no consumer groups of Cluster A" in why
+    assert "Cluster A shows this user no consumer groups" in why
     assert out == ""
     selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
     require_match(selection, Notices(), on_cluster(selection.narrowing, estate.connect))
-    assert "This user can see no consumer groups of Cluster A" in capsys.readouterr().err
+    assert "Cluster A shows this user no consumer groups" in capsys.readouterr().err
 
 
 def test_a_daemon_that_matches_nothing_says_so_and_runs(

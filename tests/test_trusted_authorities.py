@@ -51,7 +51,7 @@ print(json.dumps(said))
 ANSWERED = {
     "jars": "None",
     "tokens": "answers 501",
-    "instances": "answers 404",
+    "instances": "answers with status 404",
     "stores": "Path does not exist",
 }
 REFUSED = {

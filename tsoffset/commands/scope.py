@@ -128,7 +128,7 @@ def _nothing(selection: Selection, flow: FlowSettings, names: Names) -> str | No
     """Why the flow has nothing to work on; None where it has something."""
     if not names.groups:
         return (
-            f"This user can see no consumer groups of {names.place}: check its addresses, and that"
+            f"{names.place} shows this user no consumer groups: check its addresses, and that"
             " this user has DESCRIBE on its groups."
         )
     # As the configuration has it, without --groups and --topics.
