@@ -221,10 +221,10 @@ def test_a_group_that_was_set_back_would_skip(peers: Peers, tmp_path: Path) -> N
     assert (pair["source_offset"], pair["theirs_source_offset"]) == (STOOD, RECORDS)
     assert pair["verdict"] == "unsafe"
     assert pair["records"] == pair["theirs"] - (STOOD - TRIMMED) > 0
-    assert f"went back to {STOOD}" in pair["message"]
+    assert f"the group was reset to {STOOD}" in pair["message"]
     page = report.read_text(encoding="utf-8")
     assert re.findall(r'<td class="verdict (\w+)">', page)[:2] == ["unsafe", "reread"]
-    assert "records that it would skip" in page
+    assert "records skipped (unsafe)" in page
 
 
 def test_what_the_target_groups_have_is_theirs(peers: Peers) -> None:
