@@ -234,8 +234,13 @@ class TestInBrowser:
         """Its messages, what a failover would re-read, its bars, its chart, what was not synced."""
         page.open(estate, quote(HOME))
         page.shows("groups ready", ".failover .big")
-        page.shows("would be read again", ".failover")
-        for text in ("rows failed", "lists changed", "kafka-ops-2", "the one before still ran"):
+        page.shows("would be re-read", ".failover")
+        for text in (
+            "rows failed",
+            "lists changed",
+            "kafka-ops-2",
+            "skipped, previous one still running",
+        ):
             page.shows(text)
         page.until(lambda: len(page.all(".chart .line")) == 3, "the chart")
         page.shows("AUTHORIZATION", ".reasons")
@@ -264,7 +269,7 @@ class TestInBrowser:
         chart = page.one(".chart")
         page.script("arguments[0].focus()", chart)
         page.press(Keys.HOME)
-        page.shows("oldest commit", ".tip")
+        page.shows("oldest target offset", ".tip")
         first = chart.get_attribute("aria-valuetext")
         page.press(Keys.ARROW_RIGHT)
         assert chart.get_attribute("aria-valuenow") == "1"
@@ -352,7 +357,7 @@ class TestInBrowser:
             page.open(address)
             page.until(lambda: len(page.names()) == 4, "groups")
             page.one("#search").send_keys("zz")
-            page.shows("No group is like that.")
+            page.shows("No group matches.")
             page.script("document.getElementById('list').scrollIntoView({block: 'start'})")
             place = "return [arguments[0].getBoundingClientRect().top, document.activeElement.id]"
             before = page.script(place, page.one("#search"))
@@ -436,7 +441,7 @@ class TestInBrowser:
             page.press(TOKEN, Keys.ENTER)
             pause, sync = (page.one(f".actions button:nth-child({n})") for n in (2, 1))
             pause.click()
-            page.shows("No further cycle begins", "#ask")
+            page.shows("No new cycle starts", "#ask")
             page.shot("pause-light")
             page.script("document.querySelectorAll('#ask button')[1].click()")
             assert daemon.controls.asked == []
@@ -457,11 +462,11 @@ class TestInBrowser:
             page.shows("a bearer token is needed", "#ask")
             page.shot("token-light")
             page.press("no-such-token-at-all", Keys.ENTER)
-            page.shows("this bearer token is not known", "#ask")
+            page.shows("this bearer token is wrong", "#ask")
             page.press(READ_TOKEN, Keys.ENTER)
             page.until(lambda: len(page.names()) == 4, "groups")
             page.click(".actions button")
-            page.shows("this token is only allows reading", "#ask")
+            page.shows("this token only allows reading", "#ask")
 
     def test_the_flows_of_other_daemons_are_shown(self, page: Page) -> None:
         """Marked with the address, and each leads to that daemon's own page."""

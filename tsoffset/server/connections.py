@@ -12,7 +12,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tsoffset.server.guard import (
     HEADERS,
-    REQUESTS_AT_ONCE,
     REQUESTS_PER_SECOND,
     REQUESTS_UNDER_WAY,
     REQUESTS_UNDER_WAY_OF_A_CLIENT,
@@ -30,10 +29,10 @@ HANDSHAKE_SECONDS = 10.0
 # The rest is for newcomers: no request but a probe can hold it.
 CONNECTIONS = REQUESTS_UNDER_WAY + 16
 CONNECTIONS_OF_A_CLIENT = REQUESTS_UNDER_WAY_OF_A_CLIENT + 4
-# As many as requests and probes may come, each on a connection of its own. A handshake costs more
+# As many a second as requests and probes may come, each on a new connection. A handshake costs more
 # than a request, and memory that asyncio leaves to the collection of garbage where it fails.
 _CONNECTIONS_PER_SECOND = 2 * REQUESTS_PER_SECOND
-_CONNECTIONS_AT_ONCE = 2 * REQUESTS_AT_ONCE
+_CONNECTIONS_AT_ONCE = 200
 # So few that the loop comes to what the accepted ones ask before it accepts more: who sends a
 # request at once is answered, however many others connect.
 _ENDING_AT_ONCE = 4
