@@ -331,7 +331,13 @@ def run(secured: Secured, command: str) -> None:
     ("side", "resource", "name", "revoked", "words"),
     [
         (Side.SOURCE, "topic", "orders", ["read"], "READ missing on 1 topic (orders)"),
-        (Side.SOURCE, "topic", "orders", ["read", "describe", "describe_configs"], "topics"),
+        (
+            Side.SOURCE,
+            "topic",
+            "orders",
+            ["read", "describe", "describe_configs"],
+            "topics names orders",
+        ),
         (Side.SOURCE, "topic", "orders", ["describe_configs"], "DESCRIBE_CONFIGS is missing"),
         (Side.SOURCE, "group", "billing", ["describe"], "groups names billing"),
         (Side.TARGET, "topic", "A.orders", ["read"], "READ missing on 1 topic (A.orders)"),
