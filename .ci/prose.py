@@ -86,4 +86,4 @@ def check() -> list[str]:
 
 if __name__ == "__main__":
     found = check()
-    sys.exit("\n".join(found))
+    sys.exit("\n".join(found) or 0)
