@@ -82,12 +82,13 @@ soak: $(READY) ## a daemon under load for half an hour: does it grow, does it sk
 bench-check: $(READY) ## quick benchmarks; their ratios against benchmarks/baseline.json
 	$(BIN)/python -m benchmarks.guard
 
-lint: $(READY) ## ruff, mypy, the layers of the architecture, the declared dependencies
+lint: $(READY) ## ruff, mypy, the layers of the architecture, the declared dependencies, the prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry --no-ansi tsoffset
+	$(BIN)/python .ci/prose.py
 
 docs: $(READY) ## build the documentation site into dist/site; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file .ci/mkdocs.yml

@@ -89,7 +89,7 @@ Examples:
 @word_of(
     "--against",
     Against.CHECKPOINTS,
-    "What tsoffset is compared with; timestamps is the lookup by timestamp of KIP-1292.",
+    "Compare with the checkpoints, or with the lookup by timestamp of KIP-1292 (timestamps).",
 )
 @click.option(
     "--checkpoints",
@@ -146,10 +146,10 @@ def compare(
 ) -> int:
     """Compare MirrorMaker 2's checkpoints with tsoffset's offsets.
 
-    Reads MirrorMaker 2's newest checkpoints and the target groups' committed offsets, translates
-    the groups' offsets as `plan` does, and reports for each group-partition how many records a
-    consumer would re-read or skip if it resumed from the checkpoint. Commits nothing and does not
-    start Spark.
+    Reads MirrorMaker 2's newest checkpoints and the target groups' committed offsets, and
+    translates the groups' offsets as `plan` does. Reports for each group-partition how many
+    records a consumer would re-read or skip if it resumed from the checkpoint. Commits nothing and
+    does not start Spark.
     """
     from tsoffset.commands.compare.command import Wanted, run_compare
 

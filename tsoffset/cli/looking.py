@@ -134,9 +134,9 @@ def topics(
     """List replicated topics, upstream clusters and replication lag.
 
     Finds them by the topic names on the clusters of the flows. Lists the upstream clusters with
-    their number of hops, the age of the newest heartbeat and the replication lag where MirrorMaker
-    2 emits heartbeats, remote topics with their source topics, and MirrorMaker 2's internal topics.
-    Writes nothing and does not start Spark.
+    their number of hops. If MirrorMaker 2 emits heartbeats, shows the age of the newest one and the
+    replication lag. Lists remote topics with their source topics, and MirrorMaker 2's internal
+    topics. Writes nothing and does not start Spark.
     """
     from tsoffset.commands.topics.command import run_topics
 

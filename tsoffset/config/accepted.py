@@ -58,7 +58,9 @@ MIRROR_MAKER_KEYS = (
     ),
     AcceptedKey("use.incremental.alter.configs", "requested", "How topic settings are copied."),
     AcceptedKey("use.defaults.from", "target", "Whose defaults of topic settings are meant."),
-    AcceptedKey("forwarding.admin.class", "ForwardingAdmin", "Who makes remote topics."),
+    AcceptedKey(
+        "forwarding.admin.class", "ForwardingAdmin", "The client that creates remote topics."
+    ),
     AcceptedKey("add.source.alias.to.metrics", "false", "Tags of MirrorMaker 2's metrics."),
     AcceptedKey("metric.names.formats", "legacy", "Names of MirrorMaker 2's metrics."),
     AcceptedKey("topic.creation.*", "", "How Kafka Connect makes topics."),

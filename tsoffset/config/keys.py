@@ -89,8 +89,8 @@ POLICY = FLOW_KEYS.declare(
     "replication.policy.class",
     f"{MIRROR_PACKAGE}DefaultReplicationPolicy",
     values.text,
-    "Names of topics on the target: MirrorMaker 2's Default or IdentityReplicationPolicy, or a"
-    " Python class of your own. Must say what the replicator does.",
+    "Names of topics on the target: MirrorMaker 2's Default or IdentityReplicationPolicy, or"
+    " your own Python class. Must be the replicator's policy.",
 )
 POLICY_SEPARATOR = FLOW_KEYS.declare(
     "replication.policy.separator",
@@ -134,8 +134,8 @@ FLOW_KEYS.declare(
     "leader.election.enabled",
     Field(FlowSettings, "leader_election"),
     values.boolean,
-    "Of several instances of `run` with this flow one runs it, and another takes over when that"
-    " ends; they agree by a consumer group on the target.",
+    "Only one of several instances of `run` with this flow runs it, and another takes over when"
+    " it stops; they elect it with a consumer group on the target.",
 )
 FLOW_KEYS.declare(
     "refresh.groups.enabled",
@@ -160,14 +160,14 @@ ASSIGNED_GROUPS = FLOW_KEYS.declare(
     "task.assigned.groups",
     None,
     values.names,
-    "Of the groups that the filter lets through only these, by name.",
+    "Only these of the selected groups, by name.",
     "all",
 )
 FLOW_KEYS.declare(
     "consumer.poll.timeout.ms",
     Field(ClusterSettings, "poll_timeout_ms"),
     values.integer(1),
-    "Milliseconds for which one fetch may wait for a log that has more than it answered.",
+    "Longest wait in milliseconds for the rest of a log that a fetch answered in part.",
 )
 FLOW_KEYS.declare(
     "admin.timeout.ms",
@@ -179,49 +179,49 @@ ISOLATION = FLOW_KEYS.declare(
     "consumer.isolation.level",
     Field(FlowSettings, "isolation"),
     values.isolation,
-    "What the replicator reads the source with; `read_committed` where it leaves out the records"
+    "Isolation level of the replicator's source consumer; `read_committed` if it omits records"
     " of aborted transactions.",
 )
 PROOF = FLOW_KEYS.declare(
     "translation.proof",
     Field(TranslationSettings, "proof"),
     values.one_of("content", "timestamps"),
-    "`content`: what records hold proves a translation. `timestamps`: KIP-1292's rule as"
+    "`content`: the contents of records prove a translation. `timestamps`: KIP-1292's rule as"
     " written, cheaper, without proof.",
 )
 FLOW_KEYS.declare(
     "translation.match",
     Field(TranslationSettings, "match"),
     values.match,
-    "What must be equal for two records to be copies of each other: `timestamp` with `key`,"
-    " `value` or both; narrower where the replicator rewrites the rest.",
+    "The parts that must be equal in a record and its copy: `timestamp` with `key`, `value` or"
+    " both; fewer if the replicator rewrites the rest.",
     "timestamp, key, value",
 )
 FLOW_KEYS.declare(
     "translation.budget",
     Field(TranslationSettings, "budget"),
     values.integer(1),
-    "Most fetches for one position on each side.",
+    "Most fetches for one offset on each cluster.",
 )
 FLOW_KEYS.declare(
     "translation.scan.bytes",
     Field(TranslationSettings, "scan_bytes"),
     values.integer(1),
-    "Most bytes that the scans of one partition may read on each side.",
+    "Most bytes that the scans of one partition may read on each cluster.",
 )
 FLOW_KEYS.declare(
     "translation.floor",
     Field(TranslationSettings, "floor"),
     values.one_of("none", "log_start"),
-    "`log_start`: commit the target's log start where nothing is proven and the group has no"
-    " commit there.",
+    "`log_start`: commit the target's log start if nothing is proven and the group has no"
+    " committed offset on the target.",
 )
 FLOW_KEYS.declare(
     "translation.verify",
     Field(TranslationSettings, "verify"),
     values.integer(0),
-    "Of the positions that are answered at once so many a cycle, chosen at random, are answered by"
-    " a conversation, too; where both differ the row fails. 0: none.",
+    "Number of offsets per cycle, chosen at random, whose fast-path translation is checked by"
+    " the full rule; if both differ, the row fails. 0: none.",
 )
 FLOW_KEYS.declare(
     "translation.offset.header",
@@ -242,13 +242,13 @@ FLOW_KEYS.declare(
     "source.fetch.max.bytes.per.second",
     Field(ClusterSettings, "fetch_max_bytes_per_second"),
     values.integer(1, 2**63 - 1),
-    "Most bytes that fetches bring from the source in a second, over all tasks of the flow.",
+    "Most bytes per second that all tasks of the flow fetch from the source.",
 )
 FLOW_KEYS.declare(
     "source.fetch.max.requests.in.flight",
     Field(ClusterSettings, "fetch_max_in_flight"),
     values.integer(1, 10_000),
-    "Most fetches under way at once at each broker of the source, over all tasks of the flow.",
+    "Most open fetches at each broker of the source, over all tasks of the flow.",
     "512 a task",
 )
 
@@ -263,26 +263,31 @@ BOOTSTRAP = CLUSTER_KEYS.declare(
     "bootstrap.servers",
     _NO_NAMES,
     values.addresses,
-    "Addresses of a few brokers, `host:port` with commas between.",
+    "Addresses of a few brokers, `host:port`, separated by commas.",
     "required",
 )
 # What is handed to Kafka's client as text.
 CLIENT_KEYS = tuple(
     CLUSTER_KEYS.declare(name, None, read, meaning, default)
     for name, read, default, meaning in (
-        ("client.id", values.text, "tsoffset", "Name under which brokers see us."),
+        ("client.id", values.text, "tsoffset", "Client id that brokers see."),
         ("request.timeout.ms", _MILLISECONDS, "30000", "Longest wait for one answer."),
-        ("metadata.max.age.ms", _MILLISECONDS, "300000", "Age at which leaders are asked anew."),
+        (
+            "metadata.max.age.ms",
+            _MILLISECONDS,
+            "300000",
+            "Age after which partition leaders are looked up again.",
+        ),
         (
             "connections.max.idle.ms",
             values.as_text(values.idle),
             "540000",
-            "Idle time that ends a connection; -1: none does.",
+            "Idle time after which a connection is closed; -1: never.",
         ),
-        ("retry.backoff.ms", _MILLISECONDS, "100", "First wait before a call is repeated."),
-        ("retry.backoff.max.ms", _MILLISECONDS, "1000", "Longest wait between repetitions."),
-        ("reconnect.backoff.ms", _MILLISECONDS, "50", "First wait before connecting again."),
-        ("reconnect.backoff.max.ms", _MILLISECONDS, "1000", "Longest such wait."),
+        ("retry.backoff.ms", _MILLISECONDS, "100", "First wait before a call is retried."),
+        ("retry.backoff.max.ms", _MILLISECONDS, "1000", "Longest wait between retries."),
+        ("reconnect.backoff.ms", _MILLISECONDS, "50", "First wait before reconnecting."),
+        ("reconnect.backoff.max.ms", _MILLISECONDS, "1000", "Longest wait before reconnecting."),
         (
             "socket.connection.setup.timeout.ms",
             _MILLISECONDS,
@@ -293,10 +298,10 @@ CLIENT_KEYS = tuple(
             "socket.connection.setup.timeout.max.ms",
             _MILLISECONDS,
             "30000",
-            "Largest such limit.",
+            "Longest limit on making a connection.",
         ),
         ("send.buffer.bytes", _BUFFER, "the system's", "Size of a socket's send buffer."),
-        ("receive.buffer.bytes", _BUFFER, "the system's", "Size of its receive buffer."),
+        ("receive.buffer.bytes", _BUFFER, "the system's", "Size of a socket's receive buffer."),
         (
             "client.dns.lookup",
             values.one_of("default", "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
@@ -344,16 +349,16 @@ FILE_KEYS.declare(
     "spark.*",
     None,
     values.text,
-    "Handed to Spark as it stands; `spark.master` (default `local[*]`) is where Spark runs. Where"
-    " it is set, `plan`, `export` and `failover --dry-run` use Spark for small work, too.",
+    "Passed to Spark unchanged; `spark.master` (default `local[*]`) is where Spark runs. If it"
+    " is set, `plan`, `export` and `failover --dry-run` use Spark for small work, too.",
     "Spark's own",
 )
 STATE_DIR = FILE_KEYS.declare(
     "state.dir",
     None,
     values.text,
-    "Directory for what a cycle learns that saves the next one work, a file a flow; may be lost"
-    " at any time. A path, or a URI such as `s3://bucket/prefix` ([State](commands.md#state)).",
+    "Directory for cached translations, one file per flow; may be lost at any time. A path, or a"
+    " URI such as `s3://bucket/prefix` ([State](commands.md#state)).",
 )
 FILE_KEYS.declare(
     "history.dir",
@@ -366,7 +371,7 @@ FILE_KEYS.declare(
     "history.full.every",
     Field(HistorySettings, "full_every"),
     values.integer(1),
-    "Every so many cycles all rows are kept, else those that changed.",
+    "Number of cycles after which all rows are kept; in between, only changed ones.",
 )
 FILE_KEYS.declare(
     "history.retention.days",
@@ -379,14 +384,14 @@ FILE_KEYS.declare(
     Field(ServerSettings, "listeners"),
     values.listeners,
     "Addresses at which `run` serves metrics, API and status page, `http://host:port` or"
-    " `https://host:port`. Port 0: a free one, which the log tells. Empty: none.",
+    " `https://host:port`. Port 0: a free one, which is logged. Empty: none.",
 )
 FILE_KEYS.declare(
     "listeners.hosts",
     Field(ServerSettings, "hosts"),
     values.hosts,
-    "Host names under which the listeners answer, without port; beside these they answer to"
-    " addresses, `localhost` and the host of `listeners`. `*`: to any, behind a proxy that checks.",
+    "Host names that the listeners accept, without port, beside IP addresses, `localhost` and"
+    " the host of `listeners`. `*`: any name, behind a proxy that checks.",
     "the machine's names; none on loopback",
 )
 FILE_KEYS.declare(
@@ -405,23 +410,23 @@ FILE_KEYS.declare(
     "listeners.token",
     Field(ServerSettings, "token"),
     values.token,
-    "Bearer token of those who may pause, resume and sync through the API.",
-    "none: nobody may",
+    "Requests with this bearer token may pause, resume and sync.",
+    "none: changes are refused",
 )
 FILE_KEYS.declare(
     "listeners.read.token",
     Field(ServerSettings, "read_token"),
     values.token,
-    "Bearer token of those who may read API and metrics, also through the page; what holds no data"
-    " asks for none (`/healthz`, `/readyz`, `/docs`, the page's own files).",
-    "none: everybody may",
+    "Requests with this bearer token may read API, metrics and page; paths without data need"
+    " none (`/healthz`, `/readyz`, `/docs`, the page's own files).",
+    "none: every client may read",
 )
 FILE_KEYS.declare(
     "metrics.groups.max",
     Field(MetricsSettings, "groups_max"),
     values.integer(0),
-    "So many groups of a flow, the first by name, have [metrics](metrics.md) of their own; the"
-    " others are in the sums alone.",
+    "Number of groups per flow, the first by name, that have their own [metrics](metrics.md);"
+    " the others are only in the totals.",
 )
 FILE_KEYS.declare(
     "metrics.topics.max",

@@ -74,7 +74,7 @@ TRUST_TYPE = _key(
 TRUST_LOCATION = _key(
     "ssl.truststore.location",
     "the system's",
-    "File of the authorities that are trusted. Read again where it has changed.",
+    "File with the trusted authorities. Reloaded if it has changed.",
 )
 TRUST_PASSWORD = _key("ssl.truststore.password", "none", "Its password; PEM has none.")
 TRUST_CERTIFICATES = _key(
@@ -84,8 +84,8 @@ OWN_TYPE = _key("ssl.keystore.type", "JKS", "As of the trust store.", _STORE_TYP
 OWN_LOCATION = _key(
     "ssl.keystore.location",
     "none",
-    "File of our certificate and its key, for brokers that ask for one. Read again where it has"
-    " changed.",
+    "File with the client certificate and its key, for brokers that require one. Reloaded if it"
+    " has changed.",
 )
 OWN_PASSWORD = _key("ssl.keystore.password", "none", "Its password; PEM has none.")
 OWN_CHAIN = _key(
@@ -100,7 +100,7 @@ OWN_KEY_PASSWORD = _key(
 HOST_NAME_CHECK = _key(
     "ssl.endpoint.identification.algorithm",
     "https",
-    "`https`: a broker's certificate must name its host. Empty: it need not.",
+    "`https`: a broker's certificate must name its host. Empty: not checked.",
     values.word_or_nothing("https"),
 )
 PROTOCOLS = _key(
@@ -172,21 +172,21 @@ RETRIEVER = _key(
 TOKEN_ADDRESS = _key(
     "sasl.oauthbearer.token.endpoint.url",
     "none",
-    "Where tokens are asked for, or `file:` with the path of a file that holds one.",
+    "URL of the token endpoint, or `file:` with the path of a file that holds a token.",
     values.token_address,
 )
 TOKEN_CLIENT = _key(
     "sasl.oauthbearer.client.credentials.client.id",
     "none",
-    "Who asks for tokens; also `clientId` in `sasl.jaas.config`.",
+    "Client id for tokens; also `clientId` in `sasl.jaas.config`.",
 )
 TOKEN_SECRET = _key(
     "sasl.oauthbearer.client.credentials.client.secret",
     "none",
-    "The secret for it; also `clientSecret` in `sasl.jaas.config`.",
+    "Client secret; also `clientSecret` in `sasl.jaas.config`.",
 )
 TOKEN_SCOPE = _key(
-    "sasl.oauthbearer.scope", "none", "What is asked for; also `scope` in `sasl.jaas.config`."
+    "sasl.oauthbearer.scope", "none", "Requested scope; also `scope` in `sasl.jaas.config`."
 )
 TOKEN_HEADER_ENCODED = _key(
     "sasl.oauthbearer.header.urlencode",
@@ -197,7 +197,7 @@ TOKEN_HEADER_ENCODED = _key(
 TOKEN_CONNECT_MS = _key(
     "sasl.login.connect.timeout.ms",
     "10000",
-    "Longest wait for a connection to the address of tokens.",
+    "Longest wait for a connection to the token endpoint.",
     values.as_text(values.integer(1)),
 )
 TOKEN_READ_MS = _key(
