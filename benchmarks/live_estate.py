@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset
 from tsoffset.model import TopicPartition as Place
 from tsoffset.replicators.checkpoints import read_checkpoints
-from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker, flow_properties
+from tsoffset.testing.embedded import MirrorMaker, flow_properties
 
 INTERVALS = (1.0, 5.0)
 GROUPS, PARTITIONS, MINUTES = 300, 20, 10.0
@@ -122,6 +123,8 @@ class _Moment:
     read_to: Mapping[GroupPartition, int]
     consumed: Mapping[GroupPartition, int]
     offsets: Mapping[str, Mapping[GroupPartition, int]]
+    # The source offsets that MirrorMaker 2's newest checkpoints translate.
+    translated: Mapping[GroupPartition, int]
 
 
 def _at_interval(interval: float, seconds: float, groups: int, partitions: int) -> Result:
@@ -165,9 +168,16 @@ def _at_interval(interval: float, seconds: float, groups: int, partitions: int) 
         "mirror_cores": rounded(mirrored / took),
         "cycles": _cycles(events, took),
         "moments": len(moments),
+        "checkpoints_behind": _distribution(
+            sorted(
+                one.read_to[key] - offset
+                for one in moments
+                for key, offset in one.translated.items()
+            )
+        ),
         "tools": {name: _judged(name, moments, judge) for name in ("tsoffset", "MirrorMaker 2")},
     }
-    for name in ("cores", "cycles"):
+    for name in ("cores", "cycles", "checkpoints_behind"):
         shown(name, found[name])
     for name, tool in found["tools"].items():
         shown(name, tool)
@@ -225,20 +235,22 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
             for group, of in committed.items()
             for place, offset in of.items()
         }
-        last = _LAST_CHECKPOINTS * len(link.groups) * link.partitions
-        with KafkaCluster(target) as cluster:
-            topic = read_checkpoints(
-                cluster, CHECKPOINTS, wanted=lambda _: True, committed={}, last=last
-            )
-        assert not topic.failures, topic.failures[0]
-        theirs = {
-            (key.group, key.target.partition): one.target_offset
-            for key, one in topic.newest.items()
-        }
         took = time.monotonic() - began
+    # To the topic's end of now: nothing that the groups read from now on is in these checkpoints.
+    last = _LAST_CHECKPOINTS * len(link.groups) * link.partitions
+    with KafkaCluster(target) as cluster:
+        topic = read_checkpoints(
+            cluster, CHECKPOINTS, wanted=lambda _: True, committed={}, last=last
+        )
+    assert not topic.failures, topic.failures[0]
+    theirs = {(key.group, key.target.partition): one for key, one in topic.newest.items()}
     consumed = {key: offset - earlier[key] for key, offset in read_to.items()}
-    offsets = {"tsoffset": ours, "MirrorMaker 2": theirs}
-    return _Moment(at, os.getloadavg()[0], took, read_to, consumed, offsets)
+    offsets = {
+        "tsoffset": ours,
+        "MirrorMaker 2": {key: one.target_offset for key, one in theirs.items()},
+    }
+    translated = {key: one.source_offset for key, one in theirs.items()}
+    return _Moment(at, os.getloadavg()[0], took, read_to, consumed, offsets, translated)
 
 
 # --- afterwards -------------------------------------------------------------------------------
@@ -284,7 +296,7 @@ def _distribution(ordered: Sequence[float]) -> dict[str, float]:
 def _cycles(events: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     finished = named(events, "cycle_finished", FLOW)
     starts = [datetime.fromisoformat(one["timestamp"]).timestamp() for one in finished]
-    apart = [later - one for one, later in zip(starts, starts[1:], strict=False)]
+    apart = [later - one for one, later in pairwise(starts)]
     length = _distribution(sorted(rounded(one["seconds"]) for one in finished))
     return {
         "per_minute": rounded(60 * len(finished) / seconds),
