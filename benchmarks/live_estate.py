@@ -2,10 +2,10 @@
 
 Producers write, 300 groups commit on 20 partitions about once a second, MirrorMaker 2 mirrors and
 emits checkpoints, and `tsoffset run` syncs, both at the same interval. At random moments the
-commits stop for as long as both tools' target offsets are read. At the end each of these offsets
-is judged by the content of the records on both clusters: how many records that the group had read
-at that moment would be re-read, and whether one that it had not read would be skipped. Exit status
-1 where one would be.
+groups stop until their committed offsets on the target have been read; MirrorMaker 2's newest
+checkpoints are read right after. At the end each of these offsets is judged by the content of the
+records on both clusters: how many records that the group had read at that moment would be re-read,
+and whether one that it had not read would be skipped. Exit status 1 where one would be.
 """
 
 import argparse
@@ -200,6 +200,8 @@ def _mirroring(link: Link, interval: float) -> dict[str, str]:
         "emit.checkpoints.enabled": "true",
         "emit.checkpoints.interval.seconds": f"{interval:g}",
         "sync.group.offsets.enabled": "false",
+        # Connect's default. Flushed each second, checkpoints fell further behind.
+        "B.offset.flush.interval.ms": "60000",
         "refresh.groups.interval.seconds": "5",
         "groups": "billing-.*",
     }
@@ -222,7 +224,7 @@ def _moments(traffic: _Consumption, seconds: float, interval: float) -> list[_Mo
 
 
 def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
-    """Read what both tools offer, tsoffset's first, while no group reads on."""
+    """Read what both tools offer; no group reads on until tsoffset's offsets are read."""
     link = traffic.link
     target = settings("B", link.target)
     with traffic.still:
@@ -236,7 +238,7 @@ def _moment(traffic: _Consumption, interval: float, at: float) -> _Moment:
             for place, offset in of.items()
         }
         took = time.monotonic() - began
-    # To the topic's end of now: nothing that the groups read from now on is in these checkpoints.
+    # Up to the end that the topic has now.
     last = _LAST_CHECKPOINTS * len(link.groups) * link.partitions
     with KafkaCluster(target) as cluster:
         topic = read_checkpoints(
