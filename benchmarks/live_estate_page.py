@@ -42,7 +42,7 @@ def live_estate(result: Result) -> str:
                     f"{one['moments']}",
                     f"{tool['skipped']}",
                     share(tool["without_offset"], tool["group_partitions"]),
-                    *(f"{again[key]:,.3g}" for key in ("median", "mean", "p95", "high")),
+                    *(f"{round(again[key]):,}" for key in ("median", "mean", "p95", "high")),
                     f"{tool['reread_of_a_failover']['median']:,.0f}",
                     f"{whole['median']:.2f}",
                     f"{whole['high']:.2f}",
