@@ -8,7 +8,7 @@ from benchmarks import page
 
 ALL = (
     *("limit", "bytes_read", "fixed_cost", "unit_costs", "distance", "executors", "memory"),
-    *("growth", "peers", "history", "watched"),
+    *("growth", "peers", "history", "watched", "live_estate"),
 )
 
 

@@ -89,20 +89,21 @@ def peaks_mb() -> Mapping[str, float]:
     }
 
 
-def cpu() -> Mapping[str, float]:
-    """How long processors have worked so far for the driver, for Spark's Java and for the
-    workers. On a shared machine this tells more than the time that has passed."""
-    below = processes_below(os.getpid())
+def cpu(pid: int | None = None) -> Mapping[str, float]:
+    """How long processors have worked so far for the driver (this process, or `pid`), for Spark's
+    Java and for the workers. On a shared machine this tells more than the time that has passed."""
+    driver = os.getpid() if pid is None else pid
+    below = processes_below(driver)
     return {
-        "driver_cpu": cpu_seconds(os.getpid()),
+        "driver_cpu": cpu_seconds(driver),
         "java_cpu": sum(cpu_seconds(pid) for pid, line in below.items() if _JAVA in line),
         "worker_cpu": sum(cpu_seconds(pid) for pid, line in below.items() if _WORKER.search(line)),
     }
 
 
-def cpu_since(before: Mapping[str, float]) -> Mapping[str, float]:
+def cpu_since(before: Mapping[str, float], pid: int | None = None) -> Mapping[str, float]:
     """What was worked since then, and all of it together."""
-    spent = {name: round(now - before[name], 2) for name, now in cpu().items()}
+    spent = {name: round(now - before[name], 2) for name, now in cpu(pid).items()}
     return {**spent, "cpu_seconds": round(sum(spent.values()), 2)}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.accuracy.report import placed, table
 from benchmarks.estimate import Estate, driver_gb, shares
+from benchmarks.live_estate_page import live_estate
 from benchmarks.plots import Axis, Point, plot
 from benchmarks.results import FOLDER, Result, load, said
 from benchmarks.soak_page import soak, soak_plot
@@ -359,6 +360,7 @@ TABLES: Mapping[str, Callable[[Result], str]] = {
     "memory": memory,
     "fixed_cost": fixed_cost,
     "watched": watched,
+    "live_estate": live_estate,
 }
 
 

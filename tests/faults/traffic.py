@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -59,6 +60,8 @@ class Traffic:
     _resting: threading.Event = field(default_factory=threading.Event)
     _rests: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
+    # While somebody holds it, no group reads on or commits.
+    still: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         # What each group has read, noted down before it is committed.
@@ -74,7 +77,7 @@ class Traffic:
         self._judge = Judge(self.link)
 
     def __enter__(self) -> "Traffic":
-        for work in (self._write, self._copy, self._commit, self._watch):
+        for work in self._works():
             thread = threading.Thread(target=self._keep_at, args=(work,), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -85,6 +88,14 @@ class Traffic:
         self._resting.clear()
         for thread in self._threads:
             thread.join()
+
+    def _works(self) -> Sequence[Callable[[ExitStack], None]]:
+        return self._write, self._copy, self._commit, self._watch
+
+    def rest(self) -> None:
+        """Write no more records."""
+        self._resting.set()
+        wait_until(self._rests.is_set, f"nothing is written to {self.link.topic}")
 
     def judge(self) -> None:
         """Let what was written be copied to the end, while nothing is written, and hold each
@@ -175,17 +186,20 @@ class Traffic:
         )
         cluster = opened.enter_context(KafkaCluster(settings))
         while not self._stop.wait(0.5):
-            for group in self._chance.sample(self.link.groups, len(self.link.groups) // 2):
-                offsets = {}
-                for number in range(self.link.partitions):
-                    key = group, number
-                    most = max(self._ends[number], self.read_to[key])
-                    offset = self._chance.choice(
-                        (most, self._chance.randint(self.read_to[key], most))
-                    )
-                    self.read_to[key] = offset
-                    offsets[Place(self.link.topic, number)] = CommittedOffset(offset)
-                cluster.commit({group: offsets})
+            some = self._chance.sample(self.link.groups, len(self.link.groups) // 2)
+            with self.still:
+                cluster.commit({group: self._read_on(group) for group in some})
+
+    def _read_on(self, group: str) -> dict[Place, CommittedOffset]:
+        """What the group commits next: everything is read, or some of it."""
+        offsets = {}
+        for number in range(self.link.partitions):
+            key = group, number
+            most = max(self._ends[number], self.read_to[key])
+            offset = self._chance.choice((most, self._chance.randint(self.read_to[key], most)))
+            self.read_to[key] = offset
+            offsets[Place(self.link.topic, number)] = CommittedOffset(offset)
+        return offsets
 
     def _watch(self, opened: ExitStack) -> None:
         admin = opened.enter_context(closing(_admin(self.link.target)))
@@ -257,14 +271,23 @@ class Judge:
         least = self._unread[seen.partition]
         return least[min(seen.read_to, len(least) - 1)] < seen.target_offset
 
+    def reread(self, seen: Seen) -> int:
+        """How many records that the group had read are behind its commit on the target. Exact where
+        the source holds records only, without markers and gaps."""
+        first = min(self._offsets[seen.partition].values(), default=0)
+        least = self._unread[seen.partition]
+        resumed = max(first, bisect_left(least, seen.target_offset))
+        return max(0, seen.read_to - resumed)
+
     def _read_on(
         self, cluster: str, places: list[TopicPartition], into: Mapping[int, dict[bytes, int]]
     ) -> None:
         with closing(_consumer(cluster)) as consumer:
             consumer.assign(places)
             ends = consumer.end_offsets(places)
+            starts = consumer.beginning_offsets(places) | self._positions
             for at in places:
-                consumer.seek(at, self._positions.get(at, 0))
+                consumer.seek(at, starts[at])
 
             def at_the_ends() -> bool:
                 for at, records in consumer.poll(timeout_ms=200).items():

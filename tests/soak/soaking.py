@@ -123,7 +123,9 @@ def _prepare(contents: Contents) -> None:
     )
 
 
-def configuration(folder: Path, source: str, target: str) -> Path:
+def configuration(
+    folder: Path, source: str, target: str, interval_seconds: float = INTERVAL_SECONDS
+) -> Path:
     """The daemon's file, with folders for all that it keeps."""
     file = folder / "tsoffset.properties"
     file.write_text(
@@ -134,7 +136,7 @@ B.bootstrap.servers = {target}
 A->B.enabled = true
 groups = {GROUPS[0].partition("-")[0]}-.*
 listeners = http://127.0.0.1:0
-sync.group.offsets.interval.seconds = {INTERVAL_SECONDS}
+sync.group.offsets.interval.seconds = {interval_seconds:g}
 refresh.groups.interval.seconds = 5
 admin.timeout.ms = 10000
 request.timeout.ms = 5000
