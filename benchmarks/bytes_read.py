@@ -16,7 +16,7 @@ from benchmarks.estates import Commits, Log, exact_rows, flow_file, settings, tw
 from benchmarks.filling import Batches
 from benchmarks.measures import rounded, spread
 from benchmarks.results import Result, options, run, shown
-from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCarryOver
 
 SHIFT = 1_000
 

@@ -17,8 +17,8 @@ from tests.spark_standalone import standalone as cluster_of
 from tests.translating import silence_logs
 from tsoffset.cluster import Connect
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import OutcomeKind
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask, kafka_cluster

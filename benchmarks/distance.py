@@ -17,7 +17,7 @@ from benchmarks.estates import Log, exact_rows, flow_file, settings
 from benchmarks.measures import in_turns, line, rounded, spread
 from benchmarks.proxy import far_broker
 from benchmarks.results import Result, options, run, shown
-from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCarryOver
 
 SHIFT = 1_000
 ROUND_TRIPS_MS = (0, 1, 20, 50, 100)

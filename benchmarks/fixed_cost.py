@@ -23,7 +23,7 @@ from benchmarks.estates import Log, flow_file, settings, two_brokers
 from benchmarks.measures import in_turns, ratio_spread, seconds_of, spread
 from benchmarks.results import Result, options, run, shown
 from tests.translating import silence_logs
-from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.history.views import map_in_arrow
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind

@@ -34,7 +34,7 @@ from benchmarks.generated import Sizes
 from benchmarks.measures import exponent, in_turns, rounded, spread
 from benchmarks.results import Result, options, run, said, shown
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import TopicPartition
 
 SHIFT = 1_000

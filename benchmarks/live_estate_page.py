@@ -17,7 +17,7 @@ def live_estate(result: Result) -> str:
     )
     cost_head = (
         *("interval, s", "minutes", "cycles a minute", "cycle, s: median"),
-        *("p95", "highest", "cycles left out", "% of one core", "driver, Java, workers"),
+        *("p95", "highest", "skipped cycles", "% of one core", "driver, Java, workers"),
         "MirrorMaker 2, % of one core",
     )
     costs, rereads = [], []

@@ -18,9 +18,9 @@ _MARK = "<!-- {name}, made by `python -m benchmarks.page`: {edge} -->"
 # Rather than a figure that nobody took.
 NOT_MEASURED = "No full run yet."
 ALTERNATIVES = {
-    "distance": "A cycle's time over the round trip, few and many positions",
-    "growth": "A cycle's time over the pairs of group and partition",
-    "peers": "A cycle's time over the pairs, beside MirrorMaker 2's",
+    "distance": "Cycle time by round trip, for few and many positions",
+    "growth": "Cycle time by number of pairs",
+    "peers": "Cycle time by number of pairs, tsoffset and MirrorMaker 2",
     "soak": "Memory of driver, Java and workers over half an hour",
 }
 _WAYS = ("alone", "watched")
@@ -115,16 +115,18 @@ def peers(result: Result) -> str:
         )
         blocks += [
             table(head, rows),
-            f"Ours over theirs: cold {median(ratios['cold'])}, from its start "
-            f"{median(ratios['cold_from_start'])}, warm {median(ratios['warm'])}, {moved}; "
-            f"requests of a warm cycle {median(ratios['warm_requests'])}. Our cold cycle had "
+            f"tsoffset's time divided by MirrorMaker 2's: cold {median(ratios['cold'])}, "
+            f"from its start {median(ratios['cold_from_start'])}, "
+            f"warm {median(ratios['warm'])}, {moved}. "
+            f"Requests of a warm cycle: {median(ratios['warm_requests'])}.\n\nThe cold cycle had "
             f"{size['ours']['cold']['positions']:,} distinct positions and made "
-            f"{number(ratios['fetches_per_position'])} source fetches for each and "
-            f"{number(ratios['lookups_per_partition'])} time lookups for each partition; before "
-            f"it Spark took {number(size['session_seconds'])} s to start. Model of a prototype "
-            f"that asks one pair after the other: {number(size['model']['seconds'])} s, "
+            f"{number(ratios['fetches_per_position'])} source fetches for each, and "
+            f"{number(ratios['lookups_per_partition'])} time lookups for each partition. "
+            f"Spark took {number(size['session_seconds'])} s to start before it. The "
+            "model of KIP-1292's prototype, one fetch after the other: "
+            f"{number(size['model']['seconds'])} s, "
             f"{size['model']['fetches']:,} fetches, {number(ratios['model_over_cold'])} times "
-            "our cold cycle.",
+            "the cold cycle.",
         ]
     return "\n\n".join(blocks)
 
@@ -300,15 +302,16 @@ def fixed_cost(result: Result) -> str:
     seconds = result["seconds"]
     names = {
         "cycle": "a cycle with nothing to do",
-        "smallest": "smallest job and a round trip to each cluster",
-        "small_table": "the same with the smallest job over a table",
-        "after_rest": "the cycle, after workers rested for 75 s",
-        "after_rest_ended": "the same where Spark may end idle workers",
+        "smallest": "the smallest Spark job and a round trip to each cluster",
+        "small_table": "the same, with the smallest job over a data frame",
+        "after_rest": "a cycle after the workers were idle for 75 s",
+        "after_rest_ended": "the same, if Spark may end idle workers",
     }
     rows = [(name, median(seconds[key])) for key, name in names.items() if key in seconds]
-    told = f"Ratio: {median(result['ratios']['cycle_over_smallest'])}."
+    told = f"Cycle over smallest job: {median(result['ratios']['cycle_over_smallest'])}."
     if "cycle_over_small_table" in result["ratios"]:
-        told += f" Over a table: {median(result['ratios']['cycle_over_small_table'])}."
+        over_table = median(result["ratios"]["cycle_over_small_table"])
+        told += f" Over the one with a data frame: {over_table}."
     return f"{taken(result)}\n\n{table(('', 'seconds'), rows)}\n\n{told}"
 
 
@@ -343,10 +346,10 @@ def estimate(units: Result, growth_result: Result) -> str:
         )
         for one in found
     ]
-    head = ("part", "has to do", "a second and one of them", "of them", "seconds")
+    head = ("part", "work", "rate of one, per second", "number of them", "seconds")
     return (
         f"{table(head, rows)}\n\nThe driver's memory grows to about "
-        f"{driver_gb(growth_result, estate):.1f} GB. First limit: {found[0].what}."
+        f"{driver_gb(growth_result, estate):.1f} GB. The first bottleneck: {found[0].what}."
     )
 
 
@@ -389,7 +392,7 @@ def distance_plot(result: Result) -> str:
         ]
         for name, one in result["estates"].items()
     }
-    return _plot("A cycle at a distance", "round trip, ms", "seconds", lines, log=False)
+    return _plot("Cycle time by round trip", "round trip, ms", "seconds", lines, log=False)
 
 
 def growth_plot(result: Result) -> str:
@@ -400,7 +403,7 @@ def growth_plot(result: Result) -> str:
         if series != "groups"
         for phase in ("cold", "warm")
     }
-    title = "A cycle by pairs of group and partition"
+    title = "Cycle time by number of pairs"
     return _plot(title, "pairs", "seconds", lines, log=True)
 
 
@@ -415,7 +418,7 @@ def peers_plot(result: Result) -> str:
         for name in ("MirrorMaker 2", "tsoffset")
         for phase in ("cold", "warm")
     }
-    title = "A cycle beside MirrorMaker 2's"
+    title = "Cycle time, tsoffset and MirrorMaker 2"
     return _plot(title, "pairs", "seconds", lines, log=True)
 
 

@@ -57,7 +57,7 @@ def soak(result: Result) -> str:
         )
     head = ("second half", "median", "lowest to highest", "grew by", "may grow by")
     machine, cycle = result["machine"], result["cycle_seconds"]
-    troubles = ", ".join(f"{name} ({count} times)" for name, count in result["troubles"].items())
+    faults = " ".join(f"{count} times: {name}." for name, count in result["troubles"].items())
     traffic = ", ".join(f"{count:,} {name}" for name, count in sorted(result["traffic"].items()))
     words = (
         f"{result['taken']}, {result['minutes']:g} minutes on {machine['cores']} cores shared with "
@@ -65,7 +65,7 @@ def soak(result: Result) -> str:
         f"{result['cycles']:,} cycles of {result['groups']} groups, median {cycle['median']:.2g} s,"
         f" longest {cycle['high']:.3g} s.",
         f"{result['commits_judged']:,} commits on the target, all judged: no skip, no step back.",
-        f"Meanwhile {traffic}; {troubles}.",
+        f"Meanwhile {traffic}. {faults}",
     )
     return f"{' '.join(words)}\n\n{table(head, rows)}"
 

@@ -15,6 +15,7 @@ from kafka import KafkaAdminClient
 
 from tests.cluster_stands import version_numbers
 from tests.producing import Contents
+from tests.random_examples import scaled
 from tests.secured import Secured, secured_broker
 from tsoffset.testing.embedded import (
     KAFKA_VERSION,
@@ -27,7 +28,7 @@ from tsoffset.testing.embedded import (
 # Each run of CI meets new examples: the seed is in the header of its log, and
 # `--hypothesis-seed` meets the same again. There is no database to find a failing one in, so
 # that is printed.
-settings.register_profile("here", deadline=None)
+settings.register_profile("here", deadline=None, max_examples=scaled(100))
 settings.register_profile(
     "ci",
     settings.get_profile("here"),

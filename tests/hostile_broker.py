@@ -35,7 +35,7 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-from tests.test_kafka_records import batch
+from tests.kafka.test_records import batch
 from tsoffset.model import CommittedOffset, Failed, Isolation, TopicDescription, TopicPartition
 from tsoffset.testing.memory_cluster import MemoryCluster
 

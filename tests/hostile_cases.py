@@ -1,6 +1,6 @@
 """What hostile brokers do, as a table: each case with what comes of it for the group it is about.
 
-`tests/test_hostile_brokers.py` plays each; `python -m tests.hostile_cases` writes the table of
+`kafka/test_hostile_brokers.py` plays each; `python -m tests.hostile_cases` writes the table of
 docs/reliability.md anew.
 """
 
@@ -30,7 +30,7 @@ from tests.hostile_broker import (
     broker,
     partition,
 )
-from tests.test_kafka_records import (
+from tests.kafka.test_records import (
     ATTRIBUTES_AT,
     CODECS,
     CRC_AT,
@@ -700,7 +700,7 @@ CASES = (
     ),
     Case(
         "more topics",
-        "names 1,000 topics nobody asked for",
+        "names 1,000 topics that were not asked for",
         METADATA,
         more_topics,
         _WELL,
@@ -737,7 +737,7 @@ CASES = (
     ),
     Case(
         "no partitions",
-        "names no list of a topic's partitions; so for both groups",
+        "names no list of a topic's partitions",
         METADATA,
         of_victim(set_to(partitions=None)),
         _NONE,
@@ -788,7 +788,7 @@ CASES = (
     ),
     Case(
         "no coordinators",
-        "names no list of coordinators; so for both groups",
+        "names no list of coordinators",
         FIND_COORDINATOR,
         change(set_to(coordinators=None)),
         _NO_KAFKA,
@@ -870,21 +870,21 @@ CASES = (
     Case("offsets and more", "adds 20 bytes to OffsetFetch", OFFSET_FETCH, lengthened, _NO_KAFKA),
     Case(
         "offset -5",
-        "says a group stands at -5",
+        "says a group has committed -5",
         OFFSET_FETCH,
         of_offsets(set_to(committed_offset=-5)),
         "no row",
     ),
     Case(
         "offset 2^63-1",
-        "says a group stands at 2^63-1",
+        "says a group has committed 2^63-1",
         OFFSET_FETCH,
         of_offsets(set_to(committed_offset=_FOR_EVER)),
         "skipped PAST_LOG_END",
     ),
     Case(
         "of partition -1",
-        "says a group stands in partition -1",
+        "says a group has committed in partition -1",
         OFFSET_FETCH,
         of_offsets(set_to(partition_index=-1)),
         "no row",

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tsoffset.cycle.carry_over import CarryOver
-from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.flow.policy import (
     DefaultGroupFilter,
@@ -15,6 +13,8 @@ from tsoffset.flow.policy import (
     ReplicationPolicy,
 )
 from tsoffset.flow.settings import ClusterSettings, FlowSettings, TranslationSettings
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.in_process import cycle
 from tsoffset.model import (
     CommittedOffset,
     FailureKind,

@@ -3,21 +3,31 @@
 It is the oracle of the tables: one rule written twice, in two forms. It commits nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.source_commits import SourceCommit
-from tsoffset.cycle.translated_commits import TranslatedCommit
+from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.source_commits import (
+    SUPPORTED_GROUPS,
+    Claims,
+    CompetingFlow,
+    GroupWork,
+    SourceCommit,
+    _renamings,
+)
 from tsoffset.cycle.work import TranslatedPosition
+from tsoffset.flow.policy import Renaming
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit import Time
-from tsoffset.group_sync.read import committed_offsets
+from tsoffset.group_sync.translated_commits import TranslatedCommit
 from tsoffset.model import (
     Basis,
     CommittedOffset,
     Failed,
     GroupOffsets,
+    GroupType,
     Isolation,
     LogRange,
     Outcome,
@@ -261,3 +271,88 @@ def _read(target: Cluster, commit: SourceCommit, clock: Time) -> CommittedOffset
         if clock.monotonic() - started >= min(current.patience_seconds, 15.0):
             return current
         clock.sleep(0.5)
+
+
+# --- source commits ---------------------------------------------------------------------
+
+
+def read_commits(
+    flow: FlowSettings,
+    source: Cluster,
+    groups: Sequence[GroupWork],
+    competing_flows: Sequence[CompetingFlow] = (),
+) -> Iterator[SourceCommit]:
+    """The source commits of `groups` that the flow syncs, with the target partition of each."""
+    readable = [work.group for work in groups if work.type is not GroupType.SHARE]
+    offsets = committed_offsets(source, readable, require_stable=False)
+    return source_commits(flow, groups, offsets, Claims(competing_flows, readable))
+
+
+def source_commits(
+    flow: FlowSettings,
+    groups: Sequence[GroupWork],
+    offsets: Mapping[str, GroupOffsets | Failed],
+    claims: "Claims",
+) -> Iterator[SourceCommit]:
+    """The commits of `groups` that the flow syncs, with the target partition of each; `offsets` are
+    what the groups have on the source."""
+    for work in groups:
+        if work.type is GroupType.SHARE:
+            yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
+            continue
+        found = offsets[work.group]
+        if isinstance(found, Failed):
+            yield SourceCommit(work.group, None, None, None, verdict=found)
+            continue
+        renamings = _renamings(flow, found)
+        sharing = _sharing(renamings)
+        for partition, renaming in renamings.items():
+            committed = found[partition]
+            target = TopicPartition(renaming.topic, partition.partition)
+            verdict: Skipped | Failed | None = None
+            if {work.type, work.target_type or work.type} - SUPPORTED_GROUPS:
+                verdict = _unsupported(work)
+            elif len(topics := sharing[target]) > 1:
+                verdict = _several_topics(work.group, target, topics)
+            elif (claim := claims.on(work.group, target, renaming)) is not None:
+                verdict = claim
+            elif isinstance(committed, Failed):
+                verdict = committed
+            yield SourceCommit(
+                work.group,
+                partition,
+                None if isinstance(committed, Failed) else committed,
+                target,
+                renaming.is_remote_topic,
+                renaming.failback,
+                work.target_active,
+                verdict,
+            )
+
+
+def _sharing(
+    renamings: Mapping[TopicPartition, Renaming],
+) -> Mapping[TopicPartition, Sequence[str]]:
+    """For each target partition the source topics that become it."""
+    sharing: defaultdict[TopicPartition, list[str]] = defaultdict(list)
+    for partition, renaming in renamings.items():
+        sharing[TopicPartition(renaming.topic, partition.partition)].append(partition.topic)
+    return sharing
+
+
+def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -> Skipped:
+    return Skipped(
+        Reason.SEVERAL_SOURCES,
+        f"{target} of group {group}: the topics {' and '.join(topics)} of the source become it; "
+        "leave all but one out (topics.exclude)",
+    )
+
+
+def _unsupported(work: GroupWork) -> Skipped:
+    side, type_ = ("source", work.type)
+    if work.type in SUPPORTED_GROUPS and work.target_type is not None:
+        side, type_ = ("target", work.target_type)
+    return Skipped(
+        Reason.UNSUPPORTED_GROUP,
+        f"{work.group} is a {type_} group on the {side}; only consumer groups are synced",
+    )

@@ -18,7 +18,7 @@ from tsoffset.daemon.status import Board, Cycle, Instance, Lead
 from tsoffset.flow.settings import ServerSettings
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 from tsoffset.server.api import Metrics, application
-from tsoffset.server.guard import Guard, Hosts, Rates
+from tsoffset.server.guard import Guard, Hosts
 from tsoffset.spark.flow import CycleResult, Rows
 from tsoffset.terminal.row_columns import tally_of
 
@@ -128,7 +128,6 @@ class Daemon:
     def client(
         self,
         *,
-        rates: Rates | None = None,
         hosts: Hosts | None = None,
         history: PastCycles | None = None,
         metrics: Metrics | None = None,
@@ -145,7 +144,7 @@ class Daemon:
             metrics=metrics,
             **more,
         )
-        guard = Guard(app, rates or Rates(1e9), hosts or Hosts("localhost"))
+        guard = Guard(app, hosts or Hosts("localhost"))
         return TestClient(guard, base_url, headers=dict(headers or {}), follow_redirects=False)
 
 

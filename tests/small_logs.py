@@ -107,7 +107,7 @@ class SmallLog:
         )
 
     def __str__(self) -> str:
-        """As an expression, for `tests.test_frontier_examples`."""
+        """As an expression, for `tests.rule.test_frontier_examples`."""
         originals = self._words(range(len(self.records)), self.original, ())
         copies = self._words(self.walk.copies, self.replica, self.walk.runs)
         starts = [("source_from", self.original.start), ("target_from", self.replica.start)]

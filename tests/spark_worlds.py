@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
-from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import CommittedOffset, OutcomeKind, Row, TopicPartition
 from tsoffset.spark import packing
 from tsoffset.spark.dataflow import run_cycle

@@ -12,16 +12,16 @@ import structlog
 from tests.memory_flows import flow
 from tests.replication_model import SOURCE, TARGET, World
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.carry_over import CarryOver
-from tsoffset.cycle.pipeline import cycle_tables
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import GroupWork
-from tsoffset.cycle.steps import StepsHere
 from tsoffset.cycle.under_way import Observe
 from tsoffset.cycle.values import rows_of
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.flow.policy import DefaultReplicationPolicy
 from tsoffset.flow.settings import FlowSettings, TranslationSettings
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cycle import StepsHere, cycle_tables
+from tsoffset.group_sync.rows import rows_table
 from tsoffset.model import (
     CommittedOffset,
     Failed,
@@ -215,7 +215,7 @@ def remembering(
         row.source_offset: Translated(
             row.target_offset, row.precision, row.reread_bound, row.target_offset, row.target_offset
         )
-        for row in rows_of(done.rows)
+        for row in rows_of(rows_table(done.rows))
         if row.source_offset is not None
         and row.target_offset is not None
         and row.precision is not None

@@ -1,7 +1,8 @@
 """tsoffset keeps consumer-group offsets on a target Kafka cluster in step with a source.
 
-As a library: `translate_offsets`, `plan`, `sync`, `read_checkpoints` and `topics` (docs/api.md).
-They are loaded when they are first asked for, so that `import tsoffset` loads nothing else.
+As a library: `translate_offsets`, `translate_positions`, `plan`, `sync`, `read_checkpoints` and
+`topics` (docs/api.md). They are loaded when they are first asked for, so that `import tsoffset`
+loads nothing else.
 """
 
 from importlib import import_module
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         sync,
         topics,
         translate_offsets,
+        translate_positions,
     )
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "sync",
     "topics",
     "translate_offsets",
+    "translate_positions",
 ]
 
 

@@ -7,7 +7,7 @@ Nothing of a record's content is in what is returned.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 from tsoffset.cluster import Connect, all_failed
 from tsoffset.config.selecting import selected
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.in_process import cycle
-from tsoffset.cycle.open_flow import open_flow
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.logs import warnings_alone
-from tsoffset.model import Failed, FailureKind, Precision, Row, TopicPartition, Translated
+from tsoffset.model import Failed, FailureKind, Position, Precision, Row, TopicPartition, Translated
+from tsoffset.offset_files.document import StoredOffset, is_offset, is_partition, is_topic
+from tsoffset.offset_files.translation import translate_stored
 from tsoffset.replicators.checkpoint import CheckpointKey
 from tsoffset.replicators.checkpoints import Checkpoint
 from tsoffset.replicators.checkpoints import read_checkpoints as read_topic
@@ -80,6 +82,36 @@ def translate_offsets(
                 answer.reread_bound,
             )
     return found
+
+
+def translate_positions(
+    config: str | Path,
+    positions: Iterable[Position],
+    *,
+    flow: str | None = None,
+    connect: Connect = KafkaCluster,
+) -> list[Row]:
+    """Where an application that keeps its offsets itself resumes on the target: a row for each
+    position, in order, with `group` None. Nothing is committed, and no group is read.
+
+    A position may be used if `precision` is `exact`, or `bounded` or `frontier` where re-reading
+    `reread_bound` records is accepted; `unproven` may skip records. Raises as `translate_offsets`
+    does, but for what cannot be read of one partition, which is a failed row.
+    """
+    _, settings = _one_flow(config, flow)
+    # As logs of their own: one partition may be asked for at several offsets.
+    stored = [
+        StoredOffset(one.topic, one.partition, one.offset, log=str(number))
+        for number, one in enumerate(positions)
+    ]
+    for one in stored:
+        if not (is_topic(one.topic) and is_partition(one.partition) and is_offset(one.offset)):
+            raise UsageError(
+                f"translate {one.topic!r}-{one.partition!r} at {one.offset!r}: a position is a"
+                " topic, a partition from 0 and an offset from 0"
+            )
+    with connect(settings.source) as source, connect(settings.target) as target:
+        return [one.row for one in translate_stored(settings, source, target, stored)]
 
 
 def plan(

@@ -1,6 +1,6 @@
 """The seam to Kafka: what tsoffset asks of a cluster, and nothing more.
 
-Two implementations pass one contract suite (tests/test_cluster_contract.py): the adapter
+Two implementations pass one contract suite (tests/testing/test_cluster_contract.py): the adapter
 in `tsoffset.kafka` and `tsoffset.testing.memory_cluster`. Every method takes a batch and answers
 for each item of it, in one call; what fails for one item is a `Failed` in its place. Only
 a cluster that cannot be reached at all raises (`ClusterUnreachable`).

@@ -60,9 +60,8 @@ class Place(Protocol):
     def below(self, *names: str) -> "Place":
         """A folder in it, which is made where it is first written to."""
 
-    def names(self, beginning: str = "") -> list[str]:
-        """The names of its whole files and folders that begin so, in order; none where it is not
-        there."""
+    def names(self) -> list[str]:
+        """The names of its whole files and folders, in order; none where it is not there."""
 
     def open(self, name: str) -> pa.NativeFile:
         """A file to read parts of. Raises FileNotFoundError where there is none."""
@@ -84,7 +83,7 @@ def place_of(directory: str | Path) -> Place:
     return Folder(Path(url2pathname(here))) if is_here else Store(text)
 
 
-def in_words(place: Place, error: Exception) -> str:
+def in_words(place: Place, error: BaseException) -> str:
     """What went wrong with a place, in one line and without credentials."""
     words = error.strerror if isinstance(error, OSError) else None
     return place.without_credentials((words or str(error)).partition("\n")[0])
@@ -150,7 +149,7 @@ class Folder:
         """As `Place.below`."""
         return Folder(self.folder.joinpath(*names))
 
-    def names(self, beginning: str = "") -> list[str]:
+    def names(self) -> list[str]:
         """As `Place.names`."""
         try:
             found = [file.name for file in self.folder.iterdir()]
@@ -158,7 +157,7 @@ class Folder:
             return []
         # A name that is no text is none of ours, and could neither be opened by Arrow nor be told.
         ours = (name for name in found if not _NO_TEXT.search(name))
-        return sorted(n for n in ours if n.startswith(beginning) and not n.endswith(_HALF))
+        return sorted(name for name in ours if not name.endswith(_HALF))
 
     def open(self, name: str) -> pa.NativeFile:
         """As `Place.open`."""
@@ -261,13 +260,13 @@ class Store:
         """As `Place.below`."""
         return Store(self.uri, self.inside + "".join(f"{name}/" for name in names))
 
-    def names(self, beginning: str = "") -> list[str]:
+    def names(self) -> list[str]:
         """As `Place.names`, by one listing."""
 
         def listed() -> list[str]:
             store, folder = self._opened()
             files = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-            return sorted(file.base_name for file in files if file.base_name.startswith(beginning))
+            return sorted(file.base_name for file in files)
 
         return _in_time(listed)
 

@@ -98,7 +98,7 @@ KINDS: dict[str, Kind] = {
         dropped=0.3, filter_changes="narrower", repeats=2
     ),
     "two replicators at once": Kind(two_at_once=True, repeats=1),
-    "records of others that equal ours": Kind(foreign_equal=0.1),
+    "records of others that equal the source's": Kind(foreign_equal=0.1),
     "a source that lost the later of equal records": Kind(twins=0.3, loses_later=0.3),
     "failback to the original": Kind(failback=True, repeats=2, lag=0.3),
     "everything at once": EVERYTHING,

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
@@ -22,7 +22,7 @@ from tsoffset.model import TopicPartition as Place
 
 # A cluster that is away is asked again so soon by those who use it.
 _PATIENCE_MS = 3_000
-_TROUBLE = (KafkaError, TsoffsetError, OSError, KeyError)
+_TROUBLE = (KafkaError, TsoffsetError, OSError, AssertionError, KeyError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,39 @@ class Seen:
     read_to: int
 
 
-@dataclass
-class Traffic:
-    """A link in use: threads that outlive the loss of either cluster, and begin anew."""
+class StepBack(NamedTuple):
+    """A group's commit on the target that lies before the one that was seen last; `place` is the
+    group with its topic and partition, or with its partition alone."""
 
-    link: Link
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _resting: threading.Event = field(default_factory=threading.Event)
-    _rests: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
-    # While somebody holds it, no group reads on or commits.
-    still: threading.Lock = field(default_factory=threading.Lock)
+    place: Any
+    before: int
+    after: int
 
-    def __post_init__(self) -> None:
-        # What each group has read, noted down before it is committed.
-        self.read_to: defaultdict[tuple[str, int], int] = defaultdict(int)
-        self.seen: dict[tuple[str, int, int], Seen] = {}
-        self.steps_back: list[str] = []
-        self.copied: dict[TopicPartition, int] = dict.fromkeys(self.link.places(self.link.topic), 0)
-        self._ends: defaultdict[int, int] = defaultdict(int)
-        self._last: dict[tuple[str, int], int] = {}
-        self._looks = 0
-        self.slowest_look_seconds = 0.0
-        self._chance = random.Random(self.link.topic)
-        self._judge = Judge(self.link)
 
-    def __enter__(self) -> "Traffic":
+Work = Callable[[ExitStack], None]
+
+
+class Clients:
+    """Threads that work while the block is open, and begin anew after any trouble; and what they
+    see of groups' commits on the target."""
+
+    def __init__(self) -> None:
+        # By group, topic and partition, or by group and partition: what each group has read,
+        # noted down before it is committed.
+        self.read_to: defaultdict[Any, int] = defaultdict(int)
+        self.seen: dict[Any, Seen] = {}
+        self.steps_back: list[StepBack] = []
+        self.counts: defaultdict[str, int] = defaultdict(int)
+        self._last: dict[Any, int] = {}
+        self._stop = threading.Event()
+        self._resting = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def _works(self) -> Sequence[Work]:
+        """What is done, each by a thread of its own."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
         for work in self._works():
             thread = threading.Thread(target=self._keep_at, args=(work,), daemon=True)
             self._threads.append(thread)
@@ -87,9 +94,45 @@ class Traffic:
         self._stop.set()
         self._resting.clear()
         for thread in self._threads:
-            thread.join()
+            thread.join(60)
 
-    def _works(self) -> Sequence[Callable[[ExitStack], None]]:
+    def _keep_at(self, work: Work) -> None:
+        while not self._stop.is_set():
+            try:
+                with ExitStack() as opened:
+                    work(opened)
+            except _TROUBLE:
+                self.counts["troubles of clients"] += 1
+                self._stop.wait(0.3)
+
+    def _look(self, place: Any, offset: int) -> None:
+        """Note a group's commit on the target, with what the group had read by then."""
+        read_to = self.read_to[place]
+        last = self._last.get(place, 0)
+        if offset < last:
+            self.steps_back.append(StepBack(place, last, offset))
+        self._last[place] = offset
+        if (*place, offset) not in self.seen:
+            self.seen[*place, offset] = Seen(place[0], place[-1], offset, read_to)
+
+
+class Traffic(Clients):
+    """A link in use."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__()
+        self.link = link
+        # While somebody holds it, no group reads on or commits.
+        self.still = threading.Lock()
+        self._rests = threading.Event()
+        self.copied: dict[TopicPartition, int] = dict.fromkeys(self.link.places(self.link.topic), 0)
+        self._ends: defaultdict[int, int] = defaultdict(int)
+        self._looks = 0
+        self.slowest_look_seconds = 0.0
+        self._chance = random.Random(self.link.topic)
+        self._judge = Judge(self.link)
+
+    def _works(self) -> Sequence[Work]:
         return self._write, self._copy, self._commit, self._watch
 
     def rest(self) -> None:
@@ -119,14 +162,6 @@ class Traffic:
         except _TROUBLE:
             return False
         return self._rests.is_set() and all(self.copied[at] >= end for at, end in ends.items())
-
-    def _keep_at(self, work: Callable[[ExitStack], None]) -> None:
-        while not self._stop.is_set():
-            try:
-                with ExitStack() as opened:
-                    work(opened)
-            except _TROUBLE:
-                self._stop.wait(0.3)
 
     # --- the four at work -------------------------------------------------------------------
 
@@ -213,18 +248,8 @@ class Traffic:
                 self.slowest_look_seconds = max(self.slowest_look_seconds, took)
                 for at, commit in found.items():
                     if at.topic == self.link.remote:
-                        self._look(group, at.partition, commit.offset)
+                        self._look((group, at.partition), commit.offset)
             self._looks += 1
-
-    def _look(self, group: str, partition: int, offset: int) -> None:
-        read_to = self.read_to[group, partition]
-        last = self._last.get((group, partition), 0)
-        if offset < last:
-            self.steps_back.append(f"{group}, partition {partition}: from {last} to {offset}")
-        self._last[group, partition] = offset
-        key = group, partition, offset
-        if key not in self.seen:
-            self.seen[key] = Seen(group, partition, offset, read_to)
 
 
 class Judge:

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCodecError
 
+from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
-from tests.test_kafka_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tsoffset.commands.compare.checkpoint_files import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.sorting import migration_of

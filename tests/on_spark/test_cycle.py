@@ -29,11 +29,11 @@ from tests.spark_worlds import (
     spread,
 )
 from tests.waiting import wait_until
-from tsoffset.cycle import in_process
-from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.errors import CycleFailed
 from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync import in_process
 from tsoffset.group_sync.commit import FRESH_SECONDS
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import (
     CommittedOffset,
     Failed,

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.configured import nowhere, properties_file
+from tests.history.test_history import damage, merge, spoiled
 from tests.invoking import start
 from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
-from tests.test_history import damage, merge, spoiled
 from tsoffset.errors import UsageError
 from tsoffset.history.questions import Question, answer, own_answer
 from tsoffset.history.views import Asked, Opened, open_views

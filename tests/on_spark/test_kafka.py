@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.configured import nowhere, properties_file
+from tests.kafka.test_answers import FETCH, Line
 from tests.producing import Contents, numbered
 from tests.spark_worlds import spread
-from tests.test_kafka_answers import FETCH, Line
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.state import FlowCarryOver
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Side
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask

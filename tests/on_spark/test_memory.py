@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests import stored_clusters as shared
 from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored
-from tsoffset.cycle.state import FlowCarryOver, StateFile
+from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.model import CommittedOffset, Reason, TopicPartition
 from tsoffset.spark.flow import CycleResult
 from tsoffset.testing.memory_cluster import MemoryCluster, Message
@@ -36,7 +36,7 @@ def looked(world: World) -> int:
 
 
 def remembered_offsets(carry_over: FlowCarryOver) -> set[tuple[int, int]]:
-    known = carry_over.pairs.select(["partition", "known_offset"]).drop_null().to_pylist()
+    known = carry_over.pairs.select("partition", "known_offset").drop_nulls().rows(named=True)
     return {(one["partition"], one["known_offset"]) for one in known}
 
 

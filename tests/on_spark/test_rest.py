@@ -2,7 +2,6 @@
 
 import time
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,14 +24,6 @@ def worker(session: SparkSession) -> int:
     return int(session.sparkContext.parallelize([0], 1).map(process).collect()[0])
 
 
-def deleted_at_exit(session: SparkSession) -> set[str]:
-    """The files that Java means to delete when it ends."""
-    jvm = session.sparkContext._jvm
-    field = jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")
-    field.setAccessible(True)
-    return set(field.get(None))
-
-
 def test_workers_get_something_to_do_while_they_are_kept(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,26 +33,6 @@ def test_workers_get_something_to_do_while_they_are_kept(
         wait_until(lambda: len(events) >= 3)
     wait_until(lambda: not keeping.is_alive())
     assert {(each["event"], each["tasks"]) for each in events} == {("spark_action_finished", 1)}
-
-
-def test_java_forgets_the_sockets_of_jobs_that_are_over(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Each job has a socket, whose name Java would keep for ever; what is still there stays to be
-    deleted."""
-    there = tmp_path / "there"
-    there.touch()
-    session.sparkContext._jvm.java.io.File(str(there)).deleteOnExit()
-    worker(session)
-    before = deleted_at_exit(session)
-    gone = {name for name in before if not Path(name).exists()}
-    assert gone
-    assert str(there) in before
-    monkeypatch.setattr(keep_workers, "IDLE_SECONDS", 0.01)
-    with workers_kept(session) as keeping:
-        wait_until(lambda: not gone & deleted_at_exit(session))
-    wait_until(lambda: not keeping.is_alive())
-    assert str(there) in deleted_at_exit(session)
 
 
 def test_a_worker_that_is_hung_is_given_up(

@@ -13,12 +13,12 @@ from kafka import TopicPartition as KafkaTopicPartition
 from tests.producing import Contents, Stored
 from tests.waiting import PATIENCE_SECONDS, wait_until
 from tsoffset.config.loading import Configuration
-from tsoffset.cycle.in_process import cycle
 from tsoffset.cycle.rounds import translate_partitions
 from tsoffset.cycle.source_commits import CompetingFlow
 from tsoffset.cycle.work import PartitionWork, TranslatedPosition
 from tsoffset.flow.policy import DefaultGroupFilter, target_topic
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Reason, Row, TopicPartition
 from tsoffset.testing.embedded import (

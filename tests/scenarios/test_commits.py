@@ -13,7 +13,7 @@ from tests.scenarios.flows import Rows
 from tests.scenarios.holdings import ORDERS, TRIMMED
 from tests.waiting import wait_until
 from tsoffset.committed import CommittedColumns
-from tsoffset.cycle.in_process import cycle
+from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import (
     FailureKind,
@@ -79,7 +79,7 @@ def test_group_in_an_open_transaction_holds_no_other_up(estate: Estate) -> None:
         assert all(seen)
         row = rows.of(waiting, ORDERS)
         assert (row.outcome, row.reason) == (OutcomeKind.FAILED, FailureKind.COORDINATOR)
-        assert "wait for a transaction to end" in str(row.message)
+        assert "an open transaction blocks" in str(row.message)
         assert rows.committed() == dict.fromkeys(others, 345 - TRIMMED)
         producer.commit_transaction()
     wait_until(

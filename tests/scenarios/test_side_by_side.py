@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from tests.daemons import Daemon, named
+from tests.faults.traffic import StepBack
 from tests.invoking import invoke
 from tests.producing import Contents
 from tests.scenarios.content_truth import Partition, truth
 from tests.soak.soaking import FLOW, configuration
-from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, StepBack, Traffic
+from tests.soak.traffic import GROUPS, PARTITIONS, RHYTHMS, Traffic
 from tsoffset.history.files import Kind, days, look
 from tsoffset.replicators.checkpoint import decode_key, decode_value
 from tsoffset.stores import place_of
@@ -72,7 +73,7 @@ class Run:
 
     def is_ours(self, step: StepBack) -> bool:
         """Whether tsoffset's daemon, and not MirrorMaker 2, went there."""
-        to = (step.group, step.topic, step.partition, step.after)
+        to = (*step.place, step.after)
         return to in self.by_ours and to not in self.by_theirs
 
 

@@ -4,23 +4,20 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from tests.faults.traffic import Judge, Link, Seen
+from tests.faults.traffic import Clients, Judge, Link, Work
 from tests.waiting import wait_until
 
 PARTITIONS = 3
 # Members of groups at any time.
 MEMBERS = 4
 _PATIENCE_MS = 5_000
-_TROUBLE = (KafkaError, OSError, AssertionError, KeyError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,59 +37,31 @@ RHYTHMS: Mapping[str, Rhythm] = {
 GROUPS = [f"billing-{number:02}" for number in range(30)]
 
 
-class StepBack(NamedTuple):
-    """A group's commit on the target that lies before the one that was seen last."""
-
-    group: str
-    topic: str
-    partition: int
-    before: int
-    after: int
-
-
-class Traffic:
-    """Threads that outlive the loss of either cluster, and begin anew.
+class Traffic(Clients):
+    """Producers, members of groups, and groups without members; some groups are deleted.
 
     A group that is deleted and made anew begins where the log ends, as one does whose consumers
     reset to the latest offset: so no group ever goes back, and none may go back on the target.
     """
 
     def __init__(self, source: str, target: str, seed: int = 14) -> None:
+        super().__init__()
         self._source, self._target = source, target
         self._links = {
             topic: Link(source, target, topic, f"A.{topic}", PARTITIONS, GROUPS)
             for topic in RHYTHMS
         }
         self._topics = {group: random.Random(group).sample(list(RHYTHMS), 2) for group in GROUPS}
-        # What each group has read, noted down before it is committed.
-        self.read_to: defaultdict[tuple[str, str, int], int] = defaultdict(int)
-        self.seen: dict[tuple[str, str, int, int], Seen] = {}
-        self.steps_back: list[StepBack] = []
-        self.counts: defaultdict[str, int] = defaultdict(int)
-        self._last: dict[tuple[str, str, int], int] = {}
         self._ends: defaultdict[TopicPartition, int] = defaultdict(int)
         self._values = iter(range(10**12))
         self._free = set(GROUPS)
         self._lock = threading.Lock()
         self._chance = random.Random(seed)
-        self._stop = threading.Event()
-        self._resting = threading.Event()
-        self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> "Traffic":
-        works: list[Callable[[ExitStack], None]] = [self._commit, self._delete, self._watch]
+    def _works(self) -> Sequence[Work]:
+        works: list[Work] = [self._commit, self._delete, self._watch]
         works += [lambda opened, topic=topic: self._write(opened, topic) for topic in RHYTHMS]
-        works += [self._join] * MEMBERS
-        for work in works:
-            thread = threading.Thread(target=self._keep_at, args=(work,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(60)
+        return works + [self._join] * MEMBERS
 
     def rest(self) -> None:
         """Write no more records."""
@@ -123,15 +92,6 @@ class Traffic:
             return True
 
         wait_until(complete, "all is copied", seconds=180)
-
-    def _keep_at(self, work: Callable[[ExitStack], None]) -> None:
-        while not self._stop.is_set():
-            try:
-                with ExitStack() as opened:
-                    work(opened)
-            except _TROUBLE:
-                self.counts["troubles of clients"] += 1
-                self._stop.wait(0.5)
 
     @contextmanager
     def _one_group(self) -> Iterator[str]:
@@ -244,17 +204,9 @@ class Traffic:
             # than what the daemon knew of.
             for group in GROUPS:
                 for at, commit in admin.list_group_offsets(group)[group].items():
-                    self._look(group, at.topic.removeprefix("A."), at.partition, commit.offset)
+                    place = group, at.topic.removeprefix("A."), at.partition
+                    self._look(place, commit.offset)
             self.counts["looks at the target"] += 1
-
-    def _look(self, group: str, topic: str, partition: int, offset: int) -> None:
-        place = group, topic, partition
-        last = self._last.get(place, 0)
-        if offset < last:
-            self.steps_back.append(StepBack(group, topic, partition, last, offset))
-        self._last[place] = offset
-        if (*place, offset) not in self.seen:
-            self.seen[*place, offset] = Seen(group, partition, offset, self.read_to[place])
 
 
 def _admin(cluster: str) -> KafkaAdminClient:

@@ -5,7 +5,7 @@ from platform import python_version
 
 import click
 
-from tsoffset.cli import beside, cycles, looking, moving
+from tsoffset.cli import beside, cycles, looking, moving, own_offsets
 from tsoffset.cli.carrying_out import EXIT_STATUS
 from tsoffset.errors import UsageError
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
@@ -44,6 +44,7 @@ Examples:
   tsoffset history -c mm2.properties stuck
   tsoffset run   -c mm2.properties --log-format json
   tsoffset failover -c mm2.properties --flow 'A->B'
+  tsoffset translate -c mm2.properties offsets.json -o translated.json
 
 {EXIT_STATUS}""",
 )
@@ -73,6 +74,7 @@ for command in (
     moving.failover,
     moving.snapshot,
     moving.restore,
+    own_offsets.translate,
     beside.compare,
     beside.migrate,
     looking.topics,

@@ -17,7 +17,7 @@ from tsoffset.terminal.progress import progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tsoffset.cycle.state import FlowCarryOver, StateFile
+    from tsoffset.group_sync.state import FlowCarryOver, StateFile
     from tsoffset.spark.flow import CycleResult, FlowTask
 
 
@@ -99,7 +99,7 @@ def flow_cycles(
                 session()
 
         def cycles_of(flow: FlowSettings) -> FlowCycles:
-            from tsoffset.cycle.state import FlowCarryOver, StateFile
+            from tsoffset.group_sync.state import FlowCarryOver, StateFile
             from tsoffset.spark.flow import FlowTask
 
             carry_over, file = FlowCarryOver(), None

@@ -12,7 +12,6 @@ from tsoffset.daemon.cycles import SparkCycles
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.election import Election
 from tsoffset.daemon.flow_loop import Peers
-from tsoffset.daemon.instances import Presence
 from tsoffset.daemon.points import RecentCycles
 from tsoffset.daemon.signals import Ending, supervise
 from tsoffset.daemon.status import Board, Instance
@@ -39,14 +38,11 @@ def run_daemon(selector: Selector, selection: Selection) -> Ending:
         return SparkCycles(sessions, news)
 
     def peers(flow: FlowSettings) -> Peers | None:
-        if flow.leader_election:
-            election = Election(flow, board.instance)
-            election.start()
-            return election
-        directory, interval = selection.settings.state_dir, flow.sync_interval_seconds
-        if directory is None:
+        if not flow.leader_election:
             return None
-        return Presence(directory, flow.name, board.instance, interval)
+        election = Election(flow, board.instance)
+        election.start()
+        return election
 
     metrics = Metrics(board, selection.settings.metrics)
     kept = selection.settings.history

@@ -1,7 +1,7 @@
 """Keys that belong to MirrorMaker 2 and Kafka Connect alone.
 
-A file written for them is read without noise: these keys are known, and tsoffset has no use
-for them. Only transformations draw a warning, since they change what is mirrored. Names and
+A file written for them is read without noise: these keys are known, and tsoffset does not use
+them. Only transformations draw a warning, since they change what is mirrored. Names and
 defaults are those of MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig,
 MirrorMakerConfig, ConnectorConfig and the worker's configuration. A name that ends in `.*`
 stands for all keys that begin so.
@@ -19,10 +19,13 @@ class AcceptedKey(NamedTuple):
     of_checkpoints: bool = False
 
 
-_INTERNAL = "Replication factor of a topic that MirrorMaker 2 makes for itself."
+_INTERNAL = "Replication factor of an internal topic of MirrorMaker 2."
 _WORKER = "Kafka Connect's worker."
 _CONNECTOR = "Kafka Connect's connectors."
-_TRANSFORMS = "Not applied here, which a warning says."
+_TRANSFORMS = "Not applied by tsoffset; a warning says so."
+_NO_SYNCS = "tsoffset needs no offset syncs."
+_NO_CHECKPOINTS = "tsoffset writes no checkpoints."
+_NO_HEARTBEATS = "tsoffset writes no heartbeats."
 _STORE = "Where Kafka Connect's worker keeps its state."
 
 MIRROR_MAKER_KEYS = (
@@ -35,18 +38,18 @@ MIRROR_MAKER_KEYS = (
     ),
     AcceptedKey("offset-syncs.*", "", "Clients of the offset-syncs topic.", of_checkpoints=True),
     AcceptedKey("offset.lag.max", "100", "Distance between offset syncs.", of_checkpoints=True),
-    AcceptedKey("emit.offset-syncs.enabled", "true", "We need none.", of_checkpoints=True),
-    AcceptedKey("emit.checkpoints.enabled", "true", "We write none.", of_checkpoints=True),
-    AcceptedKey("emit.checkpoints.interval.seconds", "60", "We write none.", of_checkpoints=True),
-    AcceptedKey("emit.heartbeats.enabled", "true", "We write none."),
-    AcceptedKey("emit.heartbeats.interval.seconds", "1", "We write none."),
-    AcceptedKey("heartbeats.replication.enabled", "true", "Mirror heartbeats topics always."),
+    AcceptedKey("emit.offset-syncs.enabled", "true", _NO_SYNCS, of_checkpoints=True),
+    AcceptedKey("emit.checkpoints.enabled", "true", _NO_CHECKPOINTS, of_checkpoints=True),
+    AcceptedKey("emit.checkpoints.interval.seconds", "60", _NO_CHECKPOINTS, of_checkpoints=True),
+    AcceptedKey("emit.heartbeats.enabled", "true", _NO_HEARTBEATS),
+    AcceptedKey("emit.heartbeats.interval.seconds", "1", _NO_HEARTBEATS),
+    AcceptedKey("heartbeats.replication.enabled", "true", "Always mirror heartbeats topics."),
     AcceptedKey("refresh.topics.enabled", "true", "Look for new topics to mirror."),
-    AcceptedKey("refresh.topics.interval.seconds", "600", "How often."),
+    AcceptedKey("refresh.topics.interval.seconds", "600", "Interval of looking for new topics."),
     AcceptedKey("sync.topic.configs.enabled", "true", "Copy topic settings."),
-    AcceptedKey("sync.topic.configs.interval.seconds", "600", "How often."),
+    AcceptedKey("sync.topic.configs.interval.seconds", "600", "Interval of copying settings."),
     AcceptedKey("sync.topic.acls.enabled", "true", "Copy access rules of topics."),
-    AcceptedKey("sync.topic.acls.interval.seconds", "600", "How often."),
+    AcceptedKey("sync.topic.acls.interval.seconds", "600", "Interval of copying access rules."),
     AcceptedKey(
         "config.properties.exclude",
         "replication and size settings, message.timestamp.type",
@@ -54,16 +57,18 @@ MIRROR_MAKER_KEYS = (
     ),
     AcceptedKey("config.properties.blacklist", "", "Older name of `config.properties.exclude`."),
     AcceptedKey(
-        "config.property.filter.class", "DefaultConfigPropertyFilter", "Chooses them by a class."
+        "config.property.filter.class",
+        "DefaultConfigPropertyFilter",
+        "Class that selects topic settings to copy.",
     ),
     AcceptedKey("use.incremental.alter.configs", "requested", "How topic settings are copied."),
-    AcceptedKey("use.defaults.from", "target", "Whose defaults of topic settings are meant."),
+    AcceptedKey("use.defaults.from", "target", "Cluster with the defaults of topic settings."),
     AcceptedKey(
         "forwarding.admin.class", "ForwardingAdmin", "The client that creates remote topics."
     ),
     AcceptedKey("add.source.alias.to.metrics", "false", "Tags of MirrorMaker 2's metrics."),
     AcceptedKey("metric.names.formats", "legacy", "Names of MirrorMaker 2's metrics."),
-    AcceptedKey("topic.creation.*", "", "How Kafka Connect makes topics."),
+    AcceptedKey("topic.creation.*", "", "How Kafka Connect creates topics."),
     AcceptedKey("task.assigned.partitions", "", "Set by MirrorMaker 2 itself."),
     AcceptedKey("task.index", "", "Set by MirrorMaker 2 itself."),
     AcceptedKey("dedicated.mode.enable.internal.rest", "false", "MirrorMaker 2's own REST server."),

@@ -132,7 +132,7 @@ def _check_aliases(origin: FlowSource, findings: Findings) -> None:
         setting = origin.settings.get(key.name)
         if setting is not None and setting.value != alias:
             findings.problem(
-                setting.entry, f"must be left out in flow {origin.name}: `clusters` names {alias}"
+                setting.entry, f"must be removed for flow {origin.name}: `clusters` names {alias}"
             )
 
 
@@ -142,7 +142,7 @@ def _check_proof(origin: FlowSource, findings: Findings) -> None:
     expected = origin.value(keys.EXPECT)
     if proof is not None and expected is not None and origin.value(keys.PROOF) == "timestamps":
         findings.problem(
-            proof.entry, f"must be left out beside {keys.EXPECT.name}, which compares records"
+            proof.entry, f"must be removed if {keys.EXPECT.name} is set, which compares records"
         )
 
 
@@ -195,8 +195,8 @@ def _security_settings(origin: FlowSource, side: Side, findings: Findings) -> di
         if of_admin and of_consumer and of_admin.value != of_consumer.value:
             findings.problem(
                 of_consumer.entry,
-                f"must be as {of_admin.entry.key} ({of_admin.entry.place}): tsoffset reads records"
-                " and asks for offsets over the same connections",
+                f"must equal {of_admin.entry.key} ({of_admin.entry.place}): tsoffset reads records"
+                " and offsets over the same connections",
                 with_value=False,
             )
         setting = of_admin or of_consumer
@@ -221,7 +221,7 @@ def _policy(origin: FlowSource, findings: Findings) -> ReplicationPolicy:
         findings.warning(
             _entry_of(origin, keys.POLICY_SEPARATOR),
             f"the separator is part of the alias {origin.source}: remote topics of flow"
-            f" {origin.name} cannot be told from others, nor cycles be seen",
+            f" {origin.name} cannot be distinguished from others, and cycles cannot be detected",
         )
     return policy
 
@@ -313,7 +313,7 @@ def review_of_offset_syncs(origins: Sequence[FlowSource], findings: Findings) ->
                 if name.startswith(("offset-syncs.topic.", "offset-syncs-")):
                     findings.warning(
                         setting.entry,
-                        "MirrorMaker 2 (seen with 4.3.1) refuses to copy anything while this stands"
+                        "MirrorMaker 2 (seen with 4.3.1) refuses to copy anything while this is set"
                         f" beside {emits.entry.key} = false; remove it",
                     )
 

@@ -53,7 +53,7 @@ def login_module(text: str) -> LoginModule:
             raise ValueError(f"has an option without a value at column {token.column}")
         options[token.text] = _text(next(tokens, end), "an option's value")
     if token.text != ";":
-        raise ValueError(f"must end in a semicolon, or has one sign too many{_at(token, end)}")
+        raise ValueError(f"must end in a semicolon, or has an extra character{_at(token, end)}")
     if (further := next(tokens, None)) is not None:
         raise ValueError(f"must name one login module; another begins at column {further.column}")
     return LoginModule(module, options)
@@ -64,7 +64,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         column = match.start() + 1
         if match["quote"]:
             if match["close"] is None:
-                raise ValueError(f"has a quotation mark at column {column} without its second one")
+                raise ValueError(f"has an unclosed quotation mark at column {column}")
             yield _Token(_ESCAPE.sub(_unescaped, match["quoted"]), column, is_text=True)
         elif match["word"]:
             yield _Token(match["word"], column, is_text=True)

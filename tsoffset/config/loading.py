@@ -126,8 +126,8 @@ def settings_of(
     if (server.token or server.read_token) and not all(map(_is_safe, server.listeners)):
         findings.warning(
             top["listeners"].entry,
-            "bearer tokens are sent there unencrypted; serve https, or let only a proxy that"
-            " encrypts reach it",
+            "clients send bearer tokens there unencrypted; serve https, or allow connections only "
+            "from a proxy that encrypts",
         )
     return Settings(
         flows=flows,
@@ -188,7 +188,7 @@ def _aliases(listed: Entry, resolver: Resolver, findings: Findings) -> tuple[str
         # Said when all entries are looked at.
         return ()
     if "spark" in aliases:
-        findings.problem(listed, "must not hold the alias spark: Spark's own keys begin so")
+        findings.problem(listed, "must not have the alias spark: Spark's own keys begin with it")
     if len(set(aliases)) < len(aliases):
         findings.warning(listed, "names a cluster twice")
     return tuple(dict.fromkeys(aliases))

@@ -104,7 +104,7 @@ def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
     try:
         instance = make()
     except Exception as error:
-        raise UnusablePlugin(f"cannot be made without arguments: {_told(error)}") from None
+        raise UnusablePlugin(f"cannot be created without arguments: {_told(error)}") from None
     try:
         instance.configure(dict(settings))
     except InvalidSetting:
@@ -118,7 +118,7 @@ def configured(plugin: Plugin[T], name: str, settings: Mapping[str, str]) -> T:
 def _users_class(plugin: Plugin[T], name: str) -> Callable[[], Any]:
     found = _by_entry_point(plugin, name) or _by_path(plugin, name)
     if not isinstance(found, type):
-        raise UnusablePlugin("is no class")
+        raise UnusablePlugin("is not a class")
     missing = [method for method in plugin.methods if not callable(getattr(found, method, None))]
     if missing:
         raise UnusablePlugin(f"the class lacks {' and '.join(missing)}; {_how(plugin)}")
@@ -171,7 +171,7 @@ def _module_and_attribute(plugin: Plugin[T], name: str) -> tuple[str, str]:
 
 def _no_module(plugin: Plugin[T], name: str, module_name: str) -> UnusablePlugin:
     what = (
-        "is a Java class, which cannot be used here"
+        "is a Java class, which tsoffset cannot load"
         if name.startswith(_JAVA_ROOTS)
         else f"there is no Python module {module_name}"
     )

@@ -122,7 +122,7 @@ def _content(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except ValueError:  # a null, or half of a character
-        raise LookupError(f"{str(path)!r} is no file's name") from None
+        raise LookupError(f"{str(path)!r} is not a file name") from None
     if len(content) > _MOST_BYTES:
         raise LookupError(f"the file {path} is larger than 16 MiB")
     return content
@@ -132,7 +132,7 @@ def _read_directory_file(directory: str, name: str) -> str:
     """The file's text without the line end that editors put after it."""
     # A name that leads out of the directory is no file of it, as in DirectoryConfigProvider.
     if not name or name in (".", "..") or "/" in name or os.sep in name:
-        raise LookupError(f"{name} is no file's name")
+        raise LookupError(f"{name} is not a file name")
     try:
         content = _content(Path(directory) / name).decode("utf-8")
     except OSError as error:

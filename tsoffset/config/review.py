@@ -22,8 +22,8 @@ _SECURITY = re.compile(
 _PROVIDER_PARAMETER = re.compile(r"config\.providers\..+\.param\.")
 _TRANSFORMATION = re.compile(r"(?:transforms|predicates)(?:\.|$)")
 _UNTRANSFORMED = (
-    "has no effect: tsoffset applies no transformations. Where the replicator's rename topics, let"
-    " replication.policy.class say so; where they change keys or values, translation.match"
+    "has no effect: tsoffset applies no transformations. If those of the replicator rename topics, "
+    "set replication.policy.class; if they change keys or values, set translation.match"
 )
 # Settings of policies and filters of users' own begin so.
 POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
@@ -117,10 +117,10 @@ def _in_effect(place: Place, near: str | None, placed: Mapping[Place, Entry]) ->
 def _flow_slip(place: Place, setting: Setting) -> str | None:
     """What is wrong with a key that turns a flow on without effect; None where nothing."""
     if place.top and setting.value.startswith("->"):
-        return "blanks end a key; write A->B.name = value without any around the arrow"
+        return "a space ends a key; write A->B.name = value without spaces around the arrow"
     on = setting.value.lower() == "true"
     if place.top and on and "->" in place.name and place.name.endswith(f".{ENABLED.name}"):
-        return "turns on a flow between clusters that are not both in `clusters`"
+        return "enables a flow between clusters that are not both in `clusters`"
     if on and place.flow is not None and place.flow[0] == place.flow[1]:
         return "a flow leads from one cluster to another" if place.name == ENABLED.name else None
     return None
@@ -139,7 +139,7 @@ def _known(place: Place, dedicated: bool) -> Known:
     name = place.name
     of_file = is_of_file(name)
     if of_file and not place.top:
-        return UnknownKey(f"has no effect: it is the whole file's; write {name}")
+        return UnknownKey(f"has no effect: it applies to the whole file; write {name}")
     if place.cluster is not None:
         return _known_of_cluster(name, place.cluster)
     if name in FLOW_KEYS:
@@ -161,7 +161,7 @@ def _known(place: Place, dedicated: bool) -> Known:
         near = _nearest(name, {*FLOW_KEYS, *_ACCEPTED}, _before(place))
     elif dedicated and "->" in name:
         return UnknownKey(
-            "has no effect: it is of a flow between clusters that are not in `clusters`"
+            "has no effect: it belongs to a flow between clusters that are not in `clusters`"
         )
     elif dedicated and (alias := _alias_before(name)) is not None:
         return UnknownKey(f"has no effect: {alias} is not among `clusters`")
@@ -175,7 +175,7 @@ def _known_of_cluster(name: str, alias: str) -> Known:
     """The same for what stands after `A.`."""
     if name in FLOW_KEYS and name != ISOLATION.name:
         advice = f"write {name}, or {alias}->B.{name} for one flow"
-        return UnknownKey(f"has no effect: it is a flow's; {advice}")
+        return UnknownKey(f"has no effect: it belongs to a flow; {advice}")
     if prefix := CLIENT_PREFIX.match(name):
         return _client_setting(name[prefix.end() :], prefix, f"{alias}.")
     return _cluster_setting(name, f"{alias}.")
@@ -201,9 +201,9 @@ def _is_accepted(name: str) -> bool:
 
 def _bare_advice(name: str) -> str:
     if name == _BARE_ISOLATION:
-        return f"has no effect here; it is a consumer's: write {ISOLATION.name}"
+        return f"has no effect here; it belongs to a consumer: write {ISOLATION.name}"
     at_a_side = f"source.cluster.{name} or target.cluster.{name}"
-    return f"has no effect here; it is a cluster's: write {at_a_side}"
+    return f"has no effect here; it belongs to a cluster: write {at_a_side}"
 
 
 def _cluster_setting(rest: str, prefix: str) -> Known:

@@ -94,14 +94,14 @@ def security_of(
     if isinstance(login, TokenLogin) and _sends_openly(login):
         findings.warning(
             settings[keys.TOKEN_ADDRESS.name].entry,
-            "the client's secret goes there unencrypted; use https",
+            "the client's secret is sent there unencrypted; use https",
         )
     tls = _tls(texts, refuse) if "SSL" in protocol else None
     if tls is None and _shows_secrets(login) and not all(map(_is_here, brokers)):
         findings.warning(
             settings[keys.PROTOCOL.name].entry,
-            "what proves who tsoffset is goes to the brokers unencrypted, for everybody on the way"
-            " to read and use; use SASL_SSL",
+            "tsoffset's credentials are sent to the brokers unencrypted, so anybody on the network"
+            " can read and use them; use SASL_SSL",
         )
     for name, secured in (
         (keys.HOST_NAME_CHECK.name, tls),
@@ -110,8 +110,8 @@ def security_of(
         if secured is not None and not secured.verify_host_name:
             findings.warning(
                 settings[name].entry,
-                f"{keys.HOST_NAME_CHECK.name} is empty, so whoever has a certificate of a trusted"
-                " authority, for whatever host, can answer in place of the one meant; leave it out",
+                f"{keys.HOST_NAME_CHECK.name} is empty, so anybody with a certificate of a trusted"
+                " authority, for any host, can pose as the broker; remove this key",
             )
     return Security(tls, login)
 
@@ -122,9 +122,7 @@ def warn_of_unused(
     """Warn of settings at the top level, for all clusters, that none of them has a use for."""
     for name, setting in top.items():
         if name in SECURITY_KEYS and not any(_family(name) in one.protocol for one in secured):
-            findings.warning(
-                setting.entry, "has no effect: no cluster's security.protocol has a use for it"
-            )
+            findings.warning(setting.entry, "has no effect: no cluster's security.protocol uses it")
 
 
 def _family(name: str) -> str:
@@ -191,10 +189,10 @@ def _trust(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
     is_pem = _is_pem(texts, keys.TRUST_TYPE, (keys.TRUST_CERTIFICATES,), refuse)
     _one_place(location, certificates, keys.TRUST_LOCATION, keys.TRUST_CERTIFICATES, refuse)
     if is_pem and password:
-        refuse(keys.TRUST_PASSWORD.name, "must be left out: PEM has no password of a trust store")
+        refuse(keys.TRUST_PASSWORD.name, "must be removed: a PEM trust store has no password")
     if location is None and certificates is None:
         if password:
-            refuse(keys.TRUST_LOCATION.name, "must name the trust store, whose password is there")
+            refuse(keys.TRUST_LOCATION.name, "must name the trust store, since its password is set")
         return None
     return Store(is_pem, location, password, certificates)
 
@@ -206,16 +204,16 @@ def _own(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
     is_pem = _is_pem(texts, keys.OWN_TYPE, (keys.OWN_CHAIN, keys.OWN_KEY), refuse)
     _one_place(location, chain or key, keys.OWN_LOCATION, keys.OWN_KEY, refuse)
     if is_pem and password:
-        refuse(keys.OWN_PASSWORD.name, "must be left out: with PEM the key has ssl.key.password")
+        refuse(keys.OWN_PASSWORD.name, "must be removed: with PEM the key has ssl.key.password")
     if (chain is None) != (key is None):
         absent = keys.OWN_CHAIN if chain is None else keys.OWN_KEY
-        refuse(absent.name, "must be there: a certificate and its key belong together")
+        refuse(absent.name, "must be set: a certificate and its key belong together")
     if location is None and key is None:
         if password or key_password:
-            refuse(keys.OWN_LOCATION.name, "must name the key store, whose password is there")
+            refuse(keys.OWN_LOCATION.name, "must name the key store, since its password is set")
         return None
     if not is_pem and password is None:
-        refuse(keys.OWN_PASSWORD.name, "must be there: a key store has a password")
+        refuse(keys.OWN_PASSWORD.name, "must be set: a key store has a password")
     return Store(is_pem, location, password, chain, key, key_password)
 
 
@@ -240,7 +238,7 @@ def _one_place(
     refuse: Refuse,
 ) -> None:
     if location and text:
-        refuse(place.name, f"must be left out where {in_text.name} is there")
+        refuse(place.name, f"must be removed if {in_text.name} is set")
 
 
 # --- SASL ----------------------------------------------------------------------------------
@@ -278,8 +276,7 @@ def _only(module: LoginModule, options: frozenset[str], refuse: Refuse) -> None:
         name = module.name.rpartition(".")[2]
         refuse(
             keys.JAAS.name,
-            f"has an option that cannot be honoured; of {name} are taken:"
-            f" {', '.join(sorted(options))}",
+            f"has an unsupported option; {name} supports: {', '.join(sorted(options))}",
         )
 
 
@@ -297,14 +294,14 @@ def _kerberos_login(texts: Mapping[str, str], module: LoginModule, refuse: Refus
     _only(module, _KERBEROS_OPTIONS, refuse)
     options = module.options
     if options.get("isInitiator", "true").lower() != "true":
-        refuse(keys.JAAS.name, "must not have isInitiator=false: this side begins")
+        refuse(keys.JAAS.name, "must not have isInitiator=false: the client initiates the login")
     service = _of(texts, keys.KERBEROS_SERVICE) or options.get("serviceName")
     if not service:
-        refuse(keys.KERBEROS_SERVICE.name, "must be there for GSSAPI: mostly it is kafka")
+        refuse(keys.KERBEROS_SERVICE.name, "must be set for GSSAPI; usually it is kafka")
     by_keytab = options.get("useKeyTab", "").lower() == "true"
     keytab = options.get("keyTab") if by_keytab else None
     if by_keytab and not keytab:
-        refuse(keys.JAAS.name, "must have the option keyTab beside useKeyTab")
+        refuse(keys.JAAS.name, "must have the option keyTab, since useKeyTab is set")
     if keytab and not options.get("principal"):
         refuse(keys.JAAS.name, "must have the option principal, whose key the keytab holds")
     return KerberosLogin(
@@ -325,7 +322,7 @@ def _msk_login(
             "must have the option awsStsRegion, since bootstrap.servers names no region of AWS",
         )
     if "SSL" not in (_of(texts, keys.PROTOCOL) or ""):
-        refuse(keys.PROTOCOL.name, "must be SASL_SSL for AWS: its tokens are worth a password")
+        refuse(keys.PROTOCOL.name, "must be SASL_SSL for AWS: a token is as secret as a password")
     return TokenLogin(
         MskToken(
             region or "",
@@ -367,7 +364,7 @@ def _token_login(texts: Mapping[str, str], module: LoginModule, refuse: Refuse) 
         _only(module, frozenset(taken | known), refuse)
     address = _of(texts, keys.TOKEN_ADDRESS)
     if address is None:
-        refuse(keys.TOKEN_ADDRESS.name, "must tell where tokens come from, for OAUTHBEARER")
+        refuse(keys.TOKEN_ADDRESS.name, "must be the address of the tokens, for OAUTHBEARER")
         return TokenLogin(TokenFile(""))
     is_file = address.startswith("file:")
     wanted = {keys.CLIENT_CREDENTIALS: False, keys.TOKEN_FILE: True}
@@ -401,7 +398,7 @@ def _endpoint(
         (keys.TOKEN_SECRET, "clientSecret", secret),
     ):
         if not text:
-            refuse(key.name, f"must be there, or {option} in {keys.JAAS.name}")
+            refuse(key.name, f"must be set, or {option} in {keys.JAAS.name}")
 
     def refuse_option(name: str, allowed: str) -> None:
         refuse(keys.JAAS.name, f"option {name}: {allowed}")

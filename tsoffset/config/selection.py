@@ -90,5 +90,5 @@ def only_planned(flow: FlowSettings) -> str:
     """Why a flow that is not to commit is planned instead, as a sentence."""
     return (
         f"flow {flow.name}: sync.group.offsets.enabled is false, so this is a plan and nothing is "
-        "committed; set it to true, or leave it out, to commit"
+        "committed; set it to true, or remove it, to commit"
     )

@@ -44,9 +44,9 @@ def read_text(path: str) -> str:
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}") from None
     except ValueError:
-        raise _unusable(path, "cannot be read: no file can have this name") from None
+        raise _unusable(path, "cannot be read: invalid file name") from None
     if len(content) > _MOST_BYTES:
-        raise _unusable(path, "is larger than 16 MiB, which no configuration is")
+        raise _unusable(path, "is larger than 16 MiB, the limit for a configuration")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -77,14 +77,12 @@ def parse(text: str, form: Format, file: str, findings: Findings) -> tuple[Entry
     for entry in parser(text, file, findings):
         key = entry.key.encode(errors="backslashreplace").decode()
         if key != entry.key or _SURROGATE.search(entry.text):
-            findings.missing(
-                key, "holds half of a character, by a \\u that stands alone", file, entry.line
-            )
+            findings.missing(key, "has a \\u escape that is half of a character", file, entry.line)
             continue
         earlier = last.pop(entry.key, None)
         if earlier is not None:
             where = "before" if earlier.line is None else f"on line {earlier.line}"
-            findings.warning(entry, f"given twice; this one holds, the one {where} does not")
+            findings.warning(entry, f"given twice; this value applies, the one {where} does not")
         last[entry.key] = entry
     return tuple(last.values())
 

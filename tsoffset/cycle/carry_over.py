@@ -7,10 +7,7 @@ remembered with an answer are then never newer than the logs that it was read fr
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from tsoffset.cluster import Cluster
-from tsoffset.cycle.schema import PAIRS, PARTITIONS
 from tsoffset.cycle.work import PartitionWork
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.model import Isolation, Proof, Safety, Side, TopicPartition
@@ -153,16 +150,3 @@ def _safe_for_good(usable: PartitionCarryOver | None, evidence: Evidence) -> tup
     )
     there = [pair for pair in known if pair[1] >= evidence.target.start]
     return max(there, key=lambda pair: pair[1], default=None)
-
-
-@dataclass(slots=True)
-class CarryOver:
-    """What is kept of a flow between cycles, as PAIRS and PARTITIONS; all of it may be lost at any
-    time."""
-
-    pairs: pa.Table = field(default_factory=PAIRS.empty_table)
-    partitions: pa.Table = field(default_factory=PARTITIONS.empty_table)
-
-    def learn(self, other: "CarryOver") -> None:
-        """Take the other's place."""
-        self.pairs, self.partitions = other.pairs, other.partitions

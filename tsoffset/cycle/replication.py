@@ -7,13 +7,10 @@ leave some without a record, and if nobody else writes to the target topic. The 
 near the logs' ends: then more of these offsets count.
 """
 
-import numpy as np
+import polars as pl
 import pyarrow as pa
 
-from tsoffset.cycle.matching import numbers
 from tsoffset.cycle.schema import TEXT
-from tsoffset.records import Numbers
-from tsoffset.rule.carry_over import NOTHING
 
 REPLICATION = pa.schema(
     [
@@ -27,30 +24,20 @@ REPLICATION = pa.schema(
 it is proven to be there."""
 
 
-def replication(partitions: pa.Table) -> pa.Table:
-    """REPLICATION of what is remembered (PARTITIONS)."""
-    source, target = numbers(partitions["frontier_source"]), numbers(partitions["frontier_target"])
-    pair_source, pair_target = _last(partitions["pair_sources"]), _last(partitions["pair_targets"])
-    later = pair_source > source
-    source, target = np.where(later, pair_source, source), np.where(later, pair_target, target)
-    bound = np.maximum(numbers(partitions["source_end"]) - 1 - source, 0)
-    arrived = np.maximum(numbers(partitions["target_end"]) - 1 - target, 0)
-    unknown = source == NOTHING
-    columns = [
-        partitions["source_topic"],
-        partitions["partition"],
-        pa.array(np.maximum(bound - arrived, 0), mask=unknown),
-        pa.array(bound, mask=unknown),
-    ]
-    return pa.table(columns, schema=REPLICATION)
-
-
-def _last(column: pa.ChunkedArray) -> Numbers:
-    """The last number of each list; NOTHING of an empty one."""
-    lists = column.combine_chunks()
-    if isinstance(lists, pa.ChunkedArray):
-        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
-    ends = lists.offsets.to_numpy()
-    values = np.append(lists.values.to_numpy(), NOTHING)
-    found: Numbers = np.where(np.diff(ends) > 0, values[ends[1:] - 1], NOTHING)
-    return found
+def replication(partitions: pl.DataFrame) -> pa.Table:
+    """REPLICATION of what is cached of partitions (`group_sync.tables.PARTITIONS`)."""
+    pair_source = pl.col("pair_sources").list.last()
+    is_later = (pair_source > pl.col("frontier_source")).fill_null(pair_source.is_not_null())
+    source = pl.when(is_later).then(pair_source).otherwise("frontier_source")
+    pair_target = pl.col("pair_targets").list.last()
+    target = pl.when(is_later).then(pair_target).otherwise("frontier_target")
+    bound = (pl.col("source_end") - 1 - source).clip(lower_bound=0)
+    arrived = (pl.col("target_end") - 1 - target).clip(lower_bound=0)
+    rows = partitions.select(
+        "source_topic",
+        "partition",
+        lag_records=(bound - arrived).clip(lower_bound=0),
+        lag_bound_records=bound,
+    ).to_arrow(compat_level=pl.CompatLevel.oldest())
+    topic = rows["source_topic"].cast(pa.string()).dictionary_encode()
+    return pa.table([topic, *rows.columns[1:]], schema=REPLICATION)

@@ -1,194 +1,17 @@
-"""The tables that a cycle's steps take and give, as Arrow schemas with a row a pair of group and
-source partition, or a row a position.
+"""A cycle's result rows as an Arrow table, and help with such tables.
 
-`tsoffset.cycle.values` says what their rows are in the domain's words. Absent is null, an enum is
-its word. Text is a dictionary: it repeats, and so costs a number a row.
+Absent is null, an enum is its word. Text is a dictionary: it repeats, and so costs a number a row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
-TEXT, _BOOL = pa.dictionary(pa.int32(), pa.string()), pa.bool_()
+TEXT = pa.dictionary(pa.int32(), pa.string())
 _INT32, _INT64 = pa.int32(), pa.int64()
-
-
-# A `Reason` or a `FailureKind`, and what a person should know of it.
-_WHY = [("reason", TEXT), ("message", TEXT)]
-
-GROUPS = pa.schema(
-    [
-        # Its place among the cycle's groups, which are in the order of their names.
-        ("number", _INT32),
-        ("group", pa.string()),
-        ("type", TEXT),
-        ("target_type", TEXT),
-        ("target_active", _BOOL),
-    ]
-)
-"""`GroupWork`."""
-
-_KNOWN = [
-    # An exact translation: of which source offset, and what it came to.
-    ("known_offset", _INT64),
-    ("known_target", _INT64),
-    ("known_from", _INT64),
-    ("known_to", _INT64),
-    ("known_timestamp_ms", _INT64),
-    # Where the logs ended, if it holds no longer than they do; null where it holds for good.
-    ("known_source_end", _INT64),
-    ("known_source_log_end", _INT64),
-    ("known_target_end", _INT64),
-]
-# `LastCommit`.
-_LAST = [("last_source", _INT64), ("last_target", _INT64)]
-KNOWN_OF_A_PAIR = [name for name, _ in _KNOWN]
-REMEMBERED_OF_A_PAIR = [name for name, _ in (*_KNOWN, *_LAST)]
-
-PAIRS = pa.schema([("group", TEXT), ("source_topic", TEXT), ("partition", _INT32), *_KNOWN, *_LAST])
-"""What is carried over of each pair of group and source partition."""
-
-REMEMBERED = PAIRS.set(0, pa.field("group", _INT32))
-"""The same for a task, its groups by number."""
-
-# By which logs are told from others, and how far they reach.
-LOG_IDENTITY = [
-    "source_topic_id",
-    "source_leader_epoch",
-    "target_topic_id",
-    "target_leader_epoch",
-]
-LOG_ENDS = ["source_end", "source_log_end", "target_end"]
-
-_OFFSETS = pa.list_(_INT64)
-
-PARTITIONS = pa.schema(
-    [
-        ("source_topic", TEXT),
-        ("partition", _INT32),
-        ("is_remote_topic", _BOOL),
-        ("failback", _BOOL),
-        ("source_topic_id", TEXT),
-        ("source_leader_epoch", _INT32),
-        ("target_topic_id", TEXT),
-        ("target_leader_epoch", _INT32),
-        ("source_end", _INT64),
-        ("source_log_end", _INT64),
-        ("target_end", _INT64),
-        # Of each pair of records.
-        ("pair_sources", _OFFSETS),
-        ("pair_targets", _OFFSETS),
-        # The highest record pair that stays safe while both logs are the same.
-        ("frontier_source", _INT64),
-        ("frontier_target", _INT64),
-        ("first_from", _INT64),
-    ]
-)
-"""`PartitionCarryOver`."""
-
-LOGS = pa.schema(
-    [
-        ("source_topic", TEXT),
-        ("partition", _INT32),
-        ("source_start", _INT64),
-        ("source_end", _INT64),
-        ("source_log_end", _INT64),
-        ("target_start", _INT64),
-        ("target_end", _INT64),
-    ]
-)
-"""What the logs are now of which something was remembered: those that are the same ones still."""
-
-TRANSLATED = pa.schema(
-    [
-        ("target_offset", _INT64),
-        ("precision", TEXT),
-        ("reread_bound", _INT64),
-        ("equivalent_from", _INT64),
-        ("equivalent_to", _INT64),
-        *_WHY,
-        ("source_timestamp_ms", _INT64),
-        ("target_start", _INT64),
-        ("target_end", _INT64),
-        ("rewrites_timestamps", _BOOL),
-    ]
-)
-"""`TranslatedPosition` but for the position itself."""
-
-TRANSLATIONS = pa.schema(
-    [
-        *TRANSLATED,
-        # `Holds`: false where the translation is not to be remembered.
-        ("holds", _BOOL),
-        ("while_source_end", _INT64),
-        ("while_source_log_end", _INT64),
-        ("while_target_end", _INT64),
-        ("source_log_end", _INT64),
-    ]
-)
-"""The same, for how long it holds, and the end of the source's log; null where it was not read."""
-
-COMMITS = pa.schema(
-    [
-        ("group", _INT32),
-        ("source_topic", TEXT),
-        ("partition", _INT32),
-        ("source_offset", _INT64),
-        # Not a dictionary: where there is some it seldom repeats.
-        ("metadata", pa.string()),
-        ("target_topic", TEXT),
-        ("is_remote_topic", _BOOL),
-        ("failback", _BOOL),
-        ("target_active", _BOOL),
-        *_WHY,
-    ]
-)
-"""`SourceCommit`, its group by number."""
-
-LOOKED = pa.schema(
-    [
-        *COMMITS,
-        *_KNOWN,
-        *_LAST,
-        # Of the pair's logs, where what is known of the position holds.
-        ("target_start", _INT64),
-        ("target_end", _INT64),
-        # What is known is the translation; and the target group stands where it leads.
-        ("recalled", _BOOL),
-        ("settled", _BOOL),
-        ("current_target_offset", _INT64),
-    ]
-)
-"""The commits of groups as a look at both clusters finds them, with what is remembered of each. A
-row without `source_offset` and `reason` is no commit: it is only remembered."""
-
-POSITIONS = pa.schema(
-    [
-        ("source_topic", TEXT),
-        ("partition", _INT32),
-        ("target_topic", TEXT),
-        ("is_remote_topic", _BOOL),
-        ("failback", _BOOL),
-        ("source_offset", _INT64),
-    ]
-)
-"""Positions to translate."""
-
-SETTLED = pa.schema(
-    [
-        ("source_timestamp_ms", _INT64),
-        ("target_offset", _INT64),
-        ("current_target_offset", _INT64),
-        ("outcome", TEXT),
-        ("reason", TEXT),
-        ("precision", TEXT),
-        ("reread_bound", _INT64),
-        ("message", TEXT),
-    ]
-)
-"""What became of each commit, in their order: of `Row` what the commit does not have."""
 
 ROWS = pa.schema(
     [
@@ -249,3 +72,30 @@ def tuples(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples of the schema's columns."""
     columns = [rows.column(name).to_pylist() for name in schema.names]
     return zip(*columns, strict=True)
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column, text as such: in dictionaries words that no row has may be left."""
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def places(rows: pa.Table, others: pa.Table, on: Sequence[str]) -> pa.Array:
+    """For each row the place of the one of `others` that has the same values in `on` (null is a
+    value), the first one of several; null where none has."""
+    here, there = (
+        pl.DataFrame(pa.table({name: as_text(table[name]) for name in on}))
+        for table in (rows, others)
+    )
+    if here.equals(there):
+        # As in most cycles.
+        return pl.int_range(len(rows), dtype=pl.UInt32, eager=True).to_arrow()
+    firsts = there.with_row_index("place").unique(on, keep="first")
+    found = here.join(firsts, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return found["place"].to_arrow()
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables of one schema, one table after the other. Nothing is copied where only one
+    has rows."""
+    there = [rows for rows in tables if len(rows)]
+    return pa.concat_tables(there or tables[:1]).unify_dictionaries()

@@ -1,11 +1,11 @@
 """Which commits a flow syncs: groups listed and filtered, source commits read and renamed."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.flow.policy import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
@@ -13,7 +13,6 @@ from tsoffset.flow.policy import (
     target_topic,
 )
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.read import committed_offsets
 from tsoffset.logs import hide_secrets
 from tsoffset.model import (
     CommittedOffset,
@@ -38,11 +37,6 @@ class GroupWork:
     type: GroupType = GroupType.CLASSIC
     target_type: GroupType | None = None
     target_active: bool = False
-
-    @property
-    def is_supported(self) -> bool:
-        """True where the group is a consumer group on both sides."""
-        return self.type in SUPPORTED_GROUPS and self.target_type in (None, *SUPPORTED_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,60 +120,6 @@ def preflight(
     )
 
 
-def read_commits(
-    flow: FlowSettings,
-    source: Cluster,
-    groups: Sequence[GroupWork],
-    competing_flows: Sequence[CompetingFlow] = (),
-) -> Iterator[SourceCommit]:
-    """The source commits of `groups` that the flow syncs, with the target partition of each."""
-    readable = [work.group for work in groups if work.type is not GroupType.SHARE]
-    offsets = committed_offsets(source, readable, require_stable=False)
-    return source_commits(flow, groups, offsets, Claims(competing_flows, readable))
-
-
-def source_commits(
-    flow: FlowSettings,
-    groups: Sequence[GroupWork],
-    offsets: Mapping[str, GroupOffsets | Failed],
-    claims: "Claims",
-) -> Iterator[SourceCommit]:
-    """The commits of `groups` that the flow syncs, with the target partition of each; `offsets` are
-    what the groups have on the source."""
-    for work in groups:
-        if work.type is GroupType.SHARE:
-            yield SourceCommit(work.group, None, None, None, verdict=_unsupported(work))
-            continue
-        found = offsets[work.group]
-        if isinstance(found, Failed):
-            yield SourceCommit(work.group, None, None, None, verdict=found)
-            continue
-        renamings = _renamings(flow, found)
-        sharing = _sharing(renamings)
-        for partition, renaming in renamings.items():
-            committed = found[partition]
-            target = TopicPartition(renaming.topic, partition.partition)
-            verdict: Skipped | Failed | None = None
-            if not work.is_supported:
-                verdict = _unsupported(work)
-            elif len(topics := sharing[target]) > 1:
-                verdict = _several_topics(work.group, target, topics)
-            elif (claim := claims.on(work.group, target, renaming)) is not None:
-                verdict = claim
-            elif isinstance(committed, Failed):
-                verdict = committed
-            yield SourceCommit(
-                work.group,
-                partition,
-                None if isinstance(committed, Failed) else committed,
-                target,
-                renaming.is_remote_topic,
-                renaming.failback,
-                work.target_active,
-                verdict,
-            )
-
-
 def renaming_of(flow: FlowSettings, topic: str) -> Renaming | None:
     """What a source topic is on the target; None where the flow does not sync it."""
     if not flow.topic_filter.should_replicate_topic(topic):
@@ -222,16 +162,6 @@ def _renamings(
         if (renaming := topics[topic]) is not None:
             found[partition] = renaming
     return found
-
-
-def _sharing(
-    renamings: Mapping[TopicPartition, Renaming],
-) -> Mapping[TopicPartition, Sequence[str]]:
-    """For each target partition the source topics that become it."""
-    sharing: defaultdict[TopicPartition, list[str]] = defaultdict(list)
-    for partition, renaming in renamings.items():
-        sharing[TopicPartition(renaming.topic, partition.partition)].append(partition.topic)
-    return sharing
 
 
 class Claims:
@@ -320,21 +250,3 @@ def is_written_by(flow: FlowSettings, topic: str, *, by_failback: bool) -> bool:
         origins.add(policy.format_remote_topic(flow.target.alias, topic))
     theirs = _renamings(flow, [TopicPartition(origin, 0) for origin in origins])
     return any(one.topic == topic for one in theirs.values())
-
-
-def _several_topics(group: str, target: TopicPartition, topics: Sequence[str]) -> Skipped:
-    return Skipped(
-        Reason.SEVERAL_SOURCES,
-        f"{target} of group {group}: the topics {' and '.join(topics)} of the source become it; "
-        "leave all but one out (topics.exclude)",
-    )
-
-
-def _unsupported(work: GroupWork) -> Skipped:
-    side, type_ = ("source", work.type)
-    if work.type in SUPPORTED_GROUPS and work.target_type is not None:
-        side, type_ = ("target", work.target_type)
-    return Skipped(
-        Reason.UNSUPPORTED_GROUP,
-        f"{work.group} is a {type_} group on the {side}; only consumer groups are synced",
-    )

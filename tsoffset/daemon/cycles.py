@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.state import FlowCarryOver, StateFile
 from tsoffset.daemon.cycle_log import CycleLog
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.state import FlowCarryOver, StateFile
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import CycleResult, FlowTask
 from tsoffset.spark.sessions import Sessions

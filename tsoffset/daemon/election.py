@@ -9,15 +9,18 @@ That two lead for a moment (a process that was suspended, a coordinator that los
 as harmless as two instances without election: the commit rule makes it so, not this.
 """
 
+import json
+import math
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import structlog
 
 from tsoffset.cluster import Membership, Standing
-from tsoffset.daemon.instances import instance_of, of_json, to_json
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
@@ -34,6 +37,8 @@ _RETRY_REFUSED_SECONDS = 30.0
 _AT_ONCE_SECONDS = 0.1
 # How long an end waits for the thread.
 _END_SECONDS = 5.0
+# Shown to people, who may follow it; and it may have been written by anybody who is in the group.
+_URL = re.compile(r"https?://[0-9A-Za-z._\[\]:-]{1,260}")
 
 
 Enter = Callable[[ClusterSettings, str, float], Membership]
@@ -166,7 +171,7 @@ class Election:
                 Failed(
                     FailureKind.INTERNAL,
                     f"elect the leader of {self._flow.name}: {type(error).__name__}: {error}; "
-                    "please report this with the versions of tsoffset and of the brokers",
+                    "report this with the versions of tsoffset and of the brokers",
                 )
             )
         self._tell()
@@ -176,7 +181,7 @@ class Election:
         # Whoever had the lead last says so: unless the coordinator removed it, nobody else got it.
         holds = self._agreed is not None and self._has_lead(self._agreed)
         facts = {"instance": asdict(self._instance), "leads": holds}
-        answer = membership.join(to_json(facts), agreed_by)
+        answer = membership.join(json.dumps(facts).encode(), agreed_by)
         if isinstance(answer, Failed):
             return self._missed(answer)
         if isinstance(answer, Standing):
@@ -228,17 +233,16 @@ def agreed_by(members: Mapping[str, bytes]) -> bytes:
     """What all members are told, of the metadata of each (pure): who leads, and who they are."""
     candidates = []
     for metadata in members.values():
-        facts = of_json(metadata)
+        facts = _of_json(metadata)
         instance = instance_of(facts.get("instance"))
         if instance is not None:
             candidates.append((instance, facts.get("leads") is True))
     found = chosen(candidates)
-    return to_json(
-        {
-            "leader": None if found is None else found.id,
-            "instances": [asdict(instance) for instance, _ in candidates],
-        }
-    )
+    agreed = {
+        "leader": None if found is None else found.id,
+        "instances": [asdict(instance) for instance, _ in candidates],
+    }
+    return json.dumps(agreed).encode()
 
 
 def chosen(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
@@ -253,10 +257,43 @@ def chosen(candidates: Sequence[tuple[Instance, bool]]) -> Instance | None:
 
 
 def _agreed_of(content: bytes) -> _Agreed | None:
-    facts = of_json(content)
+    facts = _of_json(content)
     listed = facts.get("instances")
     found = [instance_of(one) for one in listed] if isinstance(listed, list) else []
     instances = tuple(
         sorted((one for one in found if one), key=lambda one: (one.started_at, one.id))
     )
     return _Agreed(str(facts.get("leader") or ""), instances)
+
+
+def _of_json(content: bytes) -> Mapping[str, Any]:
+    """What another instance wrote; nothing where that cannot be read."""
+    try:
+        facts = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def instance_of(facts: object) -> Instance | None:
+    """The instance with these fields, further ones left out; None where it lacks one."""
+    if not isinstance(facts, dict):
+        return None
+    try:
+        started_at = float(facts["started_at"])
+        if not math.isfinite(started_at):
+            return None
+        return Instance(
+            str(facts["id"]),
+            str(facts["host"]),
+            int(facts["pid"]),
+            started_at,
+            str(facts["version"]),
+            _url_of(facts.get("url")),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _url_of(text: object) -> str | None:
+    return text if isinstance(text, str) and _URL.fullmatch(text) else None

@@ -20,6 +20,7 @@ from tsoffset.daemon.schedule import Schedule
 from tsoffset.daemon.status import Board, Cycle, FlowState, Instance, Lead, Observer
 from tsoffset.errors import CycleOverLimit, TsoffsetError
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.tables import BROKEN
 from tsoffset.spark.flow import CycleResult
 from tsoffset.terminal.row_columns import tally_of
 
@@ -50,7 +51,7 @@ class Peers(Protocol):
         """The instance that runs the flow, where one alone does; None where it is not known."""
 
     def others(self) -> tuple[Instance, ...]:
-        """The others that were seen lately."""
+        """The other instances that take part."""
 
     def problem(self) -> str | None:
         """Why it is not known who leads, as a sentence with a next step; None where it is."""
@@ -186,7 +187,7 @@ class FlowLoop:
             self._wake.clear()
             try:
                 seconds = self._next()
-            except Exception as error:
+            except BROKEN as error:
                 log.exception("flow_broke", flow=self.name)
                 words = (f"the loop of the flow failed and was restarted: {_unexpected(error)}",)
                 self._board.update(self.name, state=FlowState.FAILED, messages=words)
@@ -233,7 +234,7 @@ class FlowLoop:
         self._look_at = self._now() + self._selection.flow(self.name).sync_interval_seconds
         try:
             known = self._last_known(self.name)
-        except Exception:
+        except BROKEN:
             log.exception("history_not_read", flow=self.name)
             return
         status = self._board.status(self.name)
@@ -255,7 +256,7 @@ class FlowLoop:
         result, error = None, None
         try:
             result = self._cycles.run(selection, flow)
-        except Exception as raised:
+        except BROKEN as raised:
             error = raised
         if error is not None and self._stopping.is_set():
             log.info("cycle_ended_by_stop", flow=self.name)
@@ -267,7 +268,7 @@ class FlowLoop:
         self,
         flow: FlowSettings,
         result: CycleResult | None,
-        error: Exception | None,
+        error: BaseException | None,
         started_at: float,
         started: float,
     ) -> Cycle:
@@ -299,7 +300,7 @@ class FlowLoop:
             facts=facts,
         )
 
-    def _tell(self, cycle: Cycle, error: Exception | None) -> None:
+    def _tell(self, cycle: Cycle, error: BaseException | None) -> None:
         """Log what the cycle came to, and tell all who want to know."""
         if error is None:
             log.info("cycle_finished", **cycle.facts)
@@ -319,7 +320,7 @@ class FlowLoop:
         for observer in self._observers:
             try:
                 observer.cycle_ended(cycle, status)
-            except Exception:
+            except BROKEN:
                 log.exception("observer_failed", flow=self.name, observer=type(observer).__name__)
         late = self._schedule.ended(self._now(), failures_in_a_row=status.failures_in_a_row)
         # The first cycle starts Spark's workers and translates everything: how long that takes
@@ -354,7 +355,7 @@ class FlowLoop:
         return FlowState.STANDBY if problem is None else FlowState.FAILED
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected(error: BaseException) -> str:
     return (
         f"{type(error).__name__}: {error}; this is an internal error; please report it with the"
         " traceback from the log"

@@ -11,11 +11,8 @@ the group's translation: what a failover would use is `now - in_sync_at` seconds
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.cycle.matching import joined, numbered, numbers, places, take
-from tsoffset.cycle.schema import ROWS
+from tsoffset.cycle.schema import ROWS, joined, places
 from tsoffset.model import OutcomeKind
-from tsoffset.records import Numbers
-from tsoffset.rule.carry_over import NOTHING
 from tsoffset.terminal.row_columns import in_place_of, reread_of
 
 FRESHNESS = pa.schema(
@@ -27,6 +24,7 @@ FRESHNESS = pa.schema(
 )
 PAIRS_KNOWN = pa.schema([*ROWS, *FRESHNESS])
 """A row of ROWS with how fresh what it says is on the target."""
+PAIR = ["group", "source_topic", "partition"]
 
 
 def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
@@ -35,8 +33,8 @@ def pairs_known(rows: pa.Table, before: pa.Table, now: float) -> pa.Table:
     was known of its pairs, with the failure's outcome, reason and message."""
     whole = pc.and_(rows["source_topic"].is_null(), rows["group"].is_valid())
     rows = joined([rows, _of_failed_groups(before, rows.filter(whole))])
-    at = _places(rows, before)
-    last = take(before.select(FRESHNESS.names), at)
+    at = places(rows, before, PAIR)
+    last = before.select(FRESHNESS.names).take(at)
     offset = rows["source_offset"]
     there = on_target(rows)
     no_further_back = pc.fill_null(pc.greater_equal(there, rows["target_offset"]), False)
@@ -60,28 +58,17 @@ def _of_failed_groups(before: pa.Table, failed: pa.Table) -> pa.Table:
     """The rows of the cycle before for groups of which this one knows nothing but a failure."""
     if not len(failed) or not len(before):
         return failed.slice(0, 0)
-    theirs, now = numbered(before["group"], failed["group"])
-    at = places((theirs,), (now,))
-    of_pairs = (at != NOTHING) & before["source_topic"].is_valid().to_numpy()
-    kept = before.filter(pa.array(of_pairs)).select(ROWS.names)
+    at = places(before, failed, ["group"])
+    of_pairs = pc.and_(at.is_valid(), before["source_topic"].is_valid())
+    kept = before.filter(of_pairs).select(ROWS.names)
     there = on_target(kept)
     kept = kept.set_column(
         kept.schema.get_field_index("current_target_offset"), "current_target_offset", there
     )
-    at = at[of_pairs]
+    at = at.filter(of_pairs.combine_chunks())
     no_lag = pa.nulls(len(kept), pa.int64())
     kept = kept.set_column(kept.schema.get_field_index("consumer_lag"), "consumer_lag", no_lag)
     for name in ("outcome", "reason", "message"):
-        column = failed[name].take(pa.array(at))
+        column = failed[name].take(at)
         kept = kept.set_column(kept.schema.get_field_index(name), ROWS.field(name), column)
     return kept
-
-
-def _places(rows: pa.Table, before: pa.Table) -> Numbers:
-    """For each row where its pair stands in `before`; NOTHING where it is new."""
-    groups, groups_before = numbered(rows["group"], before["group"])
-    topics, topics_before = numbered(rows["source_topic"], before["source_topic"])
-    return places(
-        (groups, topics, numbers(rows["partition"])),
-        (groups_before, topics_before, numbers(before["partition"])),
-    )

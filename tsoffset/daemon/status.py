@@ -119,7 +119,7 @@ class FlowStatus:
     `running_since` is set while a cycle runs; `next_at` is when the next one is due. `pairs` has
     what is known of each pair (schema PAIRS_KNOWN) as of the cycle that ended at `known_at`, None
     before any is known: of `last_reached`, or of one of another process. `lists` are the changes
-    made by `tsoffset lists`, in words. `others` are instances seen at work on the same flow.
+    made by `tsoffset lists`, in words. `others` are other instances in its election.
     `records_per_second` is how fast the source groups' committed offsets grew at last; None where
     that is not known.
     """

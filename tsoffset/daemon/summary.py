@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tsoffset.columns import Flags
-from tsoffset.cycle.matching import numbered
+from tsoffset.cycle.schema import as_text
 from tsoffset.model import OutcomeKind, Precision
 from tsoffset.records import Numbers
 from tsoffset.terminal.output import Readiness
@@ -96,13 +96,13 @@ class Summary:
         column = pairs[key]
         if column.null_count:
             pairs = pairs.filter(column.is_valid())
-        # A group of which no row is left may still be among the words that its column knows.
-        found, number = np.unique(numbered(pairs[key])[0], return_inverse=True)
+        text = as_text(pairs[key])
+        names = text.unique()
+        self.names = names.take(pc.sort_indices(names))
+        number = pc.index_in(text, value_set=self.names).to_numpy()
         self._pairs = pairs
         self._rows = np.argsort(number, kind="stable")
-        self._starts = np.searchsorted(number[self._rows], np.arange(len(found) + 1))
-        firsts = pa.array(self._rows[self._starts[:-1]])
-        self.names = pairs[key].take(firsts).combine_chunks().cast(pa.string())
+        self._starts = np.searchsorted(number[self._rows], np.arange(len(self.names) + 1))
         self._rank = _ranks(pairs["outcome"], OUTCOMES)
         self._columns = _aggregated(pairs, number, self._rank)
         if key is Key.GROUP:

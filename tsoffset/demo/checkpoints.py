@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.demo.clusters import Clusters
 from tsoffset.demo.groups import GROUPS
 from tsoffset.flow.policy import internal_topics
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.read import committed_offsets
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import CommittedOffset, Failed
 from tsoffset.replicators.checkpoint import CheckpointKey
@@ -42,7 +42,7 @@ def wait_for_checkpoints(clusters: Clusters, flow: FlowSettings, *, synced: bool
         still = len(counts) >= _LOOKS and counts[-1] and len({*counts[-_LOOKS:]}) == 1
         if still and not behind:
             return None
-        return f"{counts[-1]} pairs have a checkpoint, {behind} of them are not committed"
+        return f"{counts[-1]} pairs have a checkpoint, {behind} of them are not committed yet"
 
     clusters.target.wait_until(missing, seconds=_PATIENCE_SECONDS, doing=f"wait for {topic}")
     return counts[-1]

@@ -33,7 +33,7 @@ _TELLING = (
     "emit.checkpoints.enabled",
 )
 
-_FOR_RUN = "\n# For `tsoffset run`; MirrorMaker 2 has no use for it.\n"
+_FOR_RUN = "\n# For `tsoffset run`; MirrorMaker 2 ignores it.\n"
 
 
 def remote(topic: str) -> str:
@@ -107,7 +107,7 @@ class Clusters:
         }
         write_private(
             self.configuration,
-            f"# Read by MirrorMaker 2{' and by tsoffset alike' if shared else ''}.\n"
+            f"# Read by MirrorMaker 2{' and by tsoffset' if shared else ''}.\n"
             + _lines(telling)
             + (_FOR_RUN + _lines(ours) if shared else "")
             + "\n# For quick starts and single copies on one machine.\n"

@@ -45,7 +45,8 @@ def run(scenario: Scenario, *, keep: bool, secure: bool) -> int:
         raise
     except KafkaError as error:
         raise EmbeddedError(
-            f"the demo's clients: {error!r}; try again, and if it stays so see the logs in {folder}"
+            f"the demo's clients: {error!r}; try again; if it happens again, see the logs in "
+            f"{folder}"
         ) from error
     if not keep:
         if status == 0:
@@ -61,8 +62,8 @@ def _play(
     story = STORIES[scenario]
     narrator.opening(
         f"tsoffset demo: {scenario}",
-        f"Two Kafka clusters on this machine, MirrorMaker 2 between them, {story.about}. It is all "
-        "real" + ("." if keep else ", and gone afterwards (--keep keeps it)."),
+        f"Two Kafka clusters on this machine, MirrorMaker 2 between them, {story.about}. They are "
+        "real" + ("." if keep else ", and deleted at the end (--keep keeps them)."),
     )
     with ExitStack() as stack:
         stack.callback(clusters.stop)

@@ -28,7 +28,7 @@ class Compare(Story):
         self._mirror_all(mirrored)
         self._checkpoint()
         return self._set_beside(self._clusters.configuration), [
-            "Both translated the same groups at the same time, and nothing was committed."
+            "Both translated the same groups at the same time. Nothing was committed."
         ]
 
     def _checkpoint(self) -> None:

@@ -61,15 +61,15 @@ class Failback(Story):
         with progress(f"reading from {TARGET}"):
             read = self._aside(lambda: self._consumers.work_at_target(self._groups, _READ_THERE))
         self._narrator.say(
-            f"Real consumers of {len(self._groups)} groups go on there from the offsets that were "
-            f"set, read {sum(read.values()):,} records, commit and stop. {SOURCE} knows nothing of "
-            "it."
+            f"Real consumers of {len(self._groups)} groups continue there from the offsets that "
+            f"were set, read {sum(read.values()):,} records, commit and stop. {SOURCE} knows "
+            "nothing of it."
         )
         return read
 
     def _go_on_at_home(self, source: Source) -> None:
         """Records that are never mirrored, on the cluster that the groups will come back to."""
-        self._narrator.step(f"{SOURCE} goes on, and MirrorMaker 2 does not")
+        self._narrator.step(f"{SOURCE} continues without MirrorMaker 2")
 
         def happen() -> None:
             self._clusters.stop_mirror()
@@ -80,18 +80,20 @@ class Failback(Story):
             self._aside(happen)
         self._narrator.say(
             f"MirrorMaker 2 is stopped, and {2 * PARTITIONS * _NEVER_MIRRORED:,} more records are "
-            f"written to {ORDERS.name} and {CLICKS.name}: {TARGET} never gets them. Who came back "
-            "to the end of these logs would skip them."
+            f"written to {ORDERS.name} and {CLICKS.name}: {TARGET} never gets them. A group that "
+            "resumed at the end of these logs would skip them."
         )
 
     def _come_back(self, spark: "SparkSession") -> list[Row]:
         path, telling = self._clusters.write_failback_configuration()
         self._narrator.step(f"tsoffset sync -c {path.name}")
-        self._narrator.say("A file of its own for the way back, which MirrorMaker 2 never reads:")
+        self._narrator.say(
+            "A separate configuration for the way back, which MirrorMaker 2 never reads:"
+        )
         self._narrator.quote(f"{name} = {value}" for name, value in telling.items())
         self._narrator.say(
-            "No records flow back, and neither flow writes offset syncs: what the groups have read "
-            "of the copies is found among the originals by content."
+            "No records flow back, and neither flow writes offset syncs: tsoffset finds the "
+            "originals of the copies that the groups have read by their content."
         )
         rows = self._cycle(spark, FlowTask(Configuration.read(path), BACK, self._narrowing))
         self._show(BACK, rows)
@@ -99,7 +101,7 @@ class Failback(Story):
 
     def _resume(self) -> dict[str, Reads]:
         self._narrator.step(f"The consumers resume on {SOURCE}")
-        with progress("consumers read on"):
+        with progress("consumers resume"):
             reads = self._aside(lambda: list(self._consumers.go_on_at_source(self._groups)))
         return dict(zip((group.name for group in self._groups), reads, strict=True))
 
@@ -124,7 +126,7 @@ class Failback(Story):
                     resumed.append(Resumed(row, log, processed, read))
             verdicts.append(group_verdict(group.name, resumed, group.metadata))
         self._narrator.say(
-            f"A real consumer of each group reads on {SOURCE} to the end. What it gets is "
+            f"A real consumer of each group reads {SOURCE} to the end. What it gets is "
             f"compared, record by record, with what the group had processed on {SOURCE} before and "
             f"on {TARGET} since."
         )

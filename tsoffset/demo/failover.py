@@ -53,7 +53,7 @@ class Failover(Story):
         self._show(FLOW, rows)
         with progress("syncing again") as report:
             again = run_cycle(spark, task, commit=True, progress=report)
-        self._narrator.say(f"The same once more: {Tally.of(again.rows).in_words()}.", apart=True)
+        self._narrator.say(f"A second sync: {Tally.of(again.rows).in_words()}.", apart=True)
         with progress("timestamps alone") as report:
             lines = f"{configuration.text}\ntranslation.proof = timestamps\n"
             simple = FlowTask(replace(configuration, text=lines), FLOW)
@@ -78,7 +78,7 @@ class Failover(Story):
             [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]],
             by_timestamp,
         )
-        self._narrator.step("What may surprise")
+        self._narrator.step("Results that may surprise you")
         for group in GROUPS:
             self._narrator.items(surprises(group.name, resumed[group.name]))
         return verdicts
@@ -89,9 +89,9 @@ class Failover(Story):
             (row.group, row.source_topic, row.partition): row.target_offset for row in by_timestamp
         }
         self._narrator.say(
-            f"Other target offsets for the same {len(moved)} positions, reckoned on the same logs. "
+            f"Other rules for the same {len(moved)} source offsets, computed on the same logs. "
             "Without an answer the group has no valid commit, and its consumer's "
-            "auto.offset.reset decides: it re-reads everything, or skips.",
+            "auto.offset.reset applies: it re-reads everything, or skips records.",
             apart=True,
         )
         ways = [

@@ -23,7 +23,7 @@ def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narra
     ours, file = shlex.join(_this_program()), shlex.quote(str(configuration))
     active = next(group for group in GROUPS if group.member)
     plain = GROUPS[0]
-    narrator.step("The clusters go on running")
+    narrator.step("The clusters keep running")
     narrator.say(
         f"To look around ({active.name} can be moved now: its consumer has left with the demo):"
     )
@@ -46,10 +46,10 @@ def tell_how_to_explore(clusters: Clusters, configuration: Path, narrator: Narra
         "To run tsoffset as a daemon, until Ctrl-C, with a status page at http://127.0.0.1:8083/:"
     )
     narrator.quote([f"{ours} run -c {file}"])
-    narrator.say("What they write about themselves:")
+    narrator.say("Their logs:")
     narrator.quote(str(each.log_path) for each in reversed(clusters.processes))
     remember(clusters.folder, {each.name: each.pid for each in clusters.processes})
-    narrator.say("To end it all, and other demos that were kept:")
+    narrator.say("To stop this demo and all others that were kept:")
     narrator.quote([f"{ours} demo --stop"])
     narrator.say(f"Or by hand ({', '.join(each.name for each in clusters.processes)}):")
     pids = " ".join(str(each.pid) for each in clusters.processes)

@@ -123,7 +123,7 @@ class Migration(Story):
         self._narrator.quote(line for line in lines if line and not line.startswith("#"))
         self._narrator.say(
             *(f"{sentence}; the comments name each." for sentence in notices.sentences),
-            "It prints these steps, each with its commands and its check. They are taken now:",
+            "It prints these steps, each with its commands and its check. The demo takes them now:",
         )
         titles = re.findall(r"(?m)^\d+\. .*", printed.getvalue())
         self._narrator.quote(titles)
@@ -135,7 +135,7 @@ class Migration(Story):
         printed = StringIO()
         status = run_check(self._selection(), Output(printed, Format.TABLE), Notices())
         self._narrator.say(
-            f"It ends with: {printed.getvalue().splitlines()[-1]}. One warning is as it should be: "
+            f"It ends with: {printed.getvalue().splitlines()[-1]}. One warning is expected: "
             "nothing is committed yet."
         )
         return status
@@ -173,14 +173,14 @@ class Migration(Story):
         change_settings(self.file, {f"{FLOW}.{SYNC}": "true"})
         self._consumers.stay()
         rows = self._cycle(spark, self._task())
-        self._narrator.say(f"{path.name} is kept. {Tally.of(rows).in_words()}.")
+        self._narrator.say(f"{path.name} is saved. {Tally.of(rows).in_words()}.")
         return rows
 
     def _end(self, step: Step, connectors_topic: str, unwanted: Sequence[str]) -> None:
         self._begin_step(step, step.todo)
         self._narrator.say(
-            "With the line that is taken out it would refuse to copy. Its old settings are deleted "
-            "while it stands still, or it would go on with the checkpoint connector by them."
+            "With the removed line it would refuse to copy. Its old settings are deleted while it "
+            "is stopped; otherwise it would keep the checkpoint connector."
         )
         off = ("emit.checkpoints.enabled", "emit.offset-syncs.enabled")
         change_settings(
@@ -206,7 +206,7 @@ class Migration(Story):
             left = self._aside(happen)
         self._narrator.say(
             f"{PARTITIONS * _WRITTEN_LAST} more records of {ORDERS.name} are written to {SOURCE} "
-            "and copied all the same, and nobody has made the topics anew: "
+            "and copied as before, and the topics have not been created again: "
             f"{' and '.join(left) or 'neither cluster'} has one."
         )
 
@@ -226,10 +226,10 @@ class Migration(Story):
             group_verdict(group.name, resumed[group.name], group.metadata) for group in GROUPS
         ]
         self._narrator.say(
-            f"A real consumer of each group reads on {TARGET} to the end. AGAIN is what of it the "
-            "group had processed, compared record by record; BEFORE is what that would have been "
-            "from what stood there before the sync: MirrorMaker 2's offsets, but for two groups "
-            "that have read there (- where there was none).",
+            f"A real consumer of each group reads on {TARGET} to the end. RE-READ counts records "
+            "that the group had already processed, by content; BEFORE is the same for the offsets "
+            "before the sync: MirrorMaker 2's offsets, except for two groups that have read there "
+            "(- if there was none).",
             apart=True,
         )
         before = {name: _before(name, found) for name, found in resumed.items()}
@@ -268,7 +268,9 @@ class Migration(Story):
             sentences.append("check or compare did not end with status 0; see what they say above.")
         moved = Tally.of(again).outcomes[OutcomeKind.COMMITTED]
         if moved:
-            sentences.append(f"The last sync moved {moved} offsets of groups that stood still.")
+            sentences.append(
+                f"The last sync moved {moved} offsets of groups that had not committed."
+            )
         return max(status, judged, int(bool(backwards or moved))), sentences
 
     # --- what the steps have in common -----------------------------------------------------
@@ -288,7 +290,7 @@ class Migration(Story):
         def happen() -> None:
             self._clusters.restart_mirror(between)
             mirror.wait_until(
-                lambda: None if awaited in mirror.said() else f"it has not said: {awaited}",
+                lambda: None if awaited in mirror.said() else f"its log does not have: {awaited}",
                 seconds=_PATIENCE_SECONDS,
                 doing=f"restart {mirror.name}",
             )

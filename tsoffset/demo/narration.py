@@ -75,11 +75,11 @@ def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupVerdict], ..
     """Of each group, where it stood, and what its consumer got."""
     return (
         Column("GROUP", lambda verdict: verdict.group),
-        Column("WHERE IT STOOD", lambda verdict: stands[verdict.group], elastic=True),
+        Column("COMMITTED OFFSET", lambda verdict: stands[verdict.group], elastic=True),
         Column("READ", lambda verdict: f"{verdict.count.read:,}", right=True),
-        Column("AGAIN", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
+        Column("RE-READ", lambda verdict: _counted(verdict.count.reread, "yellow"), right=True),
         Column(
-            "ANNOUNCED",
+            "BOUND",
             lambda verdict: f"{verdict.announced:,}" if verdict.moved else None,
             right=True,
         ),
@@ -89,7 +89,7 @@ def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupVerdict], ..
 
 WAY_COLUMNS: tuple[Column[Way], ...] = (
     Column("TARGET OFFSETS", lambda way: way.name, elastic=True),
-    Column("READ AGAIN", lambda way: _counted(way.count.reread, "yellow"), right=True),
+    Column("RE-READ", lambda way: _counted(way.count.reread, "yellow"), right=True),
     Column("SKIPPED", lambda way: _counted(way.count.skipped, "bold red"), right=True),
     Column("NO ANSWER", lambda way: f"{way.silent} of {way.positions}", right=True),
 )

@@ -36,7 +36,7 @@ def stop_kept() -> list[str]:
         shutil.rmtree(folder)
         what = f"Stopped {', '.join(ended)}" if ended else "No process was running"
         said.append(f"{what}; removed {folder}.")
-    return said or [f"No demo that was kept is in {tempfile.gettempdir()}."]
+    return said or [f"There is no kept demo in {tempfile.gettempdir()}."]
 
 
 def _is_own(folder: Path) -> bool:

@@ -139,7 +139,7 @@ class Story:
             f"{CLICKS.name} are deleted again, so offsets on {TARGET} will be lower. "
             f"{ACCOUNTS.name} is compacted: {left:,} of {PARTITIONS * ACCOUNTS.records:,} updates "
             f"are left. Two groups, {' and '.join(group.name for group in early)}, had stopped at "
-            "records that are gone by now."
+            "records that no longer exist."
         )
         return source
 
@@ -161,7 +161,7 @@ class Story:
     def _start_mirror(self) -> Callable[[], None]:
         """Begin to mirror; what is returned waits until everything is copied."""
         both, its = (
-            "MirrorMaker 2 and tsoffset read one and the same file",
+            "MirrorMaker 2 and tsoffset read the same file",
             "MirrorMaker 2's own file",
         )
         self._narrator.step(both if self.shares_file else its)
@@ -194,7 +194,7 @@ class Story:
             f"{ACCOUNTS.name}, compacted; {PAYMENTS.name}, in transactions ({source.aborted:,} "
             "more records were aborted).",
             f"{len(GROUPS)} groups have read with real consumers, committed and stopped: some "
-            "caught up, some far behind. What each has processed is taken down.",
+            "caught up, some far behind. The demo records what each has processed.",
         )
 
     def _start_spark(self) -> "Callable[[], SparkSession]":
@@ -212,7 +212,7 @@ class Story:
     def _mirror_all(self, mirrored: Callable[[], None]) -> None:
         """Wait for MirrorMaker 2, and let two groups read on the target already."""
         self._narrator.step(f"MirrorMaker 2 copies everything to {TARGET}")
-        with progress("waiting until all is mirrored"):
+        with progress("waiting until everything is mirrored"):
             self._aside(mirrored)
         there = [group for group in GROUPS if group.on_target is not None]
 
@@ -229,8 +229,8 @@ class Story:
             f"It is there as {', '.join(remote(topic.name) for topic in TOPICS)}. "
             f"{' and '.join(helpers) or 'Neither cluster'} {'have' if helpers[1:] else 'has'} an "
             "offset-syncs or a checkpoints topic.",
-            f"Two groups have begun to read there on their own: {left}, which has stopped again, "
-            f"and {stays}, whose consumer stays.",
+            f"Two groups have started to read there: {left}, whose consumer has stopped again, "
+            f"and {stays}, whose consumer keeps running.",
         )
 
     def _helper_topics(self) -> list[str]:
@@ -246,7 +246,7 @@ class Story:
     def _go_on(self) -> dict[str, Reads]:
         """All consumers go on on the target; what they got, by group."""
         found: dict[str, Reads] = {}
-        with progress("consumers read on") as report:
+        with progress("consumers resume") as report:
             for group, reads in zip(GROUPS, self._consumers.go_on(GROUPS), strict=True):
                 found[group.name] = reads
                 if report is not None:

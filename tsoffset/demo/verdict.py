@@ -151,8 +151,7 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
         faults.append(f"{group} skipped {in_words(count.skipped)}")
     if moved and count.reread > announced:
         faults.append(
-            f"{group} read {in_words(count.reread)} again, and at most {announced:,} had been "
-            "announced"
+            f"{group} re-read {in_words(count.reread)}, more than its bound of {announced:,}"
         )
     for one in ours:
         place = f"{one.row.source_topic}-{one.row.partition}"
@@ -170,15 +169,15 @@ def conclusion(verdicts: Sequence[GroupVerdict], cluster: str) -> tuple[int, lis
     if faults:
         wrong = "The result differs from the table"
         if total.skipped:
-            wrong = f"{in_words(total.skipped)} skipped, which must never be"
+            wrong = f"{in_words(total.skipped)} skipped, which must never happen"
         return 1, [f"{wrong}; please report it.", *(f"{fault}." for fault in faults)]
     moved = [verdict for verdict in verdicts if verdict.moved]
     again = sum(verdict.count.reread for verdict in moved)
     announced = sum(verdict.announced for verdict in moved)
     return 0, [
         f"No record was skipped. {len(verdicts)} groups resumed on {cluster} and read "
-        f"{in_words(total.read)}; the {len(moved)} that tsoffset had placed read {again:,} of them "
-        f"for the second time (at most {announced:,} had been announced)."
+        f"{in_words(total.read)}; the {len(moved)} groups whose offsets tsoffset committed re-read "
+        f"{again:,} of them (the table promised at most {announced:,})."
     ]
 
 
@@ -207,23 +206,23 @@ def surprises(group: str, resumed: Sequence[Resumed]) -> list[str]:
         again = sum(one.count.reread for one in resumed)
         ours = way("", resumed, lambda one: one.row.target_offset).count.reread
         said.append(
-            f"{group} was not moved, since it had a consumer on the target, which moves its "
-            f"offsets itself: it resumed from its own and read {in_words(again)} again; from the "
-            f"offsets in the table it would have been {ours:,}."
+            f"{group} was skipped, since it has a consumer on the target, which commits its own "
+            f"offsets: it resumed from those and re-read {in_words(again)}; from the offsets in "
+            f"the table it would have re-read {ours:,}."
         )
     if Reason.TARGET_AHEAD in reasons:
         ahead = sum(
             (one.row.current_target_offset or 0) - (one.row.target_offset or 0) for one in resumed
         )
         said.append(
-            f"{group} stands {ahead:,} offsets further on the target than on the source, for it "
-            "has read there already: no group is moved backwards."
+            f"{group} is {ahead:,} offsets further on the target than on the source, since it "
+            "has read there: tsoffset moves no group backwards."
         )
     if Reason.EXPIRED in reasons:
         said.append(
             f"{group} had stopped at records that the source has deleted since, so there is "
-            "nothing to translate: on either cluster its consumers begin by their "
-            "auto.offset.reset (here earliest, and it gets all that is left)."
+            "nothing to translate: on both clusters its consumers start by "
+            "auto.offset.reset (in this demo earliest: they read all that is left)."
         )
     gone = {one.logs.compacted for one in resumed if one.moved and one.stood_in_a_hole}
     if True in gone:

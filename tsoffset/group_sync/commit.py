@@ -17,10 +17,11 @@ from typing import Protocol
 import polars as pl
 
 from tsoffset.cluster import Cluster
+from tsoffset.cycle.committed_offsets import committed_columns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.commit_rule import decide, with_outcome
-from tsoffset.group_sync.read import committed_columns, target_commits, with_current
+from tsoffset.group_sync.read import target_commits, with_current
 from tsoffset.group_sync.send import send
 from tsoffset.group_sync.tables import (
     COMMIT_RESULTS,

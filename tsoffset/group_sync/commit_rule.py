@@ -7,7 +7,7 @@ the chain names what may be committed, and ends in a skip.
 
 import polars as pl
 
-from tsoffset.group_sync.tables import FAILURES
+from tsoffset.group_sync.tables import FAILURES, in_one_chunk
 from tsoffset.model import LONGEST_MESSAGE, FailureKind, OutcomeKind, Precision, Reason
 
 REWINDABLE = (Reason.SOURCE_REWOUND, Reason.TARGET_AHEAD)
@@ -130,7 +130,7 @@ _MESSAGES = {
 def with_outcome(rows: pl.DataFrame, verdict: pl.Expr) -> pl.DataFrame:
     """The rows with `outcome`, `reason` and `message`. `verdict` is an `OutcomeKind`, a `Reason` or
     a `FailureKind`; one that a row came with, or that reading gave it, keeps its message."""
-    rows = rows.with_columns(verdict=verdict)
+    rows = in_one_chunk(rows.with_columns(verdict=verdict))
     verdict = pl.col("verdict")
     message = (
         pl.when(verdict == pl.col("reason"))

@@ -1,55 +1,277 @@
-"""Reading the offsets that groups have committed."""
+"""Reading the offsets that groups have committed, as tables."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from tsoffset.cluster import Cluster, all_failed
+from tsoffset.cluster import Cluster
 from tsoffset.committed import CommittedColumns
-from tsoffset.errors import ClusterUnreachable
-from tsoffset.group_sync.tables import CURRENT, TARGET_COMMITS, TARGET_PARTITION, select
-from tsoffset.model import Failed, GroupOffsets
+from tsoffset.cycle.committed_offsets import committed_columns
+from tsoffset.cycle.source_commits import (
+    SUPPORTED_GROUPS,
+    Claims,
+    CompetingFlow,
+    GroupWork,
+    renamings_of,
+)
+from tsoffset.flow.policy import Renaming
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.tables import (
+    CURRENT,
+    GROUP_PARTITION,
+    GROUPS,
+    SOURCE_COMMITS,
+    TARGET_COMMITS,
+    TARGET_PARTITION,
+    in_one_chunk,
+    left_join,
+    select,
+)
+from tsoffset.model import GroupType, Reason, TopicPartition
+from tsoffset.records import Numbers
+
+_SUPPORTED = [kind.value for kind in SUPPORTED_GROUPS]
 
 
-def committed_columns(
-    cluster: Cluster,
-    groups: Sequence[str],
-    *,
-    require_stable: bool,
-    within_seconds: float | None = None,
-) -> CommittedColumns:
-    """Fetches the committed offsets of the groups. A cluster that cannot be reached fails each of
-    them; without groups nothing is asked."""
-    if not groups:
-        return CommittedColumns.of({})
-    try:
-        return cluster.committed(
-            groups, require_stable=require_stable, within_seconds=within_seconds
+def groups_frame(groups: Sequence[GroupWork]) -> pl.DataFrame:
+    """The groups as GROUPS."""
+    rows = [(one.group, one.type, one.target_type, one.target_active) for one in groups]
+    return pl.DataFrame(rows, GROUPS, orient="row")
+
+
+# --- source groups ----------------------------------------------------------------------
+
+
+def source_commits(
+    flow: FlowSettings,
+    source: Cluster,
+    groups: pl.DataFrame,
+    competing_flows: Sequence[CompetingFlow] = (),
+) -> pl.DataFrame:
+    """The commits of GROUPS that the flow syncs, as SOURCE_COMMITS in the order of group, topic and
+    partition. A group that cannot be read, or is a share group, is one row without a topic."""
+    is_share = pl.col("type") == GroupType.SHARE
+    readable = groups.filter(~is_share)["group"].to_list()
+    found = committed_columns(source, readable, require_stable=False)
+    failures = _failures(found)
+    there = pl.Series(list(found.topics), dtype=pl.String)
+    names = pl.concat([there, failures["source_topic"].drop_nulls()]).unique()
+    topics, renamings = _target_topics(flow, names)
+    of_group = in_one_chunk(groups).with_columns(_type_message().alias("type_message"))
+    entries = _offsets(found, topics, of_group)
+    if not failures.is_empty():
+        failures = left_join(left_join(failures, topics, ["source_topic"]), of_group, ["group"])
+        entries = pl.concat([entries, failures], how="diagonal")
+    entries = entries.filter(pl.col("is_synced").fill_null(True))
+    entries = _with_several_topics(entries, topics)
+    entries = _with_claims(entries, renamings, Claims(competing_flows, readable))
+    share = of_group.filter(is_share).with_columns(
+        reason=pl.lit(Reason.UNSUPPORTED_GROUP), message="type_message"
+    )
+    several_sources = pl.lit(Reason.SEVERAL_SOURCES)
+    entries = entries.with_columns(
+        reason=_first_reason(
+            pl.lit(Reason.UNSUPPORTED_GROUP), several_sources, several_sources, "reason"
+        ),
+        message=_first_reason("type_message", "topics_message", "claim_message", "message"),
+    )
+    rows = select(entries, SOURCE_COMMITS)
+    if failures.is_empty() and share.is_empty():
+        return rows
+    rows = pl.concat([rows, select(share, SOURCE_COMMITS)])
+    rows = rows.sort(GROUP_PARTITION, nulls_last=False, maintain_order=True)
+    # Where a broker names a partition twice, a failure counts before any offset.
+    is_last = pl.any_horizontal(
+        pl.col(name).ne_missing(pl.col(name).shift(-1)) for name in GROUP_PARTITION
+    )
+    return rows.filter(is_last | (pl.int_range(pl.len()) == pl.len() - 1))
+
+
+def _first_reason(
+    unsupported: pl.Expr | str, several: pl.Expr | str, claimed: pl.Expr | str, read: str
+) -> pl.Expr:
+    """The first thing that stands against a commit."""
+    name = "naming_reason" if read == "reason" else "naming_message"
+    return (
+        pl.when(pl.col("naming_reason").is_not_null())
+        .then(name)
+        .when(pl.col("source_topic").is_null())
+        .then(read)
+        .when(pl.col("type_message").is_not_null())
+        .then(unsupported)
+        .when(pl.col("topics_message").is_not_null())
+        .then(several)
+        .when(pl.col("claim_message").is_not_null())
+        .then(claimed)
+        .otherwise(read)
+    )
+
+
+def _offsets(found: CommittedColumns, topics: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """The offsets that were read, in the order of group, topic and partition, with what is known of
+    each one's topic and group."""
+    rows = _rows_in_order(found)
+    of_topic = left_join(_words("source_topic", found.topics), topics, ["source_topic"])
+    of_group = left_join(_words("group", found.groups), groups, ["group"])
+    metadata = pl.lit(None, pl.String)
+    if found.metadata:
+        metadata = pl.lit(
+            pl.Series([found.metadata.get(n) for n in rows.tolist()], dtype=pl.String)
         )
-    except ClusterUnreachable as error:
-        failed = all_failed(error)
-        return CommittedColumns.of(dict.fromkeys(groups, failed))
+    offsets = pl.DataFrame(
+        {"partition": found.partition[rows], "source_offset": found.offset[rows]}
+    ).with_columns(
+        metadata=metadata, reason=pl.lit(None, pl.String), message=pl.lit(None, pl.String)
+    )
+    return offsets.hstack(of_topic[found.topic[rows]]).hstack(of_group[found.group[rows]])
 
 
-def committed_offsets(
-    cluster: Cluster, groups: Sequence[str], *, require_stable: bool
-) -> Mapping[str, GroupOffsets | Failed]:
-    """What `committed_columns` returns, by group."""
-    return committed_columns(cluster, groups, require_stable=require_stable).by_group()
+def _rows_in_order(found: CommittedColumns) -> Numbers:
+    """The places of the offsets in the order of group, topic and partition. Where a broker names a
+    partition twice, the last answer counts."""
+    columns = (
+        found.partition,
+        _ranks(found.topics)[found.topic],
+        _ranks(found.groups)[found.group],
+    )
+    rows = np.lexsort(columns)
+    is_next_same = np.ones(max(0, len(rows) - 1), bool)
+    for column in columns:
+        is_next_same &= np.diff(column[rows]) == 0
+    last: Numbers = rows[np.append(~is_next_same, True)[: len(rows)]]
+    return last
+
+
+def _ranks(words: Sequence[str]) -> Numbers:
+    """The place of each word in their order."""
+    places = np.empty(len(words), np.int64)
+    places[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
+    return places
+
+
+def _words(name: str, words: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame({name: list(words)}, {name: pl.String})
+
+
+def _failures(found: CommittedColumns) -> pl.DataFrame:
+    """Groups (without a topic) and partitions that could not be read."""
+    rows = [
+        *((group, None, None, no.kind, no.message) for group, no in found.failed.items()),
+        *(
+            (group, at.topic, at.partition, no.kind, no.message)
+            for (group, at), no in found.failed_entries.items()
+        ),
+    ]
+    names = [*GROUP_PARTITION, "reason", "message"]
+    return pl.DataFrame(rows, {name: SOURCE_COMMITS[name] for name in names}, orient="row")
+
+
+def _target_topics(
+    flow: FlowSettings, topics: pl.Series
+) -> tuple[pl.DataFrame, Mapping[str, Renaming | None]]:
+    """The target topic of each source topic, or why it has none."""
+    renamings, failed = renamings_of(flow, topics.to_list())
+    rows = []
+    names: tuple[str | None, bool, bool]
+    for topic, renaming in renamings.items():
+        no = failed.get(topic)
+        names = (None, False, False)
+        why = (None, None) if no is None else (no.kind, no.message)
+        if renaming is not None:
+            names = (renaming.topic, renaming.is_remote_topic, renaming.failback)
+        rows.append((topic, renaming is not None or no is not None, *names, *why))
+    schema = {
+        "source_topic": pl.String,
+        "is_synced": pl.Boolean,
+        "target_topic": pl.String,
+        "is_remote_topic": pl.Boolean,
+        "failback": pl.Boolean,
+        "naming_reason": pl.String,
+        "naming_message": pl.String,
+    }
+    return pl.DataFrame(rows, schema, orient="row"), renamings
+
+
+def _type_message() -> pl.Expr:
+    """Why a group's type is not synced; null where it is."""
+    here = pl.col("type").is_in(_SUPPORTED)
+    there = pl.col("target_type").is_in(_SUPPORTED).fill_null(True)
+    on_target = here & pl.col("target_type").is_not_null()
+    message = pl.format(
+        "{} is a {} group on the {}; only consumer groups are synced",
+        "group",
+        pl.when(on_target).then("target_type").otherwise("type"),
+        pl.when(on_target).then(pl.lit("target")).otherwise(pl.lit("source")),
+    )
+    return pl.when(~(here & there)).then(message)
+
+
+def _with_several_topics(entries: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
+    """With `topics_message` where several source topics of the group have one target partition."""
+    is_shared = pl.col("target_topic").is_not_null() & pl.col("target_topic").is_duplicated()
+    shared = topics.filter(is_shared)
+    if shared.is_empty():
+        return entries.with_columns(topics_message=pl.lit(None, pl.String))
+    several = (
+        entries.join(shared, on="source_topic", how="semi")
+        .group_by(TARGET_PARTITION)
+        .agg(pl.col("source_topic").unique().sort())
+        .filter(pl.col("source_topic").list.len() > 1)
+        .pipe(in_one_chunk)
+        .with_columns(
+            topics_message=pl.format(
+                "{}-{} of group {}: the topics {} of the source become it; leave all but one out "
+                "(topics.exclude)",
+                "target_topic",
+                "partition",
+                "group",
+                pl.col("source_topic").list.join(" and "),
+            )
+        )
+        .drop("source_topic")
+    )
+    return entries.join(
+        several, on=TARGET_PARTITION, how="left", validate="m:1", maintain_order="left"
+    )
+
+
+def _with_claims(
+    entries: pl.DataFrame, renamings: Mapping[str, Renaming | None], claims: Claims
+) -> pl.DataFrame:
+    """With `claim_message` where another flow writes the target partition, too."""
+    found: list[str | None] = [None] * len(entries)
+    claimable = [
+        topic
+        for topic, renaming in renamings.items()
+        if renaming is not None and claims.may_be_on(renaming)
+    ]
+    if claimable:
+        asked = entries.with_row_index("place").filter(
+            pl.col("source_topic").is_in(claimable)
+            & pl.col("type_message").is_null()
+            & pl.col("topics_message").is_null()
+        )
+        for place, group, topic, number in asked.select("place", *GROUP_PARTITION).iter_rows():
+            renaming = renamings[topic]
+            assert renaming is not None
+            claim = claims.on(group, TopicPartition(renaming.topic, number), renaming)
+            found[place] = None if claim is None else claim.message
+    return entries.with_columns(claim_message=pl.Series(found, dtype=pl.String))
+
+
+# --- target groups ----------------------------------------------------------------------
 
 
 def target_commits(found: CommittedColumns) -> pl.DataFrame:
     """The committed offsets of target groups as TARGET_COMMITS."""
-    topics = pl.Series(list(found.topics), dtype=pl.String)
-    groups = pl.Series(list(found.groups), dtype=pl.String)
-    read = pl.DataFrame(
-        {
-            "group": groups.gather(found.group.astype(np.uint32)),
-            "target_topic": topics.gather(found.topic.astype(np.uint32)),
-            "partition": found.partition,
-            "current_target_offset": found.offset,
-        }
+    rows = _rows_in_order(found)
+    read = (
+        pl.DataFrame(
+            {"partition": found.partition[rows], "current_target_offset": found.offset[rows]}
+        )
+        .hstack(_words("group", found.groups)[found.group[rows]])
+        .hstack(_words("target_topic", found.topics)[found.topic[rows]])
     )
     failed = [
         *((group, None, None, no) for group, no in found.failed.items()),
@@ -60,28 +282,22 @@ def target_commits(found: CommittedColumns) -> pl.DataFrame:
         TARGET_COMMITS,
         orient="row",
     )
-    rows = pl.concat([select(read, TARGET_COMMITS), not_read])
-    # Where a broker names a partition twice, the last answer counts, and a failure before any.
-    return rows.unique(TARGET_PARTITION, keep="last", maintain_order=True)
+    if not_read.is_empty():
+        return select(read, TARGET_COMMITS)
+    both = pl.concat([select(read, TARGET_COMMITS), not_read])
+    # Where a broker names a partition twice, a failure counts before any offset.
+    return both.unique(TARGET_PARTITION, keep="last", maintain_order=True)
 
 
 def with_current(rows: pl.DataFrame, current: pl.DataFrame) -> pl.DataFrame:
     """The rows with what their groups have on their target partitions (TARGET_COMMITS)."""
     of_group = pl.col("target_topic").is_null()
-    rows = rows.join(
-        current.filter(~of_group),
-        on=TARGET_PARTITION,
-        how="left",
-        validate="m:1",
-        maintain_order="left",
-    )
-    not_read = current.filter(of_group).drop("target_topic", "partition")
-    if not_read.is_empty():
-        return rows
+    if current["current_reason"].null_count() == len(current):
+        return left_join(rows, current, TARGET_PARTITION)
+    rows = left_join(rows, current.filter(~of_group), TARGET_PARTITION)
+    not_read = current.filter(of_group).select("group", pl.col(CURRENT).name.suffix("_group"))
     return (
-        rows.join(
-            not_read, on="group", how="left", validate="m:1", maintain_order="left", suffix="_group"
-        )
+        left_join(rows, not_read, ["group"])
         .with_columns(pl.coalesce(f"{name}_group", name).alias(name) for name in CURRENT)
         .drop(f"{name}_group" for name in CURRENT)
     )

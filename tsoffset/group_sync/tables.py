@@ -7,15 +7,169 @@
 from collections.abc import Mapping
 
 import polars as pl
+from polars.exceptions import PanicException
 
 from tsoffset.model import FailureKind
 
 # Words, not members: Polars takes a list of members for a type that has no other words.
 FAILURES = [kind.value for kind in FailureKind]
 
-Schema = Mapping[str, type[pl.DataType]]
+Schema = Mapping[str, type[pl.DataType] | pl.DataType]
 
+GROUP_PARTITION = ["group", "source_topic", "partition"]
 TARGET_PARTITION = ["group", "target_topic", "partition"]
+PARTITION = ["source_topic", "partition"]
+SOURCE_OFFSET = [*PARTITION, "source_offset"]
+
+GROUPS: Schema = {
+    "group": pl.String,
+    "type": pl.String,
+    "target_type": pl.String,
+    "target_active": pl.Boolean,
+}
+
+# A row without a source topic is a group that could not be read as a whole.
+SOURCE_COMMITS: Schema = {
+    "group": pl.String,
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    "source_offset": pl.Int64,
+    "metadata": pl.String,
+    "target_topic": pl.String,
+    "is_remote_topic": pl.Boolean,
+    "failback": pl.Boolean,
+    "target_active": pl.Boolean,
+    "reason": pl.String,
+    "message": pl.String,
+}
+
+LOG_ENDS = ["source_end", "source_log_end", "target_end"]
+
+# Partitions whose logs are the same ones as in the last cycle, and none is shorter.
+LOG_RANGES: Schema = {
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    "source_start": pl.Int64,
+    # The end for consumers, and that of the log itself: open transactions lie between them.
+    "source_end": pl.Int64,
+    "source_log_end": pl.Int64,
+    "target_start": pl.Int64,
+    "target_end": pl.Int64,
+}
+
+# An exact translation: of which source offset, and which target offsets mean the same.
+_TRANSLATION_CACHE: Schema = {
+    "known_offset": pl.Int64,
+    "known_target": pl.Int64,
+    "known_from": pl.Int64,
+    "known_to": pl.Int64,
+    "known_timestamp_ms": pl.Int64,
+    # Where the logs ended, if it holds only as long as they end there; else null.
+    "known_source_end": pl.Int64,
+    "known_source_log_end": pl.Int64,
+    "known_target_end": pl.Int64,
+}
+KNOWN = list(_TRANSLATION_CACHE)
+
+# What one cycle keeps of each group-partition for the next.
+CACHE: Schema = {
+    "group": pl.String,
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    **_TRANSLATION_CACHE,
+    # The last source offset whose translation the group had on the target, and that translation.
+    "last_source": pl.Int64,
+    "last_target": pl.Int64,
+}
+
+LOG_IDENTITY = [
+    "source_topic_id",
+    "source_leader_epoch",
+    "target_topic_id",
+    "target_leader_epoch",
+]
+
+# What one cycle keeps of each partition for the next: `PartitionCarryOver`.
+PARTITIONS: Schema = {
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    "is_remote_topic": pl.Boolean,
+    "failback": pl.Boolean,
+    "source_topic_id": pl.String,
+    "source_leader_epoch": pl.Int32,
+    "target_topic_id": pl.String,
+    "target_leader_epoch": pl.Int32,
+    "source_end": pl.Int64,
+    "source_log_end": pl.Int64,
+    "target_end": pl.Int64,
+    # The record pairs.
+    "pair_sources": pl.List(pl.Int64),
+    "pair_targets": pl.List(pl.Int64),
+    # The highest record pair that stays safe while both logs are the same.
+    "frontier_source": pl.Int64,
+    "frontier_target": pl.Int64,
+    "first_from": pl.Int64,
+}
+
+# Source commits with what is cached of them.
+READ_COMMITS: Schema = {
+    **SOURCE_COMMITS,
+    **{name: dtype for name, dtype in CACHE.items() if name not in GROUP_PARTITION},
+    # Of partitions in LOG_RANGES.
+    "source_log_end": pl.Int64,
+    "target_start": pl.Int64,
+    "target_end": pl.Int64,
+    # The cached translation is the commit's translation; and the target group has it.
+    "is_cached": pl.Boolean,
+    "is_unchanged": pl.Boolean,
+    "current_target_offset": pl.Int64,
+}
+
+# Distinct source offsets to translate, in order.
+TO_TRANSLATE: Schema = {
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    "source_offset": pl.Int64,
+    "target_topic": pl.String,
+    "is_remote_topic": pl.Boolean,
+    "failback": pl.Boolean,
+}
+
+# The answer to a source offset. Target offsets from `equivalent_from` to `equivalent_to` mean the
+# same: a group there reads on at the same record.
+_ANSWER: Schema = {
+    "target_offset": pl.Int64,
+    "precision": pl.String,
+    "reread_bound": pl.Int64,
+    "equivalent_from": pl.Int64,
+    "equivalent_to": pl.Int64,
+}
+ANSWER = list(_ANSWER)
+_TRANSLATION: Schema = {
+    "reason": pl.String,
+    "message": pl.String,
+    "source_timestamp_ms": pl.Int64,
+    **_ANSWER,
+    # The target's log when it was translated; null where it could not be read.
+    "target_start": pl.Int64,
+    "target_end": pl.Int64,
+}
+TRANSLATION = list(_TRANSLATION)
+
+TRANSLATIONS: Schema = {
+    "source_topic": pl.String,
+    "partition": pl.Int32,
+    "source_offset": pl.Int64,
+    **_TRANSLATION,
+    "rewrites_timestamps": pl.Boolean,
+    # True where it may be cached: for good, or while the logs end where they end now.
+    "holds": pl.Boolean,
+    "while_source_end": pl.Int64,
+    "while_source_log_end": pl.Int64,
+    "while_target_end": pl.Int64,
+    # Null where it was not read.
+    "source_log_end": pl.Int64,
+}
 
 # A row without a source topic is a group that could not be read as a whole.
 COMMIT_WORK: Schema = {
@@ -26,27 +180,12 @@ COMMIT_WORK: Schema = {
     "metadata": pl.String,
     "target_topic": pl.String,
     "target_active": pl.Boolean,
-    "reason": pl.String,
-    "message": pl.String,
-    # The translation; a group that is anywhere from `equivalent_from` to `equivalent_to` reads on
-    # at the same record.
-    "source_timestamp_ms": pl.Int64,
-    "target_offset": pl.Int64,
-    "precision": pl.String,
-    "reread_bound": pl.Int64,
-    "equivalent_from": pl.Int64,
-    "equivalent_to": pl.Int64,
-    # The target's log when it was translated; null where it could not be read.
-    "target_start": pl.Int64,
-    "target_end": pl.Int64,
-    # The last source offset whose translation the group had on the target, and that translation.
+    **_TRANSLATION,
     "last_source": pl.Int64,
     "last_target": pl.Int64,
     # The target offset that an operator allows the group to go back from.
     "rewind_from": pl.Int64,
 }
-
-ANSWER = ["target_offset", "precision", "reread_bound", "equivalent_from", "equivalent_to"]
 
 # A row without a target topic is a group that could not be read as a whole.
 TARGET_COMMITS: Schema = {
@@ -74,6 +213,10 @@ COMMIT_RESULTS: Schema = {
 }
 
 
+BROKEN = (Exception, PanicException)
+"""What to catch where something must go on whatever breaks: a panic of Polars is no Exception."""
+
+
 def select(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """The columns of `schema`, in its order and types; those that `rows` lacks are null."""
     there = rows.schema
@@ -81,6 +224,32 @@ def select(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         pl.col(name).cast(dtype) if name in there else pl.lit(None, dtype).alias(name)
         for name, dtype in schema.items()
     )
+
+
+def empty(schema: Schema) -> pl.DataFrame:
+    """A table of this schema without rows."""
+    return pl.DataFrame(schema=schema)
+
+
+def left_join(rows: pl.DataFrame, others: pl.DataFrame, on: list[str]) -> pl.DataFrame:
+    """The rows in their order, each with the one of `others` that has the same values in `on`, or
+    with nulls. Nothing is looked up where both have the same rows in the same order, as in a flow
+    in which no group appears or goes, or where there are no others."""
+    if others.is_empty():
+        rest = others.drop(on).schema
+        return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in rest.items())
+    keys = rows.select(on)
+    if len(rows) == len(others) and others.select(on).equals(keys, null_equal=False):
+        return rows.hstack(others.drop(on))
+    # Of the other columns of `rows` nothing is copied.
+    found = keys.join(others, on=on, how="left", validate="m:1", maintain_order="left")
+    return rows.hstack(found.drop(on))
+
+
+def in_one_chunk(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same rows, for `pl.format`: it panics (Polars 1.44) where the first chunk of a column has
+    no rows, as after filtering concatenated rows."""
+    return rows.rechunk()
 
 
 def null_where(condition: pl.Expr, columns: list[str]) -> list[pl.Expr]:

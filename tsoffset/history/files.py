@@ -107,7 +107,8 @@ class Damaged(Exception):
     def __str__(self) -> str:
         return (
             f"read history, flow {self.file.flow}: {self.file.place.path(self.file.name)}: "
-            f"{self.args[1]}; it is damaged and left out: remove it, or bring it back from a copy"
+            f"{self.args[1]}; the file is damaged and ignored: remove it, or "
+            "restore it from a backup"
         )
 
 
@@ -248,8 +249,7 @@ def _file(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile:
         raise
     except UNREACHABLE as error:
         raise _Unusable(
-            f"{in_words(place, error)}; it is left out: remove it, or see that this user can "
-            "read it"
+            f"{in_words(place, error)}; the file is ignored: remove it, or let this user read it"
         ) from error
     facts = found.metadata or {}
     try:
@@ -257,13 +257,15 @@ def _file(kind: Kind, flow: str, place: Place, name: str) -> HistoryFile:
         if version > VERSION:
             raise _Unusable(
                 f"a newer tsoffset wrote it (version {version}, this one reads {VERSION}), so it "
-                "is left out; use that version to read it"
+                "is ignored; use that version to read it"
             )
         covers = {one: _cycles(*span) for one, span in json.loads(facts[_COVERS]).items()}
         if not covers:
-            raise ValueError("no cycle is in it")
+            raise ValueError("it has no cycle")
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _Unusable("this is no history of tsoffset, and it is left out; move it") from error
+        raise _Unusable(
+            "this is not a history file of tsoffset, and is ignored; move it elsewhere"
+        ) from error
     return HistoryFile(kind, flow, place, name, covers, _FULL in facts, found.num_rows)
 
 

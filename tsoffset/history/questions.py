@@ -119,6 +119,6 @@ def _asked(session: SparkSession, sql: str, named: dict[str, int]) -> pa.Table:
         raise
     except SPARK_ERRORS as error:
         raise HistoryFailed(
-            f"ask history: Spark gave up: {cause(error)}; ask for less with --since, --flow or "
-            "--groups, or give Spark more by the keys spark.*"
+            f"ask history: Spark failed: {cause(error)}; select less with --since, --flow or "
+            "--groups, or give Spark more memory by the spark.* keys"
         ) from error

@@ -164,6 +164,6 @@ def _warn(root: Place, flow: str, error: Exception) -> None:
     log.warning(
         "history_not_read",
         flow=flow,
-        message=f"read history, flow {flow}: {root.path('')}: {in_words(root, error)}; see that "
-        "this user can reach and read it",
+        message=f"read history, flow {flow}: {root.path('')}: {in_words(root, error)}; let "
+        "this user read it",
     )

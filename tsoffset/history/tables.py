@@ -10,15 +10,12 @@ long as the pair has no other row.
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tsoffset.columns import Flags
-from tsoffset.cycle.matching import Integers, joined, keys, numbered, numbers, only, places, take
-from tsoffset.cycle.schema import TEXT, by_name, columns_table
-from tsoffset.daemon.freshness import PAIRS_KNOWN
-from tsoffset.rule.carry_over import NOTHING
+from tsoffset.cycle.schema import TEXT, as_text, by_name, columns_table, joined, places
+from tsoffset.daemon.freshness import PAIR, PAIRS_KNOWN
 from tsoffset.spark.spent import Stage
 
 VERSION = 1
@@ -88,8 +85,7 @@ NEVER_NULL = frozenset(
 )
 """The columns of both that every row has, whichever version wrote it."""
 
-_PAIR = ("group", "source_topic", "partition")
-_COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in _PAIR)
+_COMPARED = tuple(name for name in PAIRS.names[len(_WRITTEN) :] if name not in PAIR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +102,26 @@ def changes(before: Known | None, now: Known, instance: str, *, whole: Kept | No
     that did not change have one, too, which says that. Every row is a changed one where nothing
     was before."""
     if before is None:
-        return _marked(now.pairs, now, instance, np.full(len(now.pairs), Kept.CHANGED))
-    here, there = _places(now.pairs, before.pairs)
-    at = places(here, there)
-    same = (at != NOTHING) & _same(take(before.pairs, at), before.ended_at, now)
-    kept = np.where(same, whole or "", Kept.CHANGED)
-    rows = _marked(only(now.pairs, kept != ""), now, instance, kept[kept != ""])
-    gone = only(before.pairs, places(there, here) == NOTHING)
-    return joined([rows, _marked(gone, now, instance, np.full(len(gone), Kept.GONE))])
+        return _marked(now.pairs, now, instance, pa.scalar(Kept.CHANGED))
+    same = _same(before.pairs.take(places(now.pairs, before.pairs, PAIR)), before.ended_at, now)
+    rows = now.pairs
+    kept = pc.if_else(same, whole or "", Kept.CHANGED)
+    if whole is None:
+        changed = pc.invert(same)
+        rows, kept = rows.filter(changed), kept.filter(changed)
+    gone = before.pairs.filter(places(before.pairs, now.pairs, PAIR).is_null())
+    gone = _marked(gone, now, instance, pa.scalar(Kept.GONE))
+    return joined([_marked(rows, now, instance, kept), gone])
 
 
 def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
     """The pairs (PAIRS_KNOWN) that an instance's rows (PAIRS) of a day, in any order, come to,
     where its last cycle ended at `ended_at`."""
-    order = np.argsort(numbers(rows["cycle"]), kind="stable")[::-1]
-    (pair,) = keys(_key(rows, *numbered(rows["group"]), *numbered(rows["source_topic"])))
-    _, first = np.unique(pair[order], return_index=True)
-    last = rows.take(pa.array(np.sort(order[first])))
+    keys = pl.DataFrame(pa.table({name: as_text(rows[name]) for name in (*PAIR, "cycle")}))
+    latest = (
+        keys.with_row_index("place").sort("cycle", maintain_order=True).unique(PAIR, keep="last")
+    )
+    last = rows.take(latest["place"].sort().to_arrow())
     last = last.filter(pc.not_equal(last["kept"].cast(pa.string()), Kept.GONE))
     in_sync = pc.fill_null(pc.equal(last["in_sync_at"], last["at"]), False)
     columns = by_name(last)
@@ -131,46 +130,31 @@ def replayed(rows: pa.Table, ended_at: float, flow: str) -> pa.Table:
     return columns_table(PAIRS_KNOWN, len(last), columns)
 
 
-def _marked(pairs: pa.Table, now: Known, instance: str, kept: np.ndarray) -> pa.Table:
+def _marked(
+    pairs: pa.Table, now: Known, instance: str, kept: pa.Scalar | pa.ChunkedArray
+) -> pa.Table:
     rows = len(pairs)
+    if isinstance(kept, pa.Scalar):
+        kept = pa.repeat(kept, rows)
     marks = {
-        "instance": pa.array([instance] * rows, pa.string()).dictionary_encode(),
-        "cycle": pa.array(np.full(rows, now.cycle)),
-        "at": pa.array(np.full(rows, now.ended_at)),
-        "kept": pa.array(kept.astype(object), pa.string()).dictionary_encode(),
+        "instance": pa.repeat(instance, rows).dictionary_encode(),
+        "cycle": pa.repeat(now.cycle, rows),
+        "at": pa.repeat(now.ended_at, rows),
+        "kept": kept.dictionary_encode(),
     }
     return columns_table(PAIRS, rows, marks | by_name(pairs))
 
 
-def _places(now: pa.Table, before: pa.Table) -> tuple[list[Integers], list[Integers]]:
-    """Both tables' pairs by numbers."""
-    groups = numbered(now["group"], before["group"])
-    topics = numbered(now["source_topic"], before["source_topic"])
-    here, there = (
-        _key(rows, group, topic)
-        for rows, group, topic in zip((now, before), groups, topics, strict=True)
-    )
-    return here, there
-
-
-def _key(rows: pa.Table, group: Integers, topic: Integers) -> list[Integers]:
-    return [group, topic, numbers(rows["partition"])]
-
-
-def _same(before: pa.Table, ended_at: float, now: Known) -> Flags:
-    """Whether each pair is as it was, given in the order of those now."""
-    same = np.full(len(before), True)
+def _same(before: pa.Table, ended_at: float, now: Known) -> pa.Array:
+    """Whether each pair is as it was; `before` has one row for each pair of now, null where it is
+    new."""
+    same = before["outcome"].is_valid()
     for name in _COMPARED:
-        old, new = before[name], now.pairs[name]
+        old, new = as_text(before[name]), as_text(now.pairs[name])
+        missing = pc.or_(old.is_null(), new.is_null())
+        equal = pc.if_else(missing, pc.and_(old.is_null(), new.is_null()), pc.equal(old, new))
         if name == "in_sync_at":
-            old, new = (rows.to_numpy(zero_copy_only=False) for rows in (old, new))
-            in_sync = (old == ended_at) & (new == now.ended_at)
-            same &= in_sync | (old == new) | (np.isnan(old) & np.isnan(new))
-        elif pa.types.is_dictionary(old.type):
-            old, new = numbered(old, new)
-            same &= old == new
-        else:
-            same &= (numbers(old) == numbers(new)) & (
-                old.is_null().to_numpy() == new.is_null().to_numpy()
-            )
+            in_sync = pc.and_(pc.equal(old, ended_at), pc.equal(new, now.ended_at))
+            equal = pc.or_(equal, pc.fill_null(in_sync, False))
+        same = pc.and_(same, equal)
     return same

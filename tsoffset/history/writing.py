@@ -13,6 +13,7 @@ import structlog
 from tsoffset.daemon.points import POINTS_KEPT, CyclePoint, RecentCycles
 from tsoffset.daemon.status import Cycle, FlowStatus, Instance
 from tsoffset.flow.settings import HistorySettings
+from tsoffset.group_sync.tables import BROKEN
 from tsoffset.history.files import day_of
 from tsoffset.history.flow_history import FlowHistory
 from tsoffset.history.reading import points
@@ -122,7 +123,7 @@ class _Writer:
                 self.history.write()
                 if not last:
                     self._tidy()
-            except Exception as error:
+            except BROKEN as error:
                 self._warn(error)
             else:
                 self._told = None
@@ -144,13 +145,13 @@ class _Writer:
             remove_before(root, flow, oldest)
             self._oldest = oldest
 
-    def _warn(self, error: Exception) -> None:
+    def _warn(self, error: BaseException) -> None:
         """Say it once, until it has gone away."""
         flow, root = self.history.flow, self.history.root
         message = (
-            f"write history, flow {flow}: {root.path('')}: {_words(root, error)}; cycles go on, "
-            "and what is missed is in the next that can be written: make room, or see that this "
-            "user can reach and write it"
+            f"write history, flow {flow}: {root.path('')}: {_words(root, error)}; cycles "
+            "continue, and the next successful write includes the missing cycles: free disk space, "
+            "or let this user write to it"
         )
         if message != self._told:
             # Anything else is a mistake of ours.
@@ -161,6 +162,6 @@ class _Writer:
         self._told = message
 
 
-def _words(root: Place, error: Exception) -> str:
+def _words(root: Place, error: BaseException) -> str:
     known = isinstance(error, UNREACHABLE)
     return in_words(root, error) if known else f"{type(error).__name__}: {error}"

@@ -262,7 +262,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _take_exchanged(self, frame: memoryview, correlation_id: int) -> None:
         if not self._exchanges or self._exchanges[0].correlation_id != correlation_id:
-            raise CorrelationIdError(f"answered {correlation_id}, which was not asked")
+            raise CorrelationIdError(f"answer to the unknown request {correlation_id}")
         asked = self._exchanges.popleft()
         try:
             response = asked.response_class.decode(frame, header=True)
@@ -280,4 +280,4 @@ def _fail(future: "asyncio.Future[Any]", error: KafkaError) -> None:
 
 def _check_size(size: int, most: int) -> None:
     if not _SIZE.size <= size <= most:
-        raise InvalidReceiveError(f"{size} bytes, where no more than {most} were asked for")
+        raise InvalidReceiveError(f"{size} bytes; the request allows {most}")

@@ -56,20 +56,20 @@ _GONE_PATIENCE_SECONDS = 15.0
 # others a cycle does not wait.
 _PASSING_PATIENCE_SECONDS = 2.5
 
-_SEE_BROKER = "look into the log of the brokers of {alias}"
+_SEE_BROKER = "look into the broker logs of {alias}"
 _CHECK_CONNECTION = "check {alias}.bootstrap.servers, the listeners' addresses and the network"
-_IN_A_MOMENT = "it is tried again in the next cycle; if it stays, " + _SEE_BROKER
+_IN_A_MOMENT = "the next cycle tries again; if the error persists, " + _SEE_BROKER
 
 _MEMBERS = Rule(
     FailureKind.COORDINATOR,
     "the group has members on this cluster",
-    "stop them, or leave the group's offsets to them",
+    "stop them, or exclude the group by groups.exclude",
     group_active=True,
 )
 _UNKNOWN_TOPIC = Rule(
     FailureKind.NO_LEADER,
     "the topic or partition does not exist",
-    "let it be mirrored, check the replication policy, or leave it out by a filter",
+    "mirror it, check the replication policy, or exclude it by a filter",
     Remedy.REFRESH,
     missing=True,
 )
@@ -101,11 +101,11 @@ _TIMEOUT = Rule(
     Remedy.REFRESH,
 )
 _BUSY = Rule(
-    FailureKind.TIMEOUT, "the broker asks for patience", _IN_A_MOMENT, Remedy.AGAIN, detail=True
+    FailureKind.TIMEOUT, "the broker throttles this client", _IN_A_MOMENT, Remedy.AGAIN, detail=True
 )
 _VERSION = Rule(
     FailureKind.UNSUPPORTED_VERSION,
-    "the broker does not know this request in a version that tsoffset speaks",
+    "the broker and tsoffset have no common version of this request",
     "upgrade the brokers to 2.8 or later",
     detail=True,
 )
@@ -118,7 +118,7 @@ _AUTHENTICATION = Rule(
 _INTERNAL = Rule(
     FailureKind.INTERNAL,
     "unexpected answer",
-    "please report this with the versions of tsoffset and of the brokers",
+    "report this with the versions of tsoffset and of the brokers",
     detail=True,
 )
 
@@ -133,34 +133,34 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.KafkaConnectionError: _CONNECTION,
     kafka_errors.NetworkExceptionError: _CONNECTION,
     kafka_errors.NodeNotReadyError: _CONNECTION,
-    kafka_errors.UnknownBrokerIdError: replace(_CONNECTION, cause="the broker is not known"),
+    kafka_errors.UnknownBrokerIdError: replace(_CONNECTION, cause="unknown broker"),
     kafka_errors.Cancelled: replace(_CONNECTION, cause="the connection was closed"),
     kafka_errors.MetadataEmptyBrokerList: replace(_CONNECTION, cause="it names no broker"),
     kafka_errors.InconsistentClusterIdError: Rule(
         FailureKind.UNREACHABLE,
         "another cluster answers",
-        "check {alias}.bootstrap.servers, and whose these addresses are now; if the cluster was "
-        "made anew, start tsoffset again",
+        "check {alias}.bootstrap.servers, and which cluster has these addresses; if the "
+        "cluster was recreated, restart tsoffset",
         detail=True,
     ),
     kafka_errors.KafkaTimeoutError: _TIMEOUT,
     kafka_errors.CorrelationIdError: _CONNECTION,
     kafka_errors.KafkaProtocolError: Rule(
         FailureKind.INTERNAL,
-        "the answer is not of Kafka's protocol",
-        "check that {alias}.bootstrap.servers and the brokers' listeners are Kafka's own",
+        "the answer does not follow Kafka's protocol",
+        "check that {alias}.bootstrap.servers and the brokers' listeners belong to Kafka",
         detail=True,
     ),
     kafka_errors.InvalidReceiveError: Rule(
         FailureKind.INTERNAL,
-        "the answer is larger than what was asked for can be",
-        _SEE_BROKER + ", and please report this where the answer is right",
+        "the answer is larger than the request allows",
+        _SEE_BROKER + ", and report this if the answer is right",
         detail=True,
     ),
     kafka_errors.UnsupportedCodecError: Rule(
         FailureKind.UNSUPPORTED_VERSION,
-        "the batch is compressed in a way that cannot be read here",
-        "have producers use gzip, snappy, lz4 or zstd",
+        "the batch has an unsupported compression",
+        "configure the producers to use gzip, snappy, lz4 or zstd",
         detail=True,
     ),
     kafka_errors.UnrecognizedBrokerVersion: _VERSION,
@@ -178,17 +178,17 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     LoginFailed: replace(
         _AUTHENTICATION,
-        cause="logging in failed",
+        cause="the login failed",
         next_step="check the sasl.* settings of {alias}",
     ),
     TokenUnavailable: replace(
         _CONNECTION,
-        cause="no token for logging in can be had",
+        cause="the token endpoint returned no token",
         next_step="check sasl.oauthbearer.token.endpoint.url of {alias} and what answers there",
     ),
     KerberosFailed: replace(
         _AUTHENTICATION,
-        cause="Kerberos gives no ticket for logging in",
+        cause="Kerberos returned no ticket",
         next_step="check sasl.kerberos.service.name of {alias}, and keyTab and principal in its "
         "sasl.jaas.config; without a keytab, get a ticket with kinit",
     ),
@@ -204,14 +204,14 @@ _RULES: dict[type[BaseException], Rule] = {
     ),
     StoreUnusable: replace(
         _AUTHENTICATION,
-        cause="a store of keys cannot be used",
+        cause="a key store or trust store cannot be used",
         next_step="check ssl.truststore.* and ssl.keystore.* of {alias}",
     ),
     kafka_errors.UnsupportedVersionError: _VERSION,
     kafka_errors.RequestTimedOutError: _TIMEOUT,
     kafka_errors.BrokerNotAvailableError: replace(_CONNECTION, detail=False),
     kafka_errors.ListenerNotFoundError: replace(
-        _CONNECTION, cause="the leader has no listener like the one asked", detail=False
+        _CONNECTION, cause="the leader has no listener of this name", detail=False
     ),
     # Rights.
     kafka_errors.AuthorizationError: _not_allowed("this", "this principal the right to it"),
@@ -228,14 +228,14 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.UnknownTopicOrPartitionError: _UNKNOWN_TOPIC,
     kafka_errors.InvalidTopicError: replace(
         _UNKNOWN_TOPIC,
-        cause="no topic can have this name",
+        cause="invalid topic name",
         next_step="check replication.policy.class and its separator",
         remedy=Remedy.NONE,
     ),
     kafka_errors.LeaderNotAvailableError: Rule(
         FailureKind.NO_LEADER,
         "the partition has no leader",
-        "bring back a broker that holds a copy of it",
+        "restart a broker that has a replica of it",
         Remedy.REFRESH,
     ),
     kafka_errors.OffsetNotAvailableError: replace(
@@ -262,7 +262,7 @@ _RULES: dict[type[BaseException], Rule] = {
         _VERSION, cause="the topic's message format has no timestamps", next_step="rewrite it"
     ),
     kafka_errors.UnsupportedCompressionTypeError: replace(
-        _VERSION, cause="the broker cannot hand out batches of this compression"
+        _VERSION, cause="the broker cannot send batches of this compression"
     ),
     # Groups.
     kafka_errors.CoordinatorLoadInProgressError: replace(
@@ -274,8 +274,8 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.NotCoordinatorError: _COORDINATOR_MOVED,
     kafka_errors.UnstableOffsetCommitError: Rule(
         FailureKind.COORDINATOR,
-        "the group's offsets wait for a transaction to end",
-        "end the producer that holds it open, or abort it with kafka-transactions",
+        "an open transaction blocks the group's offsets",
+        "stop the producer that holds it open, or abort it with kafka-transactions",
         Remedy.AGAIN,
         patience_seconds=_PASSING_PATIENCE_SECONDS,
     ),
@@ -292,40 +292,40 @@ _RULES: dict[type[BaseException], Rule] = {
     kafka_errors.StaleMemberEpochError: _MEMBERS,
     kafka_errors.GroupIdNotFoundError: Rule(
         FailureKind.COORDINATOR,
-        "the cluster has this group as one without committed offsets, such as a share group",
-        "leave the group out by groups.exclude, or delete it on this cluster",
+        "the group is of a type without committed offsets, such as a share group",
+        "exclude the group by groups.exclude, or delete it on this cluster",
     ),
     kafka_errors.InvalidGroupIdError: Rule(
         FailureKind.COORDINATOR,
-        "the cluster does not take this group's id",
-        "leave the group out by groups.exclude",
+        "the cluster refuses this group id",
+        "exclude the group by groups.exclude",
     ),
     kafka_errors.OffsetMetadataTooLargeError: Rule(
         FailureKind.COORDINATOR,
-        "the commit's metadata is larger than the cluster takes",
+        "the commit's metadata is larger than the cluster allows",
         "raise offset.metadata.max.bytes of the brokers of {alias}",
         metadata_too_large=True,
     ),
     kafka_errors.InvalidCommitOffsetSizeError: Rule(
         FailureKind.COORDINATOR,
-        "the commit is larger than the cluster takes",
+        "the commit is larger than the cluster allows",
         "raise max.message.bytes of __consumer_offsets on {alias}",
     ),
     # Elections alone join groups.
     kafka_errors.InconsistentGroupProtocolError: Rule(
         FailureKind.COORDINATOR,
-        "the group of this name is another application's",
-        "end that application, or give it or the flow's clusters another name",
+        "another application uses a group of this name",
+        "stop that application, or rename its group or the flow's clusters",
     ),
     kafka_errors.InvalidSessionTimeoutError: Rule(
         FailureKind.COORDINATOR,
         "the brokers do not allow this session timeout",
-        "have group.min.session.timeout.ms and group.max.session.timeout.ms of {alias} allow 10 s",
+        "let group.min.session.timeout.ms and group.max.session.timeout.ms of {alias} allow 10 s",
     ),
     kafka_errors.GroupMaxSizeReachedError: Rule(
         FailureKind.COORDINATOR,
-        "the group has as many members as the brokers allow",
-        "end some of them, or raise group.max.size of the brokers of {alias}",
+        "the group has the maximum number of members",
+        "stop some of them, or raise group.max.size of the brokers of {alias}",
     ),
     # A commit is written by the coordinator as a record, and these are its troubles.
     kafka_errors.NotEnoughReplicasError: replace(

@@ -100,11 +100,11 @@ class Opener:
     def waits_for(self, host: str, port: int) -> str | None:
         """What a connection that is not ready may be waiting for, beside its broker."""
         if self._loop.is_under_way((host, port)):
-            return f"the name {host} is still looked up"
+            return f"the DNS lookup of {host} has not finished"
         if self._tls is not None and self._loop.is_under_way(self._tls):
-            return "stores of keys are still read"
+            return "reading the key stores has not finished"
         if self._logins is not None and self._logins.is_asking(self._loop):
-            return "a token is still asked for"
+            return "the token endpoint has not answered"
         return None
 
     # --- TCP and TLS -----------------------------------------------------------------------

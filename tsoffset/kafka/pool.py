@@ -107,7 +107,7 @@ class Pool:
         if connection is not None and connection.is_ready:
             return connection
         if deadline.over:
-            raise KafkaTimeoutError("the call's time is up")
+            raise KafkaTimeoutError("the call's deadline has passed")
         connection = connection or self._begin(node)
         timeout_ms = self._client.socket_connection_setup_timeout_max_ms
         wait_ms = deadline.milliseconds(deadline.at_most_a_step(timeout_ms))

@@ -225,7 +225,7 @@ class _Reading(Generic[S]):
         else:
             readable_end = response.high_watermark
         if readable_end < 0 or response.log_start > response.high_watermark:
-            raise KafkaProtocolError("a Fetch answer for a log that ends before it begins")
+            raise KafkaProtocolError("a Fetch answer whose log ends before it begins")
         self._reads.bytes_read += len(response.records)
         if request.offset >= readable_end:
             return self._empty(request.offset, request.offset)
@@ -245,7 +245,7 @@ class _Reading(Generic[S]):
             KafkaTimeoutError,
             _what(self._requests[number]),
             self._alias,
-            f"the log goes on, and nothing came within {self._reads.poll_timeout_ms} ms",
+            f"the log has more records, and none arrived within {self._reads.poll_timeout_ms} ms",
         )
         if number in self._patient:
             return timed_out

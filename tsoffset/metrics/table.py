@@ -150,7 +150,7 @@ STALE_ESTIMATE = _gauge(
 OTHER_INSTANCES = _gauge(
     "flow_other_instances",
     "flow",
-    "Number of other tsoffset instances seen running the same flow.",
+    "Number of other tsoffset instances in the leader election of the flow.",
     "processes",
 )
 

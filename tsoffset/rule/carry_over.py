@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from tsoffset.columns import Flags
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import (
     Basis,
@@ -22,7 +21,6 @@ from tsoffset.model import (
     TopicPartition,
     Translated,
 )
-from tsoffset.records import Numbers
 from tsoffset.rule.evidence import Evidence, Pair
 from tsoffset.rule.log_view import Unanswered
 from tsoffset.rule.translate import Translation
@@ -91,51 +89,6 @@ class Holds:
     """
 
     while_ends: LogEnds | None = None
-
-
-@dataclass(frozen=True)
-class KnownColumns:
-    """Exact translations that were remembered, as columns; NOTHING where there is none.
-
-    `offset` is C, the fields after it are those of `Translated`, and the ends are those of
-    `Holds.while_ends`, NOTHING where it holds for good.
-    """
-
-    offset: Numbers
-    target_offset: Numbers
-    source_end: Numbers
-    source_log_end: Numbers
-    target_end: Numbers
-
-
-@dataclass(frozen=True)
-class LogColumns:
-    """What the logs are now, as columns: `LogRange` and `LogEnds`; NOTHING where they are not
-    known to be the logs that something was remembered of, as long as they were or longer."""
-
-    source_start: Numbers
-    source_end: Numbers
-    source_log_end: Numbers
-    target_start: Numbers
-    target_end: Numbers
-
-
-def recalled(offset: Numbers, known: KnownColumns, logs: LogColumns) -> Flags:
-    """Whether what was remembered is the translation of each offset now.
-
-    What lies before the beginning of its log has expired or was deleted, and that is the rule's to
-    say. (No log has become shorter: `LogColumns` has none that did.)
-    """
-    there = (known.offset == offset) & (logs.source_end != NOTHING)
-    within: Flags = there & (logs.source_start <= offset)
-    within &= logs.target_start <= known.target_offset
-    same_ends = (
-        (logs.source_end == known.source_end)
-        & (logs.source_log_end == known.source_log_end)
-        & (logs.target_end == known.target_end)
-    )
-    within &= (known.target_end == NOTHING) | same_ends
-    return within
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ def rewritten(target_topic: str) -> Skipped:
     """The skip of a topic whose target stamps records itself."""
     return Skipped(
         Reason.TARGET_REWRITES_TIMESTAMPS,
-        f"the target stamps the records of {target_topic} itself; set message.timestamp.type="
-        "CreateTime on it and mirror it anew",
+        f"the target's brokers set the timestamps of {target_topic}; set message.timestamp.type="
+        "CreateTime on it and mirror it again from the beginning",
     )
 
 
@@ -16,8 +16,8 @@ def expired(offset: int, log_start: int) -> Skipped:
     """The skip of a commit below the source's log start."""
     return Skipped(
         Reason.EXPIRED,
-        f"the commit {offset} lies below the source's log start {log_start}; on either "
-        "side the consumer's auto.offset.reset decides",
+        f"the committed offset {offset} is below the source's log start {log_start}; on both "
+        "clusters the consumer's auto.offset.reset applies",
     )
 
 
@@ -25,8 +25,8 @@ def past_log_end(offset: int, log_end: int) -> Skipped:
     """The skip of a commit past the source's log end."""
     return Skipped(
         Reason.PAST_LOG_END,
-        f"the commit {offset} lies past the source's log end {log_end}: the log was "
-        "truncated or the topic made anew; reset the group on the source",
+        f"the committed offset {offset} is past the source's log end {log_end}: the log was "
+        "truncated or the topic recreated; reset the group on the source",
     )
 
 
@@ -34,8 +34,8 @@ def no_timestamp(source: TopicPartition, offset: int) -> Skipped:
     """The skip of a commit around which no record can be looked up by time."""
     return Skipped(
         Reason.NO_TIMESTAMP,
-        f"the records at offset {offset} of {source} carry no "
-        "timestamp to look up; have producers set one",
+        f"the records at offset {offset} of {source} have no "
+        "timestamp to look up; configure the producers to set one",
     )
 
 
@@ -52,7 +52,7 @@ def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipp
     why = obstacle or "no record near the committed offset was found on the target"
     return Skipped(
         Reason.NO_PROOF,
-        f"no pair of equal records proves a target offset for {offset} of {source}: {why}; "
+        f"no record pair proves a target offset for {offset} of {source}: {why}; "
         "raise translation.budget, or set translation.floor = log_start",
     )
 
@@ -60,11 +60,11 @@ def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipp
 def nothing_compared(source: TopicPartition, offset: int, obstacle: str | None) -> Skipped:
     """The skip of a commit near which no records of equal offsets could be compared, where the
     mirror is expected to keep offsets."""
-    why = obstacle or "near it both logs have no record at one offset"
+    why = obstacle or "near it the two logs have no record at the same offset"
     return Skipped(
         Reason.NO_PROOF,
         f"nothing shows that the mirror keeps offsets near {offset} of {source}: {why}; raise "
-        "translation.budget, or leave out translation.expect",
+        "translation.budget, or remove translation.expect",
     )
 
 
@@ -74,8 +74,7 @@ def diverged(source: TopicPartition, offset: int, target: TopicPartition) -> Ski
     return Skipped(
         Reason.DIVERGED,
         f"{source} on the source and {target} on the target have different records at equal "
-        f"offsets, the first at {offset}: after an unclean election or a truncation the mirror is "
-        "no copy any more, or it keeps no offsets at all; truncate the mirror to there or mirror "
-        "the partition anew, or leave out translation.expect if the replicator does not keep "
-        "offsets",
+        f"offsets, the first at {offset}: they diverged in an unclean election or a truncation, or "
+        "the replicator does not keep offsets; truncate the mirror to that offset or mirror the "
+        "partition again, or remove translation.expect if the replicator does not keep offsets",
     )

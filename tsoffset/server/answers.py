@@ -151,7 +151,9 @@ class Flow(BaseModel):
         description="When the next cycle is due (seconds since 1970 UTC)."
     )
     lists: list[Sentence] = Field(description="Changes to the selection made by `tsoffset lists`.")
-    others: list[Instance] = Field(description="Other instances that run the same flow.")
+    others: list[Instance] = Field(
+        description="Other instances in the leader election of the flow."
+    )
     leads: bool = Field(
         default=True,
         description="True if this instance runs the flow. If not, its answers may be older, and"

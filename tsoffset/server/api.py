@@ -13,10 +13,12 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from tsoffset.cluster import Connect
 from tsoffset.daemon.points import POINTS_KEPT, PastCycles
 from tsoffset.daemon.status import Board, Controls, FlowState, FlowStatus, Lead
 from tsoffset.daemon.summary import Key, Summary
 from tsoffset.flow.settings import ServerSettings
+from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.server import access, answers
 from tsoffset.server.flows import (
     StepOf,
@@ -36,6 +38,7 @@ from tsoffset.server.pages import add_pages
 from tsoffset.server.parameters import Choice, Paging, only_documented
 from tsoffset.server.problems import Refused, Unchanged, add_problems, documented
 from tsoffset.server.remotes import Remotes
+from tsoffset.server.translations import add_translations
 from tsoffset.version import __version__
 
 # As many as this process keeps of its own cycles: what takes no file takes a hundredth of a second.
@@ -53,10 +56,12 @@ def application(
     *,
     metrics: Metrics | None = None,
     alive: Callable[[], bool] = lambda: True,
+    connect: Connect = KafkaCluster,
 ) -> FastAPI:
     """The API with its documentation, the metrics if there are any, and the status page.
 
-    `alive` says whether the loop lives. To be served behind a `Guard`.
+    `alive` says whether the loop lives, `connect` opens a flow's clusters. To be served behind a
+    `Guard`.
     """
     app = FastAPI(
         title="tsoffset",
@@ -71,7 +76,7 @@ def application(
     )
     add_problems(app)
     _add_probes(app, board, alive)
-    router = _Routes(settings, board, controls, history).router
+    router = _Routes(settings, board, controls, history, connect).router
     _summarize(router.routes)
     app.include_router(router)
     if metrics is not None:
@@ -141,7 +146,12 @@ class _Routes:
     """What lies below /api/v1."""
 
     def __init__(
-        self, settings: ServerSettings, board: Board, controls: Controls, history: PastCycles
+        self,
+        settings: ServerSettings,
+        board: Board,
+        controls: Controls,
+        history: PastCycles,
+        connect: Connect,
     ) -> None:
         self._board, self._controls, self._history = board, controls, history
         self._summaries = Summaries()
@@ -174,6 +184,9 @@ class _Routes:
                 tags=["control"],
                 dependencies=change,
             )
+        add_translations(
+            self.router, lambda name: self._known(unquote(name)), connect, list(change)
+        )
 
     def flows(self, request: Request, response: Response) -> answers.Flows:
         """All flows of this process."""

@@ -1,23 +1,16 @@
-"""Connections of clients that are slow, or many: each has its time, and each client its number."""
+"""Connections of clients that are slow, or many: each has its time, and their number is limited."""
 
 import asyncio
 import socket
-from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tsoffset.server.guard import (
-    HEADERS,
-    REQUESTS_PER_SECOND,
-    REQUESTS_UNDER_WAY,
-    REQUESTS_UNDER_WAY_OF_A_CLIENT,
-    Rates,
-    client_of,
-)
+from tsoffset.server.guard import HEADERS
 from tsoffset.server.problems import Refused
 
 log = structlog.get_logger(__name__)
@@ -26,13 +19,7 @@ log = structlog.get_logger(__name__)
 EXCHANGE_SECONDS = 30.0
 IDLE_SECONDS = 5
 HANDSHAKE_SECONDS = 10.0
-# The rest is for newcomers: no request but a probe can hold it.
-CONNECTIONS = REQUESTS_UNDER_WAY + 16
-CONNECTIONS_OF_A_CLIENT = REQUESTS_UNDER_WAY_OF_A_CLIENT + 4
-# As many a second as requests and probes may come, each on a new connection. A handshake costs more
-# than a request, and memory that asyncio leaves to the collection of garbage where it fails.
-_CONNECTIONS_PER_SECOND = 2 * REQUESTS_PER_SECOND
-_CONNECTIONS_AT_ONCE = 200
+CONNECTIONS = 128
 # So few that the loop comes to what the accepted ones ask before it accepts more: who sends a
 # request at once is answered, however many others connect.
 _ENDING_AT_ONCE = 4
@@ -41,27 +28,23 @@ _ENDING_AT_ONCE = 4
 class Connections:
     """The open connections of all listeners; used from their loop's thread alone."""
 
-    def __init__(self, rates: Rates | None = None) -> None:
-        self._rates = rates or Rates(_CONNECTIONS_PER_SECOND, _CONNECTIONS_AT_ONCE)
+    def __init__(self) -> None:
         # By descriptor, the oldest first.
         self._open: dict[int, Connection] = {}
 
     def accept(self, accept: Callable[[], tuple[socket.socket, Any]]) -> tuple["Connection", Any]:
         """The next connection that `accept` gives. Raises BlockingIOError where there is none now.
 
-        Where the client, or all clients together, have as many as they may, it takes the place of
-        the oldest connection without a request, among all clients' of the one that has the most.
-        A client that connects too often is hung up on, before any handshake.
+        Where there are as many as may be, it takes the place of the oldest one: of those without a
+        request, if there are any.
         """
         if sum(one.ending for one in self._open.values()) >= _ENDING_AT_ONCE:
             raise BlockingIOError
         accepted, address = accept()
-        client = client_of(str(address[0]))
-        if self._rates.wait(client) or not self._has_room_for(client):
-            log.debug("connection_refused", client=client, connections=len(self._open))
-            accepted.close()
-            raise BlockingIOError
-        made = Connection(accepted.detach(), client, self)
+        here = [one for one in self._open.values() if not one.ending]
+        if len(here) >= CONNECTIONS:
+            min(here, key=lambda one: one.has_a_request).end()
+        made = Connection(accepted.detach(), self)
         self._open[made.fileno()] = made
         return made, address
 
@@ -73,25 +56,13 @@ class Connections:
         """The connection is closed."""
         self._open.pop(descriptor, None)
 
-    def _has_room_for(self, client: str) -> bool:
-        here = [one for one in self._open.values() if not one.ending]
-        of_clients = Counter(one.client for one in here)
-        if of_clients[client] >= CONNECTIONS_OF_A_CLIENT:
-            here = [one for one in here if one.client == client]
-        elif len(here) < CONNECTIONS:
-            return True
-        idle = [one for one in here if not one.has_a_request]
-        if idle:
-            max(idle, key=lambda one: of_clients[one.client]).end()
-        return bool(idle)
-
 
 class Connection(socket.socket):
     """A connection, counted from when it is accepted, before any handshake, until it is closed."""
 
-    def __init__(self, descriptor: int, client: str, connections: Connections) -> None:
+    def __init__(self, descriptor: int, connections: Connections) -> None:
         super().__init__(fileno=descriptor)
-        self.client, self._connections = client, connections
+        self._connections = connections
         self.protocol: TimedProtocol | None = None
         self.ending = False
 
@@ -104,12 +75,10 @@ class Connection(socket.socket):
     def end(self) -> None:
         """Let whoever reads it meet its end, and close it."""
         self.ending = True
-        log.debug("connection_ended", client=self.client)
-        try:
+        log.debug("connection_ended", connections=CONNECTIONS)
+        # The client may have ended it already.
+        with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            # The client has ended it already.
-            return
 
     def close(self) -> None:
         """As socket.close."""

@@ -1,14 +1,12 @@
-"""What every request passes first, and every answer last: who may ask under which name, how much
-and how often, and the headers that keep browsers from making anything else of an answer."""
+"""What every request passes first, and every answer last: under which name it may ask and how much,
+and the headers that keep browsers from making anything else of an answer."""
 
 import socket
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import Self
 
 import structlog
@@ -20,20 +18,13 @@ from tsoffset.server.problems import Refused
 
 log = structlog.get_logger(__name__)
 
-REQUESTS_PER_SECOND = 20.0
-# Opening the status page takes 17 requests; somebody may open it many times in a row.
-REQUESTS_AT_ONCE = 300
-# Probes are not counted.
-REQUESTS_UNDER_WAY = 112
-REQUESTS_UNDER_WAY_OF_A_CLIENT = 28
 TARGET_BYTES = 8_192
 HEADER_BYTES = 16_384
-# No request needs a body; some clients send an empty object.
+# Some clients send an empty object where no body is needed.
 BODY_BYTES = 1_024
-CLIENTS_KNOWN = 1_000
-# Asked by what would restart the process if it got no answer: they have a rate of their own, and
-# room beside all other requests.
-PROBES = ("/healthz", "/readyz")
+# A thousand offsets, with the longest names of topics.
+TRANSLATIONS = "/translations"
+TRANSLATIONS_BODY_BYTES = 512 * 1_024
 
 NOTHING_ALLOWED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = {
@@ -46,60 +37,6 @@ HEADERS = {
     # Kept, but asked about each time.
     "cache-control": "private, no-cache",
 }
-
-
-class Rates:
-    """How often each client may ask: so many requests at once, and so many a second after that."""
-
-    def __init__(
-        self,
-        a_second: float = REQUESTS_PER_SECOND,
-        at_once: int = REQUESTS_AT_ONCE,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._a_second, self._at_once, self._now = a_second, at_once, now
-        # By client what is left to it, and as of when; the one that asked last at the end.
-        self._left: OrderedDict[tuple[str, bool], tuple[float, float]] = OrderedDict()
-        self._under_way: Counter[str] = Counter()
-
-    def wait(self, client: str, *, probe: bool = False) -> float:
-        """Seconds until the client may ask; 0 where it may now, which is counted."""
-        now, key = self._now(), (client, probe)
-        left, since = self._left.pop(key, (float(self._at_once), now))
-        left = min(float(self._at_once), left + (now - since) * self._a_second)
-        allowed = left >= 1
-        self._left[key] = (left - allowed, now)
-        if len(self._left) > CLIENTS_KNOWN:
-            self._left.popitem(last=False)
-        return 0.0 if allowed else (1 - left) / self._a_second
-
-    @contextmanager
-    def answering(self, client: str) -> Iterator[None]:
-        """While a request other than a probe is answered. Raises Refused where as many are as may
-        be."""
-        for count, limit, detail in (
-            (
-                self._under_way[client],
-                REQUESTS_UNDER_WAY_OF_A_CLIENT,
-                "this client has too many requests in progress",
-            ),
-            (self._under_way.total(), REQUESTS_UNDER_WAY, "too many requests are in progress"),
-        ):
-            if count >= limit:
-                raise Refused(
-                    HTTPStatus.TOO_MANY_REQUESTS,
-                    detail,
-                    f"wait for the answers; at most {limit} requests may be in progress",
-                    retry_after="1",
-                    connection="close",
-                )
-        self._under_way[client] += 1
-        try:
-            yield
-        finally:
-            self._under_way[client] -= 1
-            if not self._under_way[client]:
-                del self._under_way[client]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +76,12 @@ class Guard:
     """In front of `app`, for the requests of one listener, which answers under the names of
     `hosts`."""
 
-    def __init__(self, app: ASGIApp, rates: Rates, hosts: Hosts) -> None:
-        self._app, self._rates, self._hosts = app, rates, hosts
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+        self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        started, client = time.monotonic(), _client(scope)
-        probe = scope["path"] in PROBES
+        started = time.monotonic()
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -154,7 +90,7 @@ class Guard:
                     headers.setdefault(name, value)
                 log.debug(
                     "request_answered",
-                    client=client,
+                    client=(scope.get("client") or ("unknown",))[0],
                     method=scope["method"],
                     path=scope["raw_path"].decode("ascii", "replace"),
                     status=message["status"],
@@ -162,15 +98,12 @@ class Guard:
                 )
             await send(message)
 
-        with ExitStack() as under_way:
-            try:
-                self._check(scope, Headers(scope=scope), client, probe=probe)
-                if not probe:
-                    under_way.enter_context(self._rates.answering(client))
-            except Refused as refused:
-                await refused.response()(scope, receive, send_guarded)
-                return
-            await self._answer(scope, receive, send_guarded)
+        try:
+            self._check(scope, Headers(scope=scope))
+        except Refused as refused:
+            await refused.response()(scope, receive, send_guarded)
+            return
+        await self._answer(scope, receive, send_guarded)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Routes see the path as it was sent, so that a slash in a name stays apart from those
@@ -179,15 +112,7 @@ class Guard:
         path = scope["raw_path"].decode("ascii", "replace")
         await self._app({**scope, "method": method, "path": path}, receive, send)
 
-    def _check(self, scope: Scope, headers: Headers, client: str, *, probe: bool) -> None:
-        if wait := self._rates.wait(client, probe=probe):
-            raise Refused(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                "this client sends too many requests",
-                f"wait {wait:.1f} seconds; send at most {REQUESTS_PER_SECOND:g} requests a second",
-                retry_after=str(int(wait) + 1),
-                connection="close",
-            )
+    def _check(self, scope: Scope, headers: Headers) -> None:
         if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_BYTES:
             raise Refused(
                 HTTPStatus.REQUEST_URI_TOO_LONG,
@@ -203,11 +128,13 @@ class Guard:
                 connection="close",
             )
         length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or not length.isdigit() or int(length) > BODY_BYTES:
+        takes_body = scope["method"] == "POST" and scope["path"].endswith(TRANSLATIONS)
+        most = TRANSLATIONS_BODY_BYTES if takes_body else BODY_BYTES
+        if "transfer-encoding" in headers or not length.isdigit() or int(length) > most:
             raise Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                "the request has a body, which is not allowed",
-                "send the request without a body",
+                f"the request's body is larger than {most} bytes, or is sent in chunks",
+                "send fewer offsets" if takes_body else "send the request without a body",
                 connection="close",
             )
         if not self._hosts.allow(headers.get("host")):
@@ -226,18 +153,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _client(scope: Scope) -> str:
-    return client_of((scope.get("client") or ("unknown",))[0])
-
-
-def client_of(address: str) -> str:
-    """Who has the address: of IPv6 the network of 64 bits, of which one client has all."""
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address
-    if not isinstance(ip, IPv6Address):
-        return str(ip)
-    return str(ip.ipv4_mapped or IPv6Address(int(ip) >> 64 << 64))

@@ -31,7 +31,7 @@ from tsoffset.server.connections import (
     ListeningSocket,
     TimedProtocol,
 )
-from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts, Rates
+from tsoffset.server.guard import HEADER_BYTES, Guard, Hosts
 
 log = structlog.get_logger(__name__)
 
@@ -83,9 +83,8 @@ def serve(
             yield ()
             return
         app = application(settings, board, controls, history, metrics=metrics, alive=alive)
-        rates = Rates()
         servers = [
-            _server(Guard(app, rates, Hosts.of(one.host, settings.hosts)), one, connections)
+            _server(Guard(app, Hosts.of(one.host, settings.hosts)), one, connections)
             for one in listeners
         ]
 

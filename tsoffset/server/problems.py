@@ -11,6 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
+# A body may have a thousand of them.
+_ERRORS_TOLD = 10
 
 
 class Problem(BaseModel):
@@ -91,10 +93,15 @@ def add_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def malformed(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        told = [f"{one['loc'][1]}: {one['msg']}" for one in error.errors()]
+        told = []
+        for one in error.errors():
+            kind, *parts = map(str, one["loc"])
+            # Which of a parameter's values it is says nothing; in a body it is a place.
+            place = ".".join(parts if kind == "body" else parts[:1]) or kind
+            told.append(f"{place}: {one['msg']}")
         return Refused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
-            "; ".join(told),
+            "; ".join(told[:_ERRORS_TOLD]),
             "see /docs for the values of each parameter",
         ).response()
 

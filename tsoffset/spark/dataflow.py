@@ -1,7 +1,7 @@
 """One cycle of a flow on Spark, from groups to commits.
 
 The driver lists and filters the groups and asks what has become of the logs that are remembered;
-tasks do the rest, as `tsoffset.cycle.pipeline` says. A small cycle is one task. In a larger one
+tasks do the rest, as `tsoffset.group_sync.cycle` says. A small cycle is one task. In a larger one
 each step is a job of its own, and between two the driver sees to it that what travels is what the
 next one needs, once, in packed tables.
 """
@@ -16,18 +16,17 @@ import structlog
 from pyspark.sql import SparkSession
 
 from tsoffset.cluster import Cluster, all_failed
-from tsoffset.cycle.carry_over import CarryOver
-from tsoffset.cycle.known_logs import KnownLogs
-from tsoffset.cycle.matching import joined
-from tsoffset.cycle.pipeline import CycleTables, Looked, after_look, cycle_tables
 from tsoffset.cycle.replication import replication
-from tsoffset.cycle.schema import LOOKED
+from tsoffset.cycle.schema import joined
 from tsoffset.cycle.source_commits import GroupWork, Preflight, preflight
-from tsoffset.cycle.state import FlowCarryOver
 from tsoffset.cycle.values import failed_row, rows_table
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync import rows as frames
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cycle import CycleTables, ReadGroups, after_read, cycle_tables
+from tsoffset.group_sync.state import FlowCarryOver
 from tsoffset.model import GroupListings, Side, TopicDescription, TopicPartition
 from tsoffset.rule.carry_over import binding
 from tsoffset.spark import packing
@@ -97,7 +96,7 @@ def plan_cycle(
     try:
         start = _listed(task, flow, carry_over, spent, progress)
         groups = start.groups
-        done: CycleTables | Looked | None = None
+        done: CycleTables | ReadGroups | None = None
         if packing.fits(len(groups), carry_over.rows, packing.PAIRS_HERE):
             notify = progress or _silent
             notify("sync groups", 0, 1)
@@ -149,13 +148,14 @@ def _result(
     flow = resolved.flow
     carry_over.learn(done.carry_over)
     carry_over.rows = len(done.rows)
+    rows = frames.rows_table(done.rows)
     failures = rows_table(failed_row(flow.name, failure) for failure in start.failures)
     return CycleResult(
         flow=flow.name,
-        rows=Rows(joined([failures, done.rows])),
+        rows=Rows(joined([failures, rows])),
         warnings=start.warnings
         + _standing_warnings(flow)
-        + _loop_warnings(flow, resolved.reverse, done.rows),
+        + _loop_warnings(flow, resolved.reverse, rows),
         unreachable=False,
         seconds=time.perf_counter() - started,
         groups=len(start.groups),
@@ -198,14 +198,13 @@ def _spread(
     """The cycle of these groups, in one task or in many."""
     remembered = CarryOver(carry_over.pairs, carry_over.partitions)
     if not groups:
-        nothing = Looked(LOOKED.empty_table(), KnownLogs.none())
-        return after_look(flow.name, steps, groups, CarryOver(), nothing)
+        return after_read(flow.name, steps, CarryOver(), ReadGroups.nothing())
     if not packing.fits(len(groups), carry_over.rows, packing.PAIRS_IN_ONE_TASK):
         return cycle_tables(flow.name, steps, groups, remembered)
     done = steps.whole(groups, remembered)
     if isinstance(done, CycleTables):
         return done
-    return after_look(flow.name, steps, groups, remembered, done)
+    return after_read(flow.name, steps, remembered, done)
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:

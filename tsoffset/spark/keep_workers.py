@@ -14,7 +14,6 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from tsoffset.errors import CycleFailed
-from tsoffset.spark.exit_files import forget_gone_files
 from tsoffset.spark.jobs import Jobs
 
 # Workers are idle for so long at most: Spark looks every ten seconds whether the minute is over.
@@ -25,8 +24,8 @@ ANSWERS_WITHIN_SECONDS = 10.0
 
 @contextmanager
 def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
-    """Keep the session's workers alive while the block lasts, and let Java forget the sockets of
-    their jobs. Gives the thread that does so, which ends soon after the block."""
+    """Keep the session's workers alive while the block lasts. Gives the thread that does so, which
+    ends soon after the block."""
     over = threading.Event()
     context = session.sparkContext
 
@@ -39,7 +38,6 @@ def workers_kept(session: SparkSession) -> Iterator[threading.Thread]:
             # A Spark that died, or cancelled all that it had to do, is the cycles' to notice.
             with suppress(CycleFailed):
                 jobs.run(partial(jobs.collect, "keep workers", little), ANSWERS_WITHIN_SECONDS)
-            forget_gone_files(context)
 
     keeping = threading.Thread(target=work, name="keep-workers", daemon=True)
     keeping.start()

@@ -25,7 +25,6 @@ from pyspark.sql import SparkSession
 from tsoffset.errors import CycleFailed
 from tsoffset.java import find_java
 from tsoffset.kafka.clients import CLIENTS
-from tsoffset.spark.heap import give_back_what_is_freed
 from tsoffset.spark.jobs import cause, in_time
 from tsoffset.spark.jvm import Jvm, environment
 from tsoffset.spark.keep_workers import workers_kept
@@ -88,7 +87,6 @@ def spark_session(
     JavaMissing and JavaTooOld, and CycleFailed where Spark does not start.
     """
     find_java()
-    give_back_what_is_freed()
     settings = session_settings(spark_settings, app_name, flows)
     with ExitStack() as stack:
         settings |= stack.enter_context(_sockets(settings))

@@ -14,23 +14,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.cells import from_cell, to_cell
-from tsoffset.cycle.known_logs import KnownLogs
-from tsoffset.cycle.matching import (
-    PLACES,
-    first_of_each_partition,
-    in_partitions,
-    joined,
-    numbers,
-    only,
-)
-from tsoffset.cycle.pipeline import CycleTables, Looked
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.work import Cost
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cycle import CycleTables, ReadGroups
+from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.tables import PARTITION
 from tsoffset.model import TopicPartition
 from tsoffset.records import Numbers
 from tsoffset.spark import packing
@@ -47,7 +39,7 @@ COMMIT_SECONDS = 600.0
 COMMIT_SECONDS_A_PAIR = 0.01
 # The stages of steps that have tasks of their own: those of all steps in one task it tells itself.
 _STAGES = {
-    "look": Stage.READ_COMMITS,
+    "read": Stage.READ_COMMITS,
     "translate": Stage.TRANSLATE,
     "decide_and_commit": Stage.SETTLE,
 }
@@ -56,7 +48,7 @@ _BYTES_A_ROW = 256
 
 
 class SparkSteps:
-    """`tsoffset.cycle.steps.Steps`, spread over Spark's tasks.
+    """`tsoffset.group_sync.cycle.Steps`, spread over Spark's tasks.
 
     `coordinators` are those of the source's groups, `leaders` says where the source's partitions
     lead: both only group the work. `other_flows` run in the same session at the same time.
@@ -88,65 +80,77 @@ class SparkSteps:
         # More than can run wait in one job, unless they would take the slots of others.
         self._most_tasks = self.slots if other_flows else most_tasks
 
-    def logs(self, partitions: pa.Table) -> KnownLogs:
-        """As `Steps.logs`, by the driver."""
-        return self._steps.logs(partitions)
+    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
+        """As `Steps.log_ranges`, by the driver."""
+        return self._steps.log_ranges(partitions)
 
-    def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | Looked:
+    def whole(self, groups: Sequence[GroupWork], carry_over: CarryOver) -> CycleTables | ReadGroups:
         """As `StepsInTask.whole`, in one task."""
         # What was committed must not be too much to be told.
         work = (groups, carry_over, self._most_rows)
-        found: CycleTables | Looked
+        found: CycleTables | ReadGroups
         (found,) = self._run("sync groups", self._committing(0), "whole", [work], [0])
         return found
 
-    def look(self, groups: pa.Table, remembered: pa.Table, logs: pa.Table) -> pa.Table:
-        """As `Steps.look`."""
-        of_group = numbers(remembered["group"])
-        pairs = np.bincount(of_group, minlength=len(groups)).tolist()
-        coordinators = [self._coordinators.get(name) for name in groups["group"].to_pylist()]
-        tasks = packing.group_tasks(coordinators, pairs, self.slots)
-        task_of = np.empty(len(groups), np.int64)
-        for number, task in enumerate(tasks):
-            task_of[task] = number
-        theirs = _parts(task_of[of_group], len(tasks))
-        works_of = (
-            (groups.take(task), remembered.take(pa.array(rows)), logs)
-            for task, rows in zip(tasks, theirs, strict=True)
+    def read(
+        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `Steps.read`."""
+        known = groups.select("group").join(
+            cached.group_by("group").len(),
+            on="group",
+            how="left",
+            validate="1:1",
+            maintain_order="left",
+        )
+        coordinators = [self._coordinators.get(name) for name in groups["group"]]
+        tasks = packing.group_tasks(coordinators, known["len"].fill_null(0).to_list(), self.slots)
+        number = np.empty(len(groups), np.int64)
+        for place, task in enumerate(tasks):
+            number[task] = place
+        of_group = groups.select("group", task=pl.Series(number))
+        of_row = cached.select("group").join(
+            of_group, on="group", how="left", validate="m:1", maintain_order="left"
+        )
+        parts = _parts(of_row["task"].to_numpy(), len(tasks))
+        work = (
+            (groups[task], cached[rows], ranges) for task, rows in zip(tasks, parts, strict=True)
         )
         sizes = [
             max(len(rows), packing.PAIRS_A_GROUP * len(task))
-            for task, rows in zip(tasks, theirs, strict=True)
+            for task, rows in zip(tasks, parts, strict=True)
         ]
-        found = joined(self._run("read commits", self._steps, "look", works_of, sizes))
+        done = self._run("read commits", self._steps, "read", work, sizes)
+        rows, rest = (pl.concat(each) for each in zip(*done, strict=True))
         # Tasks have groups by coordinator, and each has them in order.
-        group = numbers(found["group"])
-        in_order = bool((np.diff(group) >= 0).all())
-        return found if in_order else found.take(pa.array(np.argsort(group, kind="stable")))
+        if not rows["group"].is_sorted():
+            rows = rows.sort("group", maintain_order=True)
+        return rows, rest
 
     def translate(
-        self, positions: pa.Table, partitions: pa.Table
-    ) -> tuple[pa.Table, pa.Table, Cost]:
+        self, offsets: pl.DataFrame, partitions: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
         """As `Steps.translate`."""
-        rows_of = _by_partition(positions)
+        rows_of = _by_partition(offsets)
         distinct = {partition: len(rows) for partition, rows in rows_of.items()}
         # A task has at least one fetch under way, so the user's limit on these limits tasks, too.
         slots = min(self.slots, self._most_reads or self.slots)
-        several = packing.TRANSLATE.tasks(len(positions), slots) > 1
+        several = packing.TRANSLATE.tasks(len(offsets), slots) > 1
         leaders = self._leaders({p.topic for p in distinct}) if several else {}
         tasks = packing.partition_tasks(distinct, leaders, slots)
         rows = [np.concatenate([rows_of[partition] for partition in task]) for task in tasks]
         steps = replace(self._steps, translating=min(len(tasks), slots), tasks=len(tasks))
-        parts = (positions.take(pa.array(theirs)) for theirs in rows)
-        work = ((part, only(partitions, in_partitions(partitions, part))) for part in parts)
-        sizes = [len(theirs) for theirs in rows]
+        parts = (offsets[own] for own in rows)
+        work = (
+            (part, partitions.join(part, on=PARTITION, how="semi", maintain_order="left"))
+            for part in parts
+        )
+        sizes = [len(own) for own in rows]
         done = self._run("translate", steps, "translate", work, sizes, at_once=self._most_reads)
-        found = joined([one for one, _, _ in done])
-        learned = joined([one for _, one, _ in done])
         cost = Cost()
         for _, _, its_cost in done:
             cost = cost.beside(its_cost)
-        return found.take(pa.array(np.argsort(np.concatenate(rows)))), learned, cost
+        return pl.concat(found for found, _, _ in done), pl.concat(one for _, one, _ in done), cost
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
         """As `Steps.decide_and_commit`: whole groups in each task."""
@@ -222,10 +226,10 @@ def _parts(number: Numbers, parts: int) -> list[Numbers]:
     return np.split(order, np.searchsorted(number[order], np.arange(1, parts)))
 
 
-def _by_partition(positions: pa.Table) -> dict[TopicPartition, Numbers]:
-    """The rows of each partition of POSITIONS, which stand together."""
-    first = first_of_each_partition(positions)
-    rows = np.split(np.arange(len(positions)), first)[1:]
-    places = positions.select(PLACES).take(pa.array(first))
-    each = zip(*(column.to_pylist() for column in places.columns), strict=True)
-    return {TopicPartition(*place): theirs for place, theirs in zip(each, rows, strict=True)}
+def _by_partition(offsets: pl.DataFrame) -> dict[TopicPartition, Numbers]:
+    """The rows of each partition of TO_TRANSLATE, which are in order."""
+    each = offsets.group_by(PARTITION, maintain_order=True).len()
+    ends = np.cumsum(each["len"].to_numpy())
+    rows = np.split(np.arange(len(offsets)), ends[:-1])
+    places = each.select(PARTITION).iter_rows()
+    return {TopicPartition(*place): own for place, own in zip(places, rows, strict=True)}

@@ -1,8 +1,8 @@
 """What a Spark task does: a step of a cycle, or all of it, in a worker process.
 
 A task takes tables and gives tables, each as bytes (`tsoffset.cycle.cells`), and runs the step of
-the same name in `tsoffset.cycle.steps`. It does not raise for what goes wrong with the data: what
-it was to do becomes failed rows.
+the same name in `tsoffset.group_sync.cycle`. It does not raise for what goes wrong with the data:
+what it was to do becomes failed rows.
 """
 
 import gc
@@ -13,33 +13,27 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import polars as pl
-import pyarrow as pa
 import structlog
 
-from tsoffset.cycle.carry_over import CarryOver
 from tsoffset.cycle.cells import from_cell, to_cell
-from tsoffset.cycle.known_logs import KnownLogs
-from tsoffset.cycle.look import unread
-from tsoffset.cycle.pipeline import (
-    CycleTables,
-    Looked,
-    after_look,
-    first_look,
-    position_of_each,
-    unknown_positions,
-)
 from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
-from tsoffset.cycle.steps import StepsHere
-from tsoffset.cycle.values import (
-    translations_table,
-    work_of,
-)
-from tsoffset.cycle.work import Cost, TranslatedPosition
+from tsoffset.cycle.work import Cost
+from tsoffset.group_sync.cache import CarryOver
 from tsoffset.group_sync.commit import failed_results
+from tsoffset.group_sync.cycle import (
+    CycleTables,
+    ReadGroups,
+    StepsHere,
+    after_read,
+    read_groups,
+    unread,
+    untranslated,
+)
+from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.tables import BROKEN
 from tsoffset.kafka.clients import CLIENTS, Traffic
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, hide_secrets
 from tsoffset.model import Failed, FailureKind, Side
-from tsoffset.rule.translate import Translation
 from tsoffset.spark.flow import FlowTask, ResolvedFlow
 from tsoffset.spark.packing import PAIRS_IN_ONE_TASK
 from tsoffset.spark.spent import Spent, Stage
@@ -51,7 +45,7 @@ _OBJECTS_BETWEEN_LOOKS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class StepsInTask:
-    """The steps of one cycle as they travel to the workers: `tsoffset.cycle.steps.Steps`, with
+    """The steps of one cycle as they travel to the workers: `tsoffset.group_sync.cycle.Steps`, with
     failures made values.
 
     `cycle` is unique: a worker resolves the configuration once for each cycle, so that a secret
@@ -72,52 +66,49 @@ class StepsInTask:
     tasks: int = 1
     spent: Spent = field(default_factory=Spent)
 
-    def logs(self, partitions: pa.Table) -> KnownLogs:
-        """As `Steps.logs`; where that breaks nothing is known of any log."""
+    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
+        """As `Steps.log_ranges`; where that breaks nothing is known of any log."""
         try:
             with self._here(Stage.READ_COMMITS) as here:
-                return here.logs(partitions)
-        except Exception:
+                return here.log_ranges(partitions)
+        except BROKEN:
             log.exception("logs_broke", flow=self.task.flow)
             return KnownLogs.none()
 
-    def look(self, groups: pa.Table, remembered: pa.Table, logs: pa.Table) -> pa.Table:
-        """As `Steps.look`."""
+    def read(
+        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `Steps.read`."""
         try:
             with self._here(Stage.READ_COMMITS) as here:
-                return here.look(groups, remembered, logs)
-        except Exception as error:
-            names = ", ".join(groups["group"].to_pylist()[:3])
+                return here.read(groups, cached, ranges)
+        except BROKEN as error:
+            names = ", ".join(groups["group"].head(3))
             failed = self._broken("read_broke", f"read commits of {names}", error)
-            return unread(groups, remembered, failed)
+            return unread(groups, cached, failed)
 
     def translate(
-        self, positions: pa.Table, partitions: pa.Table
-    ) -> tuple[pa.Table, pa.Table, Cost]:
+        self, offsets: pl.DataFrame, partitions: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
         """As `Steps.translate`."""
         try:
             with self._here(Stage.TRANSLATE) as here:
                 before = Traffic.of(here.source)
-                *found, cost = here.translate(positions, partitions)
+                found, learned, cost = here.translate(offsets, partitions)
                 sent = Traffic.of(here.source) - before
-                return *found, replace(cost, source_requests=sent.requests)
-        except Exception as error:
-            work = work_of(positions, {})
-            what = f"translate positions of {work[0].source}"
-            failed = Translation(self._broken("translation_broke", what, error))
-            each = [
-                TranslatedPosition(part.source, offset, failed)
-                for part in work
-                for offset in part.offsets
-            ]
-            return translations_table(each, [None] * len(each)), partitions, Cost()
+                return found, learned, replace(cost, source_requests=sent.requests)
+        except BROKEN as error:
+            topic, number = offsets.row(0)[:2]
+            what = f"translate positions of {topic}-{number}"
+            failed = self._broken("translation_broke", what, error)
+            return untranslated(offsets, failed), partitions, Cost()
 
     def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
         """As `Steps.decide_and_commit`."""
         try:
             with self._here(Stage.SETTLE) as here:
                 return here.decide_and_commit(work)
-        except Exception as error:
+        except BROKEN as error:
             what = f"settle group {work['group'][0]} and its neighbours"
             return failed_results(work, self._broken("settling_broke", what, error)), Cost()
 
@@ -127,15 +118,13 @@ class StepsInTask:
         carry_over: CarryOver,
         most_rows: int,
         most_positions: int = PAIRS_IN_ONE_TASK,
-    ) -> CycleTables | Looked:
-        """All steps one after the other; only the first look where it finds more to translate than
-        is good for one task, or more rows than may be told of."""
-        looked = first_look(self, groups, carry_over)
-        of_each = position_of_each(looked.commits)
-        positions, _ = unknown_positions(looked.commits, of_each)
-        if len(positions) > most_positions or len(looked.commits) > most_rows:
-            return looked
-        return after_look(self.task.flow, self, groups, carry_over, looked)
+    ) -> CycleTables | ReadGroups:
+        """All steps one after the other; only the first where there is more to translate than is
+        good for one task, or are more rows than Spark takes as a result."""
+        found = read_groups(self, groups, carry_over)
+        if len(found.to_translate()) > most_positions or len(found) > most_rows:
+            return found
+        return after_read(self.task.flow, self, carry_over, found)
 
     @contextmanager
     def _here(self, stage: Stage) -> Iterator[StepsHere]:
@@ -165,7 +154,7 @@ class StepsInTask:
             _resolved[key] = settings
         return _resolved[key]
 
-    def _broken(self, event: str, what: str, error: Exception) -> Failed:
+    def _broken(self, event: str, what: str, error: BaseException) -> Failed:
         log.exception(event, flow=self.task.flow)
         cause = hide_secrets(f"{type(error).__name__}: {error}")
         return Failed(

@@ -16,9 +16,9 @@ from tests.producing import Contents, numbered
 from tests.scenarios.flows import Flows
 from tests.scenarios.rounds.plans import Plan, Shift, plan
 from tests.waiting import wait_until
-from tsoffset.cycle.carry_over import CarryOver
-from tsoffset.cycle.in_process import cycle
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.in_process import cycle
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row
 from tsoffset.testing.embedded import MirrorMaker

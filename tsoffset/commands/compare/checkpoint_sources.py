@@ -7,10 +7,10 @@ from dataclasses import replace
 from tsoffset.cluster import Cluster
 from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
-from tsoffset.cycle.open_flow import OpenFlow
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.policy import internal_topics, target_topic
 from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.open_flow import OpenFlow
 from tsoffset.model import Translated
 from tsoffset.replicators.checkpoint import CheckpointKey
 from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints, read_checkpoints

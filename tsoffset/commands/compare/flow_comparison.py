@@ -25,20 +25,16 @@ from tsoffset.commands.compare.judgement import (
 )
 from tsoffset.commands.compare.recorded import recorded_pairs, without_commit
 from tsoffset.commands.compare.repeats import Span, come_again
-from tsoffset.cycle.open_flow import OpenFlow, open_flow
+from tsoffset.cycle.committed_offsets import committed_columns, committed_offsets
 from tsoffset.cycle.source_commits import SourceCommit, preflight
-from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import decide
-from tsoffset.group_sync.read import (
-    committed_columns,
-    committed_offsets,
-    target_commits,
-    with_current,
-)
+from tsoffset.group_sync.open_flow import OpenFlow, open_flow
+from tsoffset.group_sync.read import target_commits, with_current
 from tsoffset.group_sync.tables import COMMIT_RESULTS, select
+from tsoffset.group_sync.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.model import (
     CommittedOffset,
     Failed,

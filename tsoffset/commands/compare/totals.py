@@ -83,12 +83,14 @@ class Totals:
         """The numbers as a log's fields."""
         return {
             "pairs": self.pairs,
-            **{f"theirs_{verdict.value}": self.verdicts[verdict] for verdict in Verdict},
-            "theirs_reread_records": self.reread,
-            "theirs_unsafe_records": self.skipped,
-            **{f"ours_{precision.value}": self.precisions[precision] for precision in Precision},
-            "ours_none": self.no_answer.total(),
-            "ours_reread_bound": self.ours_reread,
+            **{f"mirrormaker_{verdict.value}": self.verdicts[verdict] for verdict in Verdict},
+            "mirrormaker_reread_records": self.reread,
+            "mirrormaker_unsafe_records": self.skipped,
+            **{
+                f"tsoffset_{precision.value}": self.precisions[precision] for precision in Precision
+            },
+            "tsoffset_none": self.no_answer.total(),
+            "tsoffset_reread_bound": self.ours_reread,
             "target_commits_reread_records": self.target_reread,
         }
 

@@ -8,14 +8,14 @@ from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.reasons import conclusion
 from tsoffset.commands.explain.statements import Explanation
 from tsoffset.commands.scope import did_you_mean
-from tsoffset.cycle.open_flow import OpenFlow, open_flow
+from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import Preflight, SourceCommit, preflight
-from tsoffset.cycle.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit import commit_groups
-from tsoffset.group_sync.read import committed_offsets
+from tsoffset.group_sync.open_flow import OpenFlow, open_flow
+from tsoffset.group_sync.translated_commits import TranslatedCommit, commit_work, result_rows
 from tsoffset.model import (
     Failed,
     GroupListing,

@@ -70,8 +70,8 @@ def _next_record(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> s
     if answer.precision is Precision.EXACT:
         return why
     return (
-        f"{why} {_at_most(answer)} that the group has read may come again: an equal record was "
-        "written earlier, or the mirror restarted from below its first record."
+        f"{why} {_at_most(answer)} that the group has read may be re-read: an equal record was "
+        "written earlier, or the mirror restarted before its first record."
     )
 
 
@@ -82,20 +82,20 @@ def _between(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     yet_to_read = f"source {after:,}, which the group has yet to read,"
     if len(pairs) == 1:
         return (
-            "Counted from where both logs begin, their records are equal one by one up to "
+            "From the start of both logs on, their records are equal one by one up to "
             f"{yet_to_read} and its {_copy(seen)} at {its_copy:,}."
         )
     before, copy = pairs[0]
     return (
-        f"Source {before:,}, before the commit, has its {_copy(seen)} at {copy:,}, and "
-        f"{yet_to_read} at {its_copy:,}. What the group has read of the records between them lies "
-        f"before {answer.target_offset:,}."
+        f"Source {before:,}, before the committed offset, has its {_copy(seen)} at {copy:,}, and "
+        f"{yet_to_read} at {its_copy:,}. Of the records between them, those that the group has "
+        f"read lie before {answer.target_offset:,}."
     )
 
 
 def _behind(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     at, copy = pairs[0]
-    why = f"Source {at:,}, before the commit, has its {_copy(seen)} at {copy:,}."
+    why = f"Source {at:,}, before the committed offset, has its {_copy(seen)} at {copy:,}."
     if answer.precision is Precision.EXACT:
         return f"{why} No record that the group has read was copied later."
     return f"{why} {_at_most(answer)} that the group has read may have been copied later."
@@ -103,28 +103,31 @@ def _behind(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
 
 def _all_read(seen: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     why = (
-        "No record lies from the commit to the source's end, so all there is to copy lies before "
-        "the target's log end, which was read first."
+        "No record lies between the committed offset and the source's log end. So every copy lies "
+        "before the target's log end, which was read first."
     )
     if answer.precision is Precision.FRONTIER:
         return f"{why} The mirror is behind.{_still_to_copy(answer)}"
     if not pairs:
-        return f"{why} No record lies before the commit either."
+        return f"{why} No record lies before the committed offset either."
     at, copy = pairs[0]
-    why += f" The last record before the commit, source {at:,}, has its {_copy(seen)} at {copy:,}."
+    why += (
+        f" The last record before the committed offset, source {at:,}, has its {_copy(seen)} at"
+        f" {copy:,}."
+    )
     if answer.precision is Precision.BOUNDED:
-        why += f" {_at_most(answer)} that the group has read may come behind it."
+        why += f" {_at_most(answer)} that the group has read may follow it."
     return why
 
 
 def _mirror_end(_: Dialogue, answer: Translated, pairs: Sequence[Pair]) -> str:
     rest = f"The mirror appends at the log's end.{_still_to_copy(answer)}"
     if not pairs:
-        return f"No record from the commit on is on the target yet. {rest}"
+        return f"No record from the committed offset on is on the target yet. {rest}"
     at, copy = pairs[0]
     return (
-        f"Source {at:,}, before the commit, has its copy at {copy:,}, and behind that the target "
-        f"holds no record that the group has yet to read. {rest}"
+        f"Source {at:,}, before the committed offset, has its copy at {copy:,}, and after that "
+        f"the target has no record that the group has yet to read. {rest}"
     )
 
 
@@ -155,8 +158,8 @@ def _same_offset(_: Dialogue, __: Translated, pairs: Sequence[Pair]) -> str:
         return f"{why} One of the logs holds no record, so none differs."
     beside = " and ".join(f"{at:,}" for at, _ in pairs)
     return (
-        f"{why} The records of both logs nearest to the commit, at {beside}, are equal, and so are "
-        "the last ones that both have."
+        f"{why} The records of both logs nearest to the committed offset, at {beside}, are "
+        "equal, and so are the last ones that both have."
     )
 
 
@@ -183,12 +186,12 @@ def _counted(records: int) -> str:
 
 _BY_SETTING = {
     Basis.FLOOR: (
-        "`translation.floor = log_start` gives a group without a commit on the target the target's "
-        "log start, before which there is nothing to skip. The offset itself was not translated:"
+        "With `translation.floor = log_start`, a group without a committed offset on the target "
+        "gets the target's log start, which skips nothing. The offset itself was not translated:"
     ),
     Basis.TIMESTAMP: (
-        "`translation.proof = timestamps` takes the first target record at or after the time of "
-        "the next record to read. No content was compared, so it may skip records."
+        "`translation.proof = timestamps` takes the first target record at or after the "
+        "timestamp of the next record to read. No content was compared, so it may skip records."
     ),
 }
 _BY_PAIRS: Mapping[Basis, Callable[[Dialogue, Translated, Sequence[Pair]], str]] = {
@@ -230,7 +233,7 @@ def _by_time(seen: Dialogue, safety: Safety) -> str:
     if safety.oldest_ms is None:
         return (
             f"the {_counted(number)} from offset {start:,} on were read, not all of them have a "
-            f"timestamp, and the target was read to {limit:,} and holds none of them before it"
+            f"timestamp, and the target was read to {limit:,} and has none of them before that"
         )
     oldest = "the only record" if number == 1 else f"the oldest of the {_counted(number)}"
     them = "it" if number == 1 else "them"
@@ -241,8 +244,8 @@ def _by_time(seen: Dialogue, safety: Safety) -> str:
     if limit is None or older_before >= limit:
         return f"{why} on the target before {limit:,} is older"
     return (
-        f"{why} on the target before {older_before:,} is older; what lies from there to {limit:,} "
-        f"was read and is none of {them}"
+        f"{why} on the target before {older_before:,} is older; the records from there to "
+        f"{limit:,} were read and are none of {them}"
     )
 
 
@@ -299,7 +302,7 @@ def _of_records(seen: Dialogue, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _nearest(seen: Dialogue) -> Iterator[Pair]:
-    """The nearest source records before the commit, and from it on, that have an equal."""
+    """The nearest source records with an equal, before the committed offset and from it on."""
     source = seen.source
     if source.range is None:
         return

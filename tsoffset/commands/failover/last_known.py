@@ -6,15 +6,15 @@ from typing import Any
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.failover.verdicts import GroupVerdict, Verdict, in_utc, words
+from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import (
     SUPPORTED_GROUPS,
     is_written_by,
     renaming_of,
 )
-from tsoffset.cycle.state import StateFile
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit_rule import GROUP_ACTIVE
-from tsoffset.group_sync.read import committed_offsets
+from tsoffset.group_sync.state import StateFile
 from tsoffset.history.reading import last_known
 from tsoffset.model import CommittedOffset, Failed, OutcomeKind, Reason, Skipped, TopicPartition
 
@@ -43,7 +43,7 @@ def known_pairs(settings: Settings, flow: FlowSettings) -> dict[Pair, Known]:
         return dict(_of_history(pairs.to_pylist()))
     if settings.state_dir is not None:
         carry_over, _ = StateFile(settings.state_dir, flow.name).load()
-        return dict(_of_state(flow, carry_over.pairs.to_pylist()))
+        return dict(_of_state(flow, carry_over.pairs.rows(named=True)))
     return {}
 
 

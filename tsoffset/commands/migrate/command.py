@@ -89,8 +89,8 @@ def _in_words(migration: Migration) -> str:
     counts = Counter(left.heading for left in migration.left)
     words = [
         f"{counted(len(migration.taken), 'setting')} taken over",
-        f"{counts[Heading.CHECKPOINTS]} without use any more",
-        f"{counts[Heading.REPLICATOR]} of the replicator alone",
+        f"{counts[Heading.CHECKPOINTS]} no longer needed",
+        f"{counts[Heading.REPLICATOR]} used by the replicator only",
         f"{counts[Heading.REFUSED]} not taken over",
     ]
     return ", ".join(words)

@@ -109,14 +109,14 @@ class _Gathered:
         connector = Connector(one.name, one.role, flow, one.at, one.has_config)
         self.connectors.append(connector)
         if one.role is Role.HEARTBEAT:
-            self.left.append(Left(one.entry, Heading.REPLICATOR, "Heartbeats go on as they are."))
+            self.left.append(Left(one.entry, Heading.REPLICATOR, "Heartbeats stay unchanged."))
             return
         self.clusters |= dict.fromkeys(flow)
         self.flows.setdefault(flow, one.entry)
         for moved in one.settings:
             found = _Found(connector, moved)
             if moved.key == CLUSTERS:
-                self.left.append(Left(moved.entry, Heading.REPLICATOR, "No connector reads it."))
+                self.left.append(Left(moved.entry, Heading.REPLICATOR, "No connector uses it."))
             elif is_of_file(moved.key):
                 self.of_file.setdefault(moved.key, moved)
             elif prefix := CLUSTER_PREFIX.match(moved.key):
@@ -126,7 +126,7 @@ class _Gathered:
                     self._cluster.setdefault(place, {}).setdefault(flow, []).append(found)
             elif moved.key == _TASKS and one.role is Role.SOURCE:
                 self.left.append(
-                    Left(moved.entry, Heading.REPLICATOR, "So many tasks copy records.")
+                    Left(moved.entry, Heading.REPLICATOR, "The number of tasks that copy records.")
                 )
             else:
                 self._flow.setdefault((flow, moved.key), []).append(found)
@@ -166,6 +166,6 @@ class _Gathered:
             for other in ranked[1:]:
                 if other.moved.text != best.moved.text:
                     entry, taken = other.moved.entry, best.connector.name
-                    why = f"{shown(entry)} differs from that of {taken}, which is taken."
+                    why = f"{shown(entry)} differs from that of {taken}, which is used."
                     self.left.append(Left(entry, Heading.REFUSED, why))
         return best.moved

@@ -46,7 +46,7 @@ def without_secret(moved: Moved, setup: Setup) -> Moved:
             return _in_place(
                 moved,
                 f"${{file:{path}:{key}}}",
-                "The input has it in plain text; it is read from there, and not copied.",
+                "The input has it in plain text; tsoffset reads it from there, not from a copy.",
             )
     variable = re.sub(r"[^0-9A-Z]+", "_", moved.key.upper()).strip("_")
     text, what = f"${{env:{variable}}}", "it"

@@ -43,9 +43,9 @@ class Moved:
 class Heading(StrEnum):
     """Why a setting is not in our configuration."""
 
-    CHECKPOINTS = "Has no use any more: it ends with the checkpoint connector and its offset syncs"
-    REPLICATOR = "Stays where it is: the replicator alone reads it"
-    REFUSED = "Not taken over: unknown, without effect here, or not supported"
+    CHECKPOINTS = "No longer needed: it belongs to the checkpoint connector and its offset syncs"
+    REPLICATOR = "Keep it in MirrorMaker 2's configuration: only the replicator uses it"
+    REFUSED = "Not taken over: unknown, without effect in tsoffset, or not supported"
 
 
 @dataclass(frozen=True, slots=True)

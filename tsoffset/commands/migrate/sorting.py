@@ -34,10 +34,10 @@ SYNC = "sync.group.offsets.enabled"
 TO_BE_CHANGED = "HAS TO BE CHANGED:"
 _CHANGES = {
     "sync.group.offsets.interval.seconds": (
-        "Each cycle translates anew; MirrorMaker 2 commits what its last checkpoints say."
+        "tsoffset translates in every cycle; MirrorMaker 2 commits its last checkpoints."
     ),
-    "tasks.max": "The most tasks of a cycle; MirrorMaker 2 gives each a part of the groups.",
-    "client.id": "Brokers see tsoffset by this name, too: quotas by client id are shared.",
+    "tasks.max": "Maximum number of tasks of a cycle; MirrorMaker 2 divides the groups among them.",
+    "client.id": "tsoffset uses this name, too, so both share the quotas of this client id.",
 }
 _PLUGINS: dict[str, Plugin[Any]] = {
     keys.POLICY.name: POLICY_PLUGIN,
@@ -84,7 +84,7 @@ def migration_of(setup: Setup) -> Migration:
     problems = [problem for problem in problems if problem not in marked]
     flows = tuple(mirror_flows(setup, settings))
     if not flows and not problems:
-        allowed = "must be true for some flow: MirrorMaker 2 copies nothing by this file"
+        allowed = "must be true for some flow: with this file MirrorMaker 2 copies nothing"
         problems.append(Problem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file))
     if problems:
         raise ConfigurationError((*problems, *marked))
@@ -116,8 +116,8 @@ def _not_loaded(moved: Moved, place: Place) -> str | None:
     if name is None:
         return None
     return (
-        f"The Python class {printable(name)} is not loaded by migrate, but by every other command;"
-        " read it first, and install it where tsoffset and its workers run."
+        f"The Python class {printable(name)} is not loaded by migrate, but by every other"
+        " command; review it first, and install it where tsoffset and its workers run."
     )
 
 
@@ -128,7 +128,7 @@ def _as_ours(
     said = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]
     said += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
     if wrong and place.name == keys.POLICY.name:
-        said.append(f"One that keeps topics' names is {IDENTITY_POLICY}.")
+        said.append(f"{IDENTITY_POLICY} keeps topics' names.")
     change = " ".join(filter(None, said)) or None
     return without_secret(replace(moved, change=change), setup)
 
@@ -157,8 +157,8 @@ def _not_yet(setup: Setup, flow: MirrorFlow) -> Moved:
     line = None if flow.sync_entry is None else flow.sync_entry.line
     where = "" if line is None else f" (line {line})"
     change = (
-        f"MirrorMaker 2's own sync of this flow is {on}{where}. tsoffset plans until this is true,"
-        " as it would be if absent; the steps say when."
+        f"MirrorMaker 2's own sync of this flow is {on}{where}. tsoffset only plans this"
+        " flow until you set this to true (the default); the printed steps say when."
     )
     key = f"{flow.name}.{SYNC}"
     return Moved(Entry(key, "false", setup.file), key, "false", change)

@@ -27,7 +27,8 @@ def steps_lines(migration: Migration, config: str, width: int | None) -> Iterato
         name for name, words in _tools(migration).items() if "--command-config" in words
     ]:
         of = ", ".join(f"{name}-client.properties" for name in secured)
-        yield from wrapped(f"What Kafka's tools need to enter a cluster stands in {of}.", width, "")
+        told = f"Put the client settings with which Kafka's tools connect to a cluster into {of}."
+        yield from wrapped(told, width, "")
     for number, step in enumerate(migration_steps(migration, config), 1):
         yield Text()
         yield head(f"{number}. {step.title}")
@@ -79,18 +80,19 @@ def _look(migration: Migration, config: str, file: str) -> Step:
     if migration.problems:
         todo.append(f"Change what is marked {TO_BE_CHANGED.rstrip(':')} in it.")
     if refused:
-        todo.append(f"See whether what was not taken over matters ({counted(refused, 'setting')}).")
+        settings = counted(refused, "setting")
+        todo.append(f"Check whether you need what was not taken over ({settings}).")
     if variables:
         todo.append(f"Set the environment variables that it names: {', '.join(variables)}.")
     if resource is not None and resource.secrets:
         todo.append(f"Mount the secrets that it names: {', '.join(resource.secrets)}.")
     return Step(
-        "Look at both clusters",
+        "Check both clusters",
         tuple(todo),
         (
             Command(f"tsoffset check -c {file}"),
-            "Go on when it finds no error. Nothing is written; that nothing is committed yet is a"
-            " warning, as it should be.",
+            "Continue when it finds no error. It writes nothing. The warning that nothing is"
+            " committed yet is expected.",
         ),
     )
 
@@ -101,13 +103,13 @@ def _side_by_side(file: str) -> Step:
         (
             "Set state.dir and history.dir, which a failover needs: the configuration suggests"
             " both, commented out.",
-            "tsoffset only plans now, and MirrorMaker 2 goes on as before:",
+            "tsoffset only plans now, and MirrorMaker 2 keeps committing:",
             Command(f"tsoffset run -c {file}"),
         ),
         (
             Command(f"tsoffset plan -c {file}"),
-            "Go on when no row failed, and you know why each skipped one is (its reason, and the"
-            " sentence below the table).",
+            "Continue when no row failed, and you know why each skipped row was skipped (see its"
+            " reason, and the sentence below the table).",
         ),
     )
 
@@ -132,16 +134,16 @@ def _sync_on(
     flows: Sequence[MirrorFlow], syncing: Sequence[MirrorFlow], config: str, file: str
 ) -> Step:
     todo: list[str | Command] = [
-        "Keep what the groups have on the target now; it is the only way backwards:",
+        "Save the groups' committed offsets on the target; without it no group can be moved back:",
         Command(f"tsoffset snapshot -c {file}"),
-        f"In {config} (a running tsoffset takes it up within two seconds):",
+        f"Set this in {config} (a running tsoffset reloads it within two seconds):",
         *(Command(f"{flow.name}.{SYNC} = true") for flow in flows),
     ]
     others = [flow.name for flow in flows if flow not in syncing]
     if others:
         todo.append(
-            f"MirrorMaker 2 does not commit for {', '.join(others)}: leave it false where nobody is"
-            " to, for example where consumers translate offsets themselves."
+            f"MirrorMaker 2 does not commit for {', '.join(others)}: leave it false if no tool"
+            " should commit, for example because consumers translate offsets themselves."
         )
     return Step(
         "Switch tsoffset's sync on",
@@ -149,15 +151,15 @@ def _sync_on(
         (
             Command(f"tsoffset sync -c {file}"),
             Command(f"tsoffset plan -c {file}"),
-            "Go on when the first has exit status 0, and the second has nothing to commit but for"
-            " groups that moved in between. The way back is both switches the other way round:"
-            " neither side moves a group backwards.",
+            "Continue when the first has exit status 0, and the second has nothing to commit,"
+            " except for groups that committed in between. To go back, reverse both switches:"
+            " neither tool moves a group backwards.",
         ),
     )
 
 
 def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Step:
-    todo: list[str | Command] = ["Once nobody wants to go back:"]
+    todo: list[str | Command] = ["When you no longer want to go back:"]
     unwanted: dict[tuple[str, str], str] = {}
     for flow in flows:
         at = flow.offset_syncs_at
@@ -167,17 +169,17 @@ def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Ste
     todo += (deletion(words, topic) for (_, topic), words in unwanted.items())
     kept = " and ".join(dict.fromkeys(_progress(migration, flows)))
     todo.append(
-        f"Keep {kept}: MirrorMaker 2 keeps there how far it has copied, and without it copies"
-        " everything again. The other topics of its own, and heartbeats, stay in use, too."
+        f"Keep {kept}: MirrorMaker 2 stores its progress there, and would copy everything again"
+        " without it. Its other topics and its heartbeats stay in use, too."
     )
     lists = dict.fromkeys(unwanted.values())
     return Step(
-        "Delete what nobody reads any more",
+        "Delete the topics that are no longer read",
         tuple(todo),
         (
             *(Command(f"kafka-topics.sh {words} --list") for words in lists),
             Command(f"tsoffset plan -c {file}"),
-            "The topics stay away, and the plan is as before.",
+            "The topics do not come back, and the plan is unchanged.",
         ),
     )
 

@@ -97,7 +97,7 @@ def own_settings(config: Part | None, notes: ResourceNotes) -> Iterator[Moved]:
         text = part.text()
         referred = notes.referred(text)
         change = (
-            None if text == referred else "The operator's provider of secrets does not run here."
+            None if text == referred else "tsoffset does not have the operator's secret provider."
         )
         yield Moved(part.entry(text), name, referred, change)
 
@@ -122,7 +122,7 @@ def _trusted(tls: Part, notes: ResourceNotes) -> Iterator[Moved]:
     files = [(_required(one, "secretName"), _text(one, "certificate")) for one in listed]
     change = None
     if not all(name for _, name in files):
-        change = "Of a secret with a `pattern` ca.crt alone is taken; add what else it has."
+        change = "Of a secret with a `pattern` only ca.crt is used; add its other certificates."
         files = [(secret, name or "ca.crt") for secret, name in files]
     yield Moved(entry, keys.TRUST_TYPE.name, "PEM")
     if len(files) == 1:
@@ -167,7 +167,7 @@ def _oauth(authentication: Part, notes: ResourceNotes) -> Iterator[Moved]:
     entry = authentication.entry()
     for name in _OAUTH_WITHOUT_TWIN:
         if name in members:
-            why = "Of Strimzi's own login; Kafka's has no such setting."
+            why = "A setting of Strimzi's own login class; Kafka's class does not have it."
             notes.left.append(Left(members[name].entry(), Heading.REFUSED, why))
     options: dict[str, str] = {}
     yield Moved(entry, keys.MECHANISM.name, "OAUTHBEARER")

@@ -26,8 +26,8 @@ _IN_THE_LOG = Command(
     " THE_LOG_OF_MIRROR_MAKER_2"
 )
 _NOBODY_READS = (
-    "Not before nobody reads checkpoints: consumers that call RemoteClusterUtils.translateOffsets,"
-    " and `tsoffset compare`."
+    "Wait until nothing reads checkpoints any more. `tsoffset compare` reads them, and consumers"
+    " that call RemoteClusterUtils.translateOffsets."
 )
 
 
@@ -65,7 +65,7 @@ def _ends(flows: Sequence[MirrorFlow]) -> Iterator[str | Command]:
     }
     for words, topic in sorted(seen):
         yield Command(f"kafka-get-offsets.sh {words} --topic {shlex.quote(topic)}")
-    yield "Twice, a minute apart: the ends stay as they are, while records are still copied."
+    yield "Run it twice, a minute apart: the ends do not change, while records are still copied."
 
 
 class _Dedicated:
@@ -78,17 +78,17 @@ class _Dedicated:
         return Step(
             "Switch the checkpoint connector's sync off",
             (
-                f"Change this in {self._file}, and leave {_CHECKPOINTS} alone for now:"
-                " MirrorMaker 2 (seen with 4.3.1) refuses a false one, and goes on with what it was"
-                " told last, its sync included.",
+                f"Change this in {self._file}, and do not change {_CHECKPOINTS} yet."
+                " MirrorMaker 2 (seen with 4.3.1) refuses false there, and keeps running with its"
+                " last settings, its sync included.",
                 *(self._line(flow, SYNC, flow.sync_entry) for flow in flows),
-                "Restart MirrorMaker 2, every node of it:",
+                "Restart every node of MirrorMaker 2:",
                 Command(f"connect-mirror-maker.sh {shlex.quote(self._file)}"),
             ),
             (
                 _IN_THE_LOG,
-                "It says `MirrorCheckpointConnector connector configured`, and no error. A last"
-                " sync by its old settings may come while it starts.",
+                "The log has `MirrorCheckpointConnector connector configured`, and no error. While"
+                " it starts, one more sync with the old settings is possible.",
             ),
         )
 
@@ -102,13 +102,13 @@ class _Dedicated:
         if entries:
             todo.append(
                 "Remove these lines: MirrorMaker 2 (seen with 4.3.1) refuses to copy anything while"
-                f" one of them stands beside a false {_OFFSET_SYNCS}."
+                f" one of them is set and {_OFFSET_SYNCS} is false."
             )
             todo += (Command(_placed(entry)) for entry in entries)
         todo.append(
-            "Stop MirrorMaker 2, every node of it, and delete where it keeps its connectors'"
-            " settings: it would go on with the old checkpoint connector, since it refuses one with"
-            " these. It writes that topic anew; how far it has copied is in another one."
+            "Stop every node of MirrorMaker 2, and delete the topic with its connectors' settings."
+            " Otherwise it keeps the old checkpoint connector, since it refuses the new settings."
+            " It writes that topic again. How far it has copied is stored in another topic."
         )
         todo += (deletion(flow.tools[flow.target], flow.connectors_topic) for flow in flows)
         todo += ("Start it again:", Command(f"connect-mirror-maker.sh {shlex.quote(self._file)}"))
@@ -118,7 +118,7 @@ class _Dedicated:
             (
                 _IN_THE_LOG,
                 "`MirrorSourceConnector connector configured`. `Failed to configure"
-                " MirrorCheckpointConnector` is what is wanted here.",
+                " MirrorCheckpointConnector` is expected.",
                 *_ends(flows),
             ),
         )
@@ -141,8 +141,8 @@ class _Connectors:
 
     def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
         todo: list[str | Command] = [
-            f"{_CONNECT} stands for the address of a Connect worker. Where a service runs Connect"
-            " for you, change its connector's configuration there."
+            f"{_CONNECT} is the address of a Connect worker. If a service runs Connect for you,"
+            " change the connector's configuration there."
         ]
         check: list[str | Command] = []
         for flow in flows:
@@ -165,8 +165,8 @@ class _Connectors:
             sources = list(self._setup.connectors_of(flow.pair, Role.SOURCE))
             if not sources:
                 todo.append(
-                    f"The same as below for the connector that copies {flow.name}, which was not"
-                    " among what you gave:"
+                    f"Do the following for the connector that copies {flow.name}, too; its"
+                    " configuration was not among the inputs:"
                 )
                 sources = [Connector("SOURCE_CONNECTOR", Role.SOURCE, flow.pair)]
             for one in sources:
@@ -175,13 +175,13 @@ class _Connectors:
                 state = "'.connector.state, .tasks[].state'"
                 check.append(Command(f"curl -s {_of(one)}/status | jq -r {state}"))
         todo.append(
-            "What begins with offset-syncs has to go: MirrorMaker 2 (seen with 4.3.1) refuses it"
-            f" beside a false {_OFFSET_SYNCS}."
+            "This removes the settings that begin with offset-syncs: MirrorMaker 2 (seen with"
+            f" 4.3.1) refuses them if {_OFFSET_SYNCS} is false."
         )
         return Step(
             "Switch checkpoints and offset syncs off",
             tuple(todo),
-            (*check, "All of it is RUNNING.", *_ends(flows)),
+            (*check, "The connector and all its tasks are RUNNING.", *_ends(flows)),
         )
 
 
@@ -216,12 +216,12 @@ class _Strimzi:
         return Step(
             "Switch the checkpoint connector's sync off",
             (
-                "Here, and in the file that the resource is applied from:",
+                "Patch the resource, and change the file that it is applied from:",
                 self._patch(patches),
             ),
             (
                 Command(f"kubectl get {self._resource} -o jsonpath='{path}'"),
-                f"It says {SYNC}: false.",
+                f"It prints {SYNC}: false.",
                 *self._running(),
             ),
         )
@@ -244,9 +244,9 @@ class _Strimzi:
             "Switch checkpoints and offset syncs off",
             (
                 _NOBODY_READS,
-                "Here, and in the file that the resource is applied from. Settings that begin with"
-                " offset-syncs.topic have to go: MirrorMaker 2 (seen with 4.3.1) refuses them"
-                f" beside a false {_OFFSET_SYNCS}.",
+                "Patch the resource, and change the file that it is applied from. Remove settings"
+                " that begin with offset-syncs.topic: MirrorMaker 2 (seen with 4.3.1) refuses them"
+                f" if {_OFFSET_SYNCS} is false.",
                 self._patch(patches),
             ),
             (*self._running(), *_ends(flows)),

@@ -17,9 +17,9 @@ from tsoffset.printable import printable
 _WIDTH = 98
 _FOR_A_FAILOVER = (
     "",
-    "# --- to be set before `tsoffset run`: folders that outlive the process, or URIs ---",
-    "# Without state.dir a failover cannot pause the flow, and each start translates all anew.",
-    "# Without history.dir nobody knows how old offsets are once the source cluster is gone.",
+    "# --- set before `tsoffset run`: folders that outlive the process, or URIs of stores ---",
+    "# Without state.dir a failover cannot pause the flow, and each start translates all again.",
+    "# Without history.dir the age of offsets is unknown once the source cluster is down.",
     "# state.dir = /var/lib/tsoffset",
     "# history.dir = /var/lib/tsoffset/history",
 )
@@ -36,13 +36,13 @@ def configuration_text(migration: Migration) -> str:
 def _head(migration: Migration) -> Iterator[str]:
     setup = migration.setup
     yield from _comment(
-        f"tsoffset's configuration, made by `tsoffset migrate` of {setup.file} (a {setup.kind})."
-        " The steps to go with it are printed by the same command."
+        f"tsoffset's configuration, made by `tsoffset migrate` from {setup.file} (a {setup.kind})."
+        " The same command prints the steps of the migration."
     )
     if setup.resource is not None and setup.resource.secrets:
         yield "#"
         yield from _comment(
-            "Secrets of Kubernetes are read from files. In the pod of tsoffset mount each of these"
+            "tsoffset reads Kubernetes secrets from files. In its pod, mount each of these"
             f" at {SECRETS_FOLDER}/NAME (spec.volumes[].secret.secretName,"
             " spec.containers[].volumeMounts[].mountPath, readOnly):"
         )

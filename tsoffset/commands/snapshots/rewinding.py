@@ -17,12 +17,12 @@ from tsoffset.commands.confirming import confirmed, must_be_confirmable
 from tsoffset.commands.snapshots.command import refuse_other_cluster, taken
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.config.selection import Selection
-from tsoffset.cycle.open_flow import open_flow
 from tsoffset.cycle.source_commits import preflight
-from tsoffset.cycle.translated_commits import commit_work, result_rows
 from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.commit_rule import REWINDABLE
+from tsoffset.group_sync.open_flow import open_flow
+from tsoffset.group_sync.translated_commits import commit_work, result_rows
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row, TopicPartition
 from tsoffset.terminal.notices import Notices

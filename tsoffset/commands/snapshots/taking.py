@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from tsoffset.cluster import Cluster
 from tsoffset.commands.snapshots.file import Commit, Snapshot
+from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.errors import SnapshotFailed
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.group_sync.read import committed_offsets
 from tsoffset.model import CommittedOffset, Failed, TopicDescription
 
 

@@ -30,7 +30,7 @@ def scram(mechanism: str, username: str, password: str) -> Generator[bytes, byte
     answer = yield b"n,," + first
     told = _attributes(answer)
     if not told.get(b"r", b"").startswith(nonce):
-        raise LoginFailed("the broker answers another login")
+        raise LoginFailed("the broker answered another login")
     iterations = _iterations(told.get(b"i", b""))
     salt = b64decode(told.get(b"s", b""), validate=True)
     final = b"c=biws,r=" + told[b"r"]
@@ -42,14 +42,14 @@ def scram(mechanism: str, username: str, password: str) -> Generator[bytes, byte
     told = _attributes((yield final + b",p=" + b64encode(hidden)))
     expected = hmac.digest(hmac.digest(salted, b"Server Key", name), signed, name)
     if not hmac.compare_digest(b64decode(told.get(b"v", b"")), expected):
-        raise LoginFailed("the broker does not prove that it knows the password")
+        raise LoginFailed("the broker could not prove that it knows the password")
 
 
 def _attributes(message: bytes) -> dict[bytes, bytes]:
     attributes = [part.partition(b"=")[::2] for part in message.split(b",")]
     told = dict(attributes)
     if len(told) < len(attributes):
-        raise LoginFailed("the broker says something twice")
+        raise LoginFailed("the broker sent an attribute twice")
     return told
 
 

@@ -91,7 +91,7 @@ def own(store: Store) -> Own:
             asked = "needs" if store.key_password is None else "has no"
             raise _unusable(store, f"its key {asked} ssl.key.password") from None
         except (ValueError, UnsupportedAlgorithm):
-            what = "its key is of no known form, or ssl.key.password is wrong"
+            what = "its key has an unknown format, or ssl.key.password is wrong"
             raise _unusable(store, what) from None
     else:
         contents = _pkcs12(store, store.key_password or store.password)
@@ -114,7 +114,7 @@ def _in_pem(store: Store, text: str) -> str:
             for body in _CERTIFICATE.findall(text)
         ]
     except ValueError:
-        raise _unusable(store, "a certificate of it is damaged") from None
+        raise _unusable(store, "one of its certificates is damaged") from None
     if not found:
         raise _unusable(store, "it holds no certificate in PEM form")
     return _as_pem(found)

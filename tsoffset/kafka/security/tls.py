@@ -124,7 +124,7 @@ def why(error: OSError, whose: str = "the broker's") -> str:
     if "ALERT" in reason and any(word in reason for word in _OF_OURS):
         return f"our certificate is not accepted ({_words(reason)})"
     if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
-        return "what answers does not speak TLS"
+        return "the other side does not speak TLS"
     return _words(reason) or error.strerror or str(error)
 
 

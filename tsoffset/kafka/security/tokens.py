@@ -68,7 +68,7 @@ class Tokens:
         try:
             token = await loop.beside(self, partial(fetch, self._login))
             if token.ends <= self._clock():
-                raise LoginFailed("the token has ended already; compare clocks")
+                raise LoginFailed("the token has already expired; compare the clocks")
         except (LoginFailed, TokenUnavailable):
             if self._token is None or self._token.ends <= self._clock():
                 raise

@@ -147,7 +147,7 @@ class FrameStream(Generic[Q, A]):
             late = ThrottlingQuotaExceededError if throttled else KafkaTimeoutError
             left, self._left = self._left, deque()
             for question in left:
-                self._take(question, late("the call's time is up"))
+                self._take(question, late("the call's deadline has passed"))
         else:
             self._send(time.monotonic())
 

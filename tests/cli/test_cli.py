@@ -1,0 +1,464 @@
+"""The commands' words: usage, help, errors and exit statuses, without Spark or brokers."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.configured import nowhere, properties_file
+from tests.invoking import ROOT, invoke
+from tests.terminal.test_output import CLUSTER_FAILED, COMMITTED, FAILED, SKIPPED
+from tsoffset.commands.plan_sync import exit_status, hand_over
+from tsoffset.cycle.values import rows_table
+from tsoffset.model import OutcomeKind, Reason
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.streams import StandardStream
+from tsoffset.version import __version__
+
+CYCLE_COMMANDS = ("plan", "sync", "run")
+FLOW_COMMANDS = ("check", *CYCLE_COMMANDS, "export", "failover", "compare")
+EXPLAIN = ("explain", "--group", "billing")
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Path:
+    """A configuration whose clusters are both not there."""
+    return properties_file(tmp_path, nowhere(), nowhere(), "admin.timeout.ms = 500")
+
+
+# --- help and versions --------------------------------------------------------------------
+
+
+def test_help_names_the_commands_and_the_exit_statuses() -> None:
+    """Who runs `tsoffset --help` finds every command, examples and what a status means."""
+    result = invoke("--help")
+    assert result.exit_code == 0
+    for word in ("demo", *FLOW_COMMANDS, "topics", "history", "Examples:", "Exit status:"):
+        assert word in result.output
+
+
+@pytest.mark.parametrize("command", ["demo", *FLOW_COMMANDS, "topics", "history"])
+def test_each_command_explains_itself_with_examples(command: str) -> None:
+    """Help of a command says what it does and shows how it is called."""
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    assert f"  tsoffset {command}" in result.output
+    assert "Examples:" in result.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("check", "plan", "sync", "explain", "compare", "topics"),
+        *("export", "failover", "snapshot", "restore"),
+    ],
+)
+def test_each_exit_status_is_named(command: str) -> None:
+    """Help of a command that ends by itself has all statuses, that of Ctrl-C too."""
+    lines = invoke(command, "--help").output.partition("Exit status:")[2].split("\n")
+    named = [line.split()[0] for line in lines if line.strip()]
+    assert named == ["0", "1", "2", "3", "130"]
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_flow_commands_take_the_same_choice(command: str) -> None:
+    """`-c`, `--flow`, `--groups` and `--topics` mean the same everywhere."""
+    output = invoke(command, "--help").output
+    for option in ("-c, --config", "--flow A->B", "--groups REGEX", "--topics REGEX", "--debug"):
+        assert option in output
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "plan", "sync", "explain", "compare", "topics", "failover", "restore"]
+)
+def test_what_prints_a_table_prints_it_wide(command: str) -> None:
+    """`--wide` is an option of each command whose table gives way to a terminal."""
+    assert "--wide" in invoke(command, "--help").output
+
+
+def test_wide_lines_are_whole_on_a_narrow_terminal(away: Path) -> None:
+    """Standard output is a terminal of 60 columns; `--wide` prints as into a file."""
+    terminal = {"FORCE_COLOR": "1", "COLUMNS": "60"}
+    words = ("check", "-c", str(away))
+    narrow, wide = (
+        re.sub(r"\x1b\[[\d;]*m", "", invoke(*words, *option, env=terminal).stdout).splitlines()
+        for option in ([], ["--wide"])
+    )
+    assert max(map(len, narrow)) <= 60
+    assert any("A: connection  connect to cluster A" in line and len(line) > 60 for line in wide)
+
+
+@pytest.mark.parametrize("command", ["plan", "sync"])
+def test_state_is_a_folder(command: str, away: Path) -> None:
+    """A file given as `--state` is bad usage, before anything is asked or started; a URI is looked
+    at when it is used."""
+    result = invoke(command, "-c", str(away), "--state", str(away))
+    assert result.exit_code == 2
+    assert "--state" in result.output
+
+
+def test_the_version_names_what_a_bug_report_needs() -> None:
+    """tsoffset's own version, and those of Python, Spark and the client."""
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"tsoffset {__version__} (Python 3.")
+    assert "pyspark 4" in result.output
+    assert "kafka-python 3" in result.output
+
+
+WITHOUT_SPARK = """
+import sys
+from click.testing import CliRunner
+from tsoffset.cli.main import cli
+assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
+assert "kafka" not in sys.modules
+result = CliRunner().invoke(cli, sys.argv[1:])
+assert result.exit_code == 3, result.output
+assert "kafka" in sys.modules and "pyspark" not in sys.modules
+sys.stdout.write(result.stdout)
+"""
+
+
+def test_commands_without_cycles_end_with_3_and_load_no_spark(away: Path) -> None:
+    """Where no cluster answers, what they print says why; Spark is not even imported."""
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", WITHOUT_SPARK, *words, "-c", str(away), "--format", "json"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for words in (["check"], ["explain", "--group", "billing"], ["compare"], ["topics"])
+    ]
+    for process in running:
+        printed, _ = process.communicate()
+        assert process.returncode == 0, process.args
+        assert "A.bootstrap.servers" in printed
+
+
+# --- bad usage and configuration ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["-c", "no-such-file.properties"],
+        ["-c", "."],
+        ["--format", "xml"],
+        ["--log-format", "xml"],
+        ["--no-such-option"],
+        ["surplus"],
+    ],
+    ids=lambda words: " ".join(words) or "nothing",
+)
+def test_bad_words_are_bad_usage(command: str, words: list[str]) -> None:
+    """Exit 2, with the option named, before anything is done."""
+    result = invoke(command, *words)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("words", [*((command,) for command in FLOW_COMMANDS), EXPLAIN])
+def test_an_unknown_flow_is_bad_usage_and_names_the_known_ones(
+    words: tuple[str, ...], away: Path
+) -> None:
+    """Exit 2 and one sentence; Spark is not started for it."""
+    result = invoke(*words, "-c", str(away), "--flow", "B->C")
+    assert result.exit_code == 2
+    assert result.stderr == "error: there is no flow B->C; the configuration has A->B\n"
+
+
+def test_a_flow_that_the_shell_cut_is_told_to_be_quoted(away: Path) -> None:
+    """`--flow A->B` without quotes is `--flow A-`, with the output in a file named B."""
+    result = invoke("topics", "-c", str(away), "--flow", "A-")
+    assert result.exit_code == 2
+    assert "quote the flow as 'A->B'" in result.stderr
+
+
+def test_no_enabled_flow_is_bad_usage(tmp_path: Path) -> None:
+    """The sentence says how to enable one."""
+    file = tmp_path / "mm2.properties"
+    file.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n")
+    result = invoke("check", "-c", str(file))
+    assert result.exit_code == 2
+    assert "A->B.enabled = true" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--groups", "--topics"])
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+def test_a_bad_expression_is_bad_usage(command: str, option: str, away: Path) -> None:
+    """The option and the expression are named."""
+    result = invoke(command, "-c", str(away), option, "(")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {option} (: ")
+
+
+def test_all_that_is_wrong_in_a_file_is_told_at_once(tmp_path: Path) -> None:
+    """Exit 2, one sentence for each problem with file and line, and no traceback."""
+    file = properties_file(tmp_path, "a", "b:1", "tasks.max = none")
+    result = invoke("check", "-c", str(file))
+    lines = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert [line.startswith("error: ") for line in lines] == [True, True]
+    assert f"{file}:2" in result.stderr
+    assert f"{file}:5" in result.stderr
+
+
+@pytest.mark.parametrize("command", FLOW_COMMANDS)
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [("tasks.max = none\n", "tasks.max = none: must be"), ("", "no flow is enabled")],
+)
+def test_warnings_come_with_the_error_beside_them(
+    command: str, more: str, error: str, tmp_path: Path
+) -> None:
+    """A slip in a key's name is told although something else stops the command; it may be why."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\n"
+        "A.bootstrap.servers = a:1\n"
+        "B.bootstrap.servers = b:1\n"
+        "A->B.enable = true\n" + more
+    )
+    slip = (
+        f"{file}:4: A->B.enable: unknown key. Did you mean `A->B.enabled`? It has no effect: "
+        "`enabled` is now `false`, its default"
+    )
+    result = invoke(command, "-c", str(file))
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first == f"warning: {slip}"
+    assert second.startswith("error: ")
+    assert error in second
+    result = invoke(command, "-c", str(file), "--log-format", "json")
+    events = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [one["event"] for one in events] == ["configuration_warning", "command_failed"]
+    assert events[0]["message"] == slip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((command,) for command in (*FLOW_COMMANDS, "snapshot", "topics", "lists")),
+        *(EXPLAIN, ("history", "stuck"), ("restore", __file__)),
+    ],
+)
+def test_strict_makes_an_unknown_key_an_error(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Exit 2 with file, line and the nearest key, before a cluster is asked or Spark started; by
+    the option of each command that reads a configuration."""
+    file = properties_file(tmp_path, "a:1", "b:1", "A->B.topcis = orders")
+    result = invoke(*words, "-c", str(file), "--strict")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"error: {file}:5: A->B.topcis: unknown key. Did you mean `A->B.topics`? It has no effect: "
+        "`topics` is now `.*`, its default\n"
+    )
+
+
+def test_the_file_may_come_from_the_environment(away: Path) -> None:
+    """`TSOFFSET_CONFIG` takes the place of `-c`, as in a container."""
+    result = invoke("check", "--flow", "x->y", env={"TSOFFSET_CONFIG": str(away)})
+    assert "no flow x->y" in result.stderr
+
+
+def test_errors_are_events_where_logs_are_json(away: Path) -> None:
+    """A reader of JSON logs meets no other line on standard error."""
+    result = invoke("sync", "-c", str(away), "--flow", "x->y", "--log-format", "json")
+    (line,) = result.stderr.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["level"]) == ("command_failed", "error")
+    assert event["message"].startswith("there is no flow x->y")
+
+
+def test_a_traceback_comes_with_debug_only(away: Path) -> None:
+    """Without `--debug` a failure is one sentence."""
+    plain = invoke("check", "-c", str(away), "--flow", "x->y")
+    debug = invoke("check", "-c", str(away), "--flow", "x->y", "--debug")
+    assert "Traceback" not in plain.stderr
+    assert "UsageError" in debug.stderr
+    assert debug.exit_code == plain.exit_code == 2
+
+
+def test_configuration_warnings_go_to_standard_error(away: Path) -> None:
+    """An unknown key is a warning with its line; the command goes on."""
+    away.write_text(away.read_text() + "A->B.topicz = x\n")
+    result = invoke("plan", "-c", str(away), env={"JAVA_HOME": "/nowhere", "PATH": "/nowhere"})
+    assert result.stderr.startswith(f"warning: {away}:6: A->B.topicz: unknown key")
+
+
+@pytest.mark.parametrize("command", ["sync", "run"])
+def test_a_machine_without_java_is_told_so(command: str, away: Path) -> None:
+    """Spark needs Java: one sentence that says so, exit 1."""
+    result = invoke(command, "-c", str(away), env={"JAVA_HOME": None, "PATH": "/nowhere"})
+    assert result.exit_code == 1
+    assert "Java" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# --- exit statuses ------------------------------------------------------------------------
+
+
+def test_skips_are_well() -> None:
+    """A row that is skipped, for whatever reason, leaves the status 0."""
+    rows = [COMMITTED, *(replace(SKIPPED, reason=reason) for reason in Reason)]
+    rows.append(replace(COMMITTED, outcome=OutcomeKind.UNCHANGED))
+    assert exit_status(Tally.of(rows), unreachable=False) == 0
+
+
+def test_a_failed_row_is_1_and_an_unreachable_cluster_3() -> None:
+    """3 outranks 1."""
+    assert exit_status(Tally.of([COMMITTED, FAILED]), unreachable=False) == 1
+    assert exit_status(Tally.of([CLUSTER_FAILED]), unreachable=True) == 3
+
+
+# --- the rows of a cycle ------------------------------------------------------------------
+
+RESULT = CycleResult("A->B", Rows(rows_table([COMMITTED, FAILED])), (), False, 0.0, 1, 1)
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_a_cycle_has_finished_when_its_last_row_is_written(format: Format) -> None:
+    """`cycle_finished` comes after the rows, and its `seconds` hold their printing; so do those of
+    the summary, which stands below a table."""
+
+    class Slow(io.StringIO):
+        def write(self, text: str) -> int:
+            assert not logs
+            time.sleep(0.02)
+            return super().write(text)
+
+    stream, started = Slow(), time.monotonic() - 100
+    with capture_logs() as logs:
+        output = Output(stream, format)
+        status = hand_over(RESULT, output, Notices(), commits=True, started=started, config="F")
+    (finished,) = logs
+    assert (finished["event"], finished["committed"], finished["failed"]) == (
+        *("cycle_finished", 1, 1),
+    )
+    assert finished["seconds"] >= 100.02
+    assert status == 1
+    if format is Format.TABLE:
+        (seconds,) = re.findall(r"; (\S+) s$", stream.getvalue())
+        assert float(seconds) >= 100
+
+
+@pytest.mark.parametrize("format", list(Format))
+def test_a_cycle_finishes_without_a_reader(format: Format) -> None:
+    """Who reads its rows may go away: the log has the event, and the status is the cycle's."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe, capture_logs() as logs:
+        output = Output(StandardStream(pipe), format)
+        started = time.monotonic()
+        assert hand_over(RESULT, output, Notices(), commits=True, started=started, config="F") == 1
+        assert output.closed
+    assert [event["event"] for event in logs] == ["cycle_finished"]
+
+
+# What becomes of a stream, as a shell says it; number 9 is a pipe without a reader.
+FATES = {"closed": ">&-", "full": ">/dev/full", "unread": ">&9"}
+
+
+@contextmanager
+def redirected(
+    redirections: str, *words: str, unbuffered: bool = False
+) -> Iterator[subprocess.Popen[str]]:
+    """A Python process in an environment without anything of this machine's, its streams redirected
+    as a shell does it."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    python = (sys.executable, *words)
+    try:
+        with subprocess.Popen(
+            ["bash", "-c", f'exec 9>&{writing}; exec "$@" {redirections}', "bash", *python],
+            cwd=ROOT,
+            env={
+                **{name: os.environ[name] for name in ("PATH", "HOME")},
+                **({"PYTHONUNBUFFERED": "1"} if unbuffered else {}),
+            },
+            pass_fds=[writing],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            yield process
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("unbuffered", "streams", "logs"),
+    [(False, (1,), "console"), (False, (2,), "json"), (True, (1, 2), "console")],
+)
+def test_a_command_ends_with_its_own_status_whatever_became_of_its_output(
+    unbuffered: bool, streams: tuple[int, ...], logs: str, away: Path
+) -> None:
+    """Closed, full or unread: the work is done, the other stream has all, and no traceback; only
+    what a full disk swallowed is said. Python's own flush at the end changes nothing, and the
+    machine's PYTHONUNBUFFERED hides nothing."""
+    away.write_text(away.read_text() + "A->B.topicz = x\n")
+    words = ("-m", "tsoffset", "explain", "-c", str(away), "--group", "g", "--log-format", logs)
+    with ExitStack() as stack:
+        running = {
+            fate: stack.enter_context(
+                redirected(
+                    " ".join(f"{stream}{how}" for stream in streams), *words, unbuffered=unbuffered
+                )
+            )
+            for fate, how in FATES.items()
+        }
+        ended = {fate: (*one.communicate(), one.returncode) for fate, one in running.items()}
+    for fate, (out, err, status) in ended.items():
+        assert status == 3, (fate, err)
+        assert ("UNREACHABLE" in out) is (1 not in streams)
+        assert ("topicz" in err) is (2 not in streams)
+        assert "Traceback" not in err
+        assert ("No space left" in err) is (fate == "full" and streams == (1,))
+
+
+def test_a_pipe_that_does_not_block_gets_all_that_is_printed() -> None:
+    """Another process that has the same pipe may have made it so; a log line raised BlockingIOError
+    where its reader was slow, and the daemon's loop with it."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    text = "x" * 1_000_000
+
+    def printed() -> None:
+        with os.fdopen(writing, "w") as pipe, StandardStream(pipe) as stream:
+            stream.write(text)
+
+    with ThreadPoolExecutor(1) as pool, os.fdopen(reading) as reader:
+        done = pool.submit(printed)
+        assert reader.read() == text
+        done.result()
+
+
+def test_a_closed_stream_is_no_other_files() -> None:
+    """The next file or socket does not get the number of standard output, where Java and whatever
+    prints would write into it; standard input that is closed is at its end."""
+    program = """
+import os, sys
+from tsoffset.terminal.streams import keep_standard_streams
+keep_standard_streams()
+with open(os.devnull) as file:
+    kept = file.fileno() > 2 and sys.stdin.read() == "" and not sys.stdin.isatty()
+sys.exit(os.system("true <&0 >&1 2>&2") or (7 if kept else 8))
+"""
+    with redirected("<&- >&- 2>&-", "-c", program) as process:
+        assert process.wait() == 7

@@ -1,0 +1,357 @@
+"""`tsoffset check`: what it decides of clocks, requests, retention, timestamps, other committers,
+skipped commits, Java and Spark."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_check import checked, commit, described, filled, found, settings, worst
+from tests.commands.test_compare import checkpoint
+from tests.memory_flows import NOW_MS, Estate, flow
+from tsoffset.commands.check.checkpoints import CheckpointsSeen, other_committer, seen
+from tsoffset.commands.check.clusters import connection, untold_youngest
+from tsoffset.commands.check.configs import (
+    Compared,
+    compared_configs,
+    duration,
+    newest_in_the_future,
+)
+from tsoffset.commands.check.findings import Finding, Severity
+from tsoffset.commands.check.machine import machine
+from tsoffset.commands.check.proofs import allowed_proofs
+from tsoffset.commands.check.rights import Granting
+from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
+from tsoffset.cycle.cleanup_policy import Configs
+from tsoffset.errors import JavaTooOld
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.flow.settings import SAME_OFFSETS, FlowSettings, TranslationSettings
+from tsoffset.model import (
+    Broker,
+    ClusterDescription,
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    TopicPartition,
+)
+from tsoffset.testing.memory_cluster import Message
+
+OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
+ORDERS = SyncedTopic("orders", "A.orders", frozenset({0}), ("billing",))
+DAY_MS = 86_400_000
+
+
+# --- requests and clocks --------------------------------------------------------------------
+
+
+def test_requests_that_a_broker_does_not_know_are_an_error() -> None:
+    """Each broker is judged by what its own versions are: during an upgrade they differ."""
+    old, new = Broker(1, "a", 1, "2.4", ("list_groups", "fetch")), Broker(2, "a", 2, "4.3")
+    findings = {f.subject: f for f in connection("A->B", settings("A"), described(old, new))}
+    assert findings["broker 1"].severity is ERROR
+    assert "list_groups, fetch" in findings["broker 1"].finding
+    assert "broker 2" not in findings
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "words"),
+    [(4_999, None), (-4_999, None), (60_000, "60 s ahead of"), (-60_000, "60 s behind")],
+)
+def test_clocks_that_differ_are_a_warning(ahead_ms: int, words: str | None) -> None:
+    """By 5 s or more, either way; a clock that is not told is not judged."""
+    findings = list(connection("A->B", settings("A"), described(), ahead_ms))
+    told = [f.finding for f in findings if f.subject == "clock"]
+    assert ("clock in sync with this host" in findings[0].finding) is (words is None)
+    assert [words in one for one in told] == ([] if words is None else [True])
+    assert "clock" not in str(list(connection("A->B", settings("A"), described(), None)))
+
+
+def test_where_no_clock_is_told_records_of_the_future_tell() -> None:
+    """By more than a minute; a cluster that tells its clock is believed instead."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    source.log("orders").append([Message(32_503_680_000_000, b"k", b"year 3000")])
+    assert worst(checked(flow(), source, target)) == set()
+    source.ahead_ms = None
+    assert worst(checked(flow(), source, target)) == {(WARNING, "clock")}
+    newest = RecordTimes(newest_ms=NOW_MS + 60_000)
+    assert not list(newest_in_the_future(flow(), [compared({}, {}, newest)], NOW_MS))
+
+
+# --- configurations -------------------------------------------------------------------------
+
+
+def compared(original: Configs, copy: Configs, times: RecordTimes | None = None) -> Compared:
+    return Compared(ORDERS, original, copy, times or RecordTimes())
+
+
+def judged(*pairs: Compared) -> list[Finding]:
+    source, target = (Granting(settings(alias), "User:alice") for alias in "AB")
+    return list(compared_configs(flow(), pairs, NOW_MS, source, target))
+
+
+DELETE = {"cleanup.policy": "delete"}
+COMPACT = {"cleanup.policy": "compact"}
+BOTH = {"cleanup.policy": "compact,delete"}
+REFUSED = Failed(FailureKind.AUTHORIZATION, "no; grant it")
+
+
+def proofs(
+    *copies: Configs, the_flow: FlowSettings | None = None, old: bool = False
+) -> list[Finding]:
+    pairs = [compared({}, copy) for copy in copies]
+    granting = Granting(settings("B"), "User:alice")
+    return list(allowed_proofs(the_flow or flow(), pairs, granting, untold_youngest=old))
+
+
+@pytest.mark.parametrize(
+    ("copy", "severity", "words"),
+    [
+        (DELETE, OK, "1 topic not compacted: the proof by first copy can be used"),
+        (COMPACT, OK, "1 topic compacted (A.orders): the proof by first copy cannot be used"),
+        (BOTH, OK, "1 topic compacted (A.orders)"),
+        (REFUSED, WARNING, "DESCRIBE_CONFIGS is missing on 1 topic (A.orders)"),
+        (Failed(FailureKind.TIMEOUT, "slow; wait"), WARNING, "is not known (slow): "),
+        ({}, WARNING, "cleanup.policy of 1 topic (A.orders) is not known: "),
+    ],
+)
+def test_check_says_which_proof_a_target_topic_allows(
+    copy: Configs, severity: Severity, words: str
+) -> None:
+    """Only a topic whose cleanup.policy is known to lack compact allows the proof by first copy.
+    What is not known is a warning: cycles go on with the other proofs."""
+    (finding,) = proofs(copy)
+    assert (finding.severity, finding.cluster, finding.subject) == (severity, "B", "proof")
+    assert words in finding.finding
+
+
+def test_check_prints_the_command_that_grants_the_configuration() -> None:
+    """For the target topic, on the target, to our principal; any other failure has its own step."""
+    command = (
+        "kafka-acls --bootstrap-server b:9092 --add --allow-principal User:alice "
+        "--operation DescribeConfigs --topic A.orders"
+    )
+    assert proofs(REFUSED)[0].remedy == f"run {command}"
+    assert proofs(Failed(FailureKind.TIMEOUT, "slow; wait"))[0].remedy == "wait"
+
+
+def test_check_names_all_three_kinds_of_target_topics() -> None:
+    """One finding for each kind that a flow has."""
+    told = proofs(DELETE, COMPACT, DELETE, REFUSED)
+    assert [one.severity for one in told] == [OK, OK, WARNING]
+    assert told[0].finding.startswith("2 topics not compacted")
+
+
+def test_compacted_topics_on_brokers_before_3_0_are_a_warning() -> None:
+    """These cannot look up the largest timestamp of a log, so more groups get no offset."""
+    (finding,) = proofs(COMPACT, old=True)
+    assert finding.severity is WARNING
+    assert finding.remedy == "upgrade the target's brokers to 3.0 or later"
+    assert [one.severity for one in proofs(DELETE, old=True)] == [OK]
+    for version, untold in (("2.8.2", True), ("3.0.0", False), ("4.3", False)):
+        brokers = (Broker(1, "b", 9092, None), Broker(2, "b", 9093, version))
+        assert untold_youngest(ClusterDescription("id", brokers)) is untold
+
+
+@pytest.mark.parametrize(
+    "translation",
+    [TranslationSettings(proof="timestamps"), TranslationSettings(expect=SAME_OFFSETS)],
+)
+def test_flows_without_the_proof_by_first_copy_have_no_finding_of_it(
+    translation: TranslationSettings,
+) -> None:
+    """Timestamps prove nothing, and equal offsets have a proof of their own."""
+    assert proofs(COMPACT, the_flow=flow(translation=translation)) == []
+
+
+def test_failback_has_no_finding_of_the_proof_by_first_copy() -> None:
+    """The target holds the original there, and translations do not use that proof."""
+    original = SyncedTopic("B.orders", "orders", frozenset({0}), ("billing",))
+    pairs = [Compared(original, {}, COMPACT, RecordTimes())]
+    granting = Granting(settings("B"), "User:alice")
+    assert list(allowed_proofs(flow(), pairs, granting, untold_youngest=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("original", "copy", "subject"),
+    [
+        ({"retention.ms": "1000"}, {"retention.ms": "1000"}, None),
+        ({"retention.ms": "1000"}, {"retention.ms": "2000"}, None),
+        ({"retention.ms": "1000"}, {"retention.ms": "-1"}, None),
+        ({"retention.ms": "2000"}, {"retention.ms": "1000"}, "retention.ms"),
+        ({"retention.ms": "-1"}, {"retention.ms": "1000"}, "retention.ms"),
+        ({"retention.bytes": "-1"}, {"retention.bytes": "5"}, "retention.bytes"),
+        (COMPACT, COMPACT | {"retention.ms": "1000"}, None),
+        (COMPACT, BOTH | {"retention.ms": "1000"}, "retention.ms"),
+        ({"retention.ms": "2000"}, COMPACT | {"retention.ms": "1000"}, "cleanup.policy"),
+    ],
+)
+def test_copies_that_keep_less_are_a_warning(
+    original: Mapping[str, str], copy: Mapping[str, str], subject: str | None
+) -> None:
+    """By time or size, -1 being without limit, and only where logs are cut at all."""
+    (finding,) = judged(compared(original, copy))
+    assert (finding.severity, finding.subject) == (
+        (OK, "retention") if subject is None else (WARNING, subject)
+    )
+
+
+@pytest.mark.parametrize(
+    ("configs", "subject"),
+    [
+        ({}, None),
+        ({"after": "7200000"}, None),
+        ({"after": "3600000"}, "message.timestamp.after.max.ms"),
+        ({"before": str(DAY_MS)}, "message.timestamp.before.max.ms"),
+        ({"before": str(10 * DAY_MS)}, None),
+        ({"difference": str(DAY_MS)}, "message.timestamp.before.max.ms"),
+        ({"difference": str(DAY_MS), "before": str(2**63 - 1)}, None),
+    ],
+)
+def test_records_that_copies_would_refuse_are_a_warning(
+    configs: Mapping[str, str], subject: str | None
+) -> None:
+    """A source with records from three days ago to two hours ahead; the limit for both of brokers
+    before 3.6 counts where the two are absent."""
+    times = RecordTimes(NOW_MS - 3 * DAY_MS, NOW_MS + 7_200_000)
+    limits = {f"message.timestamp.{key}.max.ms": value for key, value in configs.items()}
+    (finding,) = judged(compared({}, limits, times))
+    assert finding.subject == (subject or "retention")
+    stamped = limits | {"message.timestamp.type": "LogAppendTime"}
+    assert judged(compared({}, stamped, times))[0].severity is OK
+
+
+def test_configurations_that_one_may_not_see_are_told_with_the_command() -> None:
+    """Retention is only for check: no warning. Anything else that goes wrong is an error."""
+    (finding,) = judged(compared(REFUSED, {}))
+    assert (finding.severity, finding.cluster, finding.subject) == (OK, "A", "retention")
+    assert "--operation DescribeConfigs --topic orders" in (finding.remedy or "")
+    (finding,) = judged(compared({}, Failed(FailureKind.TIMEOUT, "slow; wait")))
+    assert (finding.severity, finding.cluster) == (ERROR, "B")
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (7 * DAY_MS, "7 d"),
+        (5_400_000, "90 min"),
+        (90_000, "90 s"),
+        (1_500, "1500 ms"),
+        (0, "0 ms"),
+        (11 * DAY_MS + 1, "11 d"),
+    ],
+)
+def test_durations_are_short(milliseconds: int, words: str) -> None:
+    """In the largest unit that says it."""
+    assert duration(milliseconds) == words
+
+
+# --- another committer ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stamp", "sync_enabled", "severity"),
+    [
+        (NOW_MS - 12_000, True, WARNING),
+        (NOW_MS - 12_000, None, OK),
+        (NOW_MS - 12_000, False, OK),
+        (NOW_MS - 3_600_000, True, None),
+    ],
+)
+def test_checkpoints_that_are_being_written_are_told(
+    stamp: int, sync_enabled: bool | None, severity: Severity | None
+) -> None:
+    """A warning where this very file has MirrorMaker 2 commit them."""
+    the_flow = replace(flow(), sync_enabled=sync_enabled)
+    checkpoints = CheckpointsSeen("A.checkpoints.internal", {"billing": stamp, "old": 0})
+    findings = list(other_committer(the_flow, checkpoints, NOW_MS))
+    assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
+    assert all("1 group of this flow (billing), the newest 12 s" in f.finding for f in findings)
+
+
+def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target() -> None:
+    """The newest of each group that passes the filter; without the topic there is none."""
+    estate = Estate()
+    passing = flow(group_filter=DefaultGroupFilter(("billing",)))
+    assert seen(passing, estate["B"]).groups == {}
+    for number, group in enumerate(("billing", "billing", "other")):
+        checkpoint(estate, group, 5, 5, partition=number, timestamp_ms=NOW_MS + number)
+    assert seen(passing, estate["B"]).groups == {"billing": NOW_MS + 1}
+
+
+# --- skipped commits, groups left out -------------------------------------------------------
+
+
+def test_commits_that_are_skipped_come_with_what_reset_means() -> None:
+    """Behind the log's start, past its end, without a copy: counted, and no alarm."""
+    source, target = filled("A", "orders", "unmirrored"), filled("B", "A.orders")
+    source.log("orders").delete_records(5)
+    for group, topic, offset in (
+        ("fine", "orders", 7),
+        ("late", "orders", 4),
+        ("beyond", "orders", 11),
+        ("lost", "unmirrored", 5),
+    ):
+        source.group(group).offsets[TopicPartition(topic, 0)] = CommittedOffset(offset)
+    finding = found(checked(flow(), source, target), "auto.offset.reset")
+    assert finding.severity is OK
+    assert finding.finding.startswith("3 committed offsets will be skipped")
+    for words in ("1 EXPIRED", "1 PAST_LOG_END", "1 TARGET_MISSING", "beyond, late, lost"):
+        assert words in finding.finding
+
+
+def test_groups_that_no_flow_takes_are_named() -> None:
+    """A group that another flow of the same source takes is not left out."""
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    for group in ("billing", "audit", "idle"):
+        commit(source, group, "orders")
+    one = flow(group_filter=DefaultGroupFilter(("billing",)))
+    other = flow("A", "C", group_filter=DefaultGroupFilter(("audit",)))
+    groups = found(checked(one, source, target, filled("C"), others=(other,)), "groups")
+    assert groups.finding == "1 of 3 groups selected; selected by no flow: idle"
+
+
+# --- this machine and executors -------------------------------------------------------------
+
+
+def on_machine(spark: Mapping[str, str], java: int | None = 17, pyspark: bool = True) -> set[str]:
+    """Severities and subjects that are not ok."""
+
+    def find_java() -> int:
+        if java is None:
+            raise JavaTooOld("use java: it is Java 11; install a newer one")
+        return java
+
+    def find_version(package: str) -> str:
+        if not pyspark:
+            raise PackageNotFoundError(package)
+        return "4.1"
+
+    findings = list(machine(spark, find_java=find_java, find_version=find_version))
+    assert all(finding.remedy for finding in findings if finding.severity is not OK)
+    return {f"{f.severity} {f.subject}" for f in findings}
+
+
+def test_java_and_spark_are_looked_at() -> None:
+    """Without either no cycle runs; with both it is one line."""
+    assert on_machine({}) == {"ok Spark"}
+    assert on_machine({}, java=None) == {"error Java"}
+    assert on_machine({}, pyspark=False) == {"error PySpark"}
+
+
+def test_executors_elsewhere_need_the_package(tmp_path: Path) -> None:
+    """Some setting must bring it, and an archive on this machine must exist."""
+    packed = tmp_path / "environment.tar.gz"
+    cluster = {"spark.master": "yarn"}
+    assert on_machine(cluster) == {"ok Spark", "warning executors"}
+    image = {"spark.kubernetes.container.image": "registry/tsoffset"}
+    assert on_machine(cluster | image) == {"ok Spark"}
+    for archive in (f"{packed}#environment", f"file://{packed}#environment"):
+        packed.unlink(missing_ok=True)
+        brought = cluster | {"spark.archives": archive}
+        assert on_machine(brought) == {"ok Spark", "error spark.archives"}
+        packed.touch()
+        assert on_machine(brought) == {"ok Spark"}
+    assert on_machine(cluster | {"spark.archives": "hdfs://a/b.zip"}) == {"ok Spark"}

@@ -1,0 +1,481 @@
+"""`tsoffset check` and rights: what is missing, hidden or not told, and what grants it."""
+
+import argparse
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import (
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePatternFilter,
+)
+from kafka.admin import ResourceType as KafkaResourceType
+
+from tests.commands.test_check import checked, commit, filled, found, worst
+from tests.configured import properties_file
+from tests.invoking import invoke
+from tests.memory_flows import flow
+from tests.producing import Contents, numbered
+from tests.secured import PASSWORDS, Secured, secured_broker
+from tsoffset.commands.check.findings import Severity
+from tsoffset.commands.check.rights import NEEDS, Granting
+from tsoffset.flow.narrowing import AssignedGroups, Narrowing, written_groups, written_topics
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter, WrittenNames
+from tsoffset.flow.security import PasswordLogin, Security, Store, Tls, TokenFile, TokenLogin
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.kafka.security.principal import principal
+from tsoffset.model import CommittedOffset, Operation, Resource, Side, TopicPartition
+from tsoffset.testing.embedded.certificates import Authority
+from tsoffset.testing.memory_cluster import MemoryCluster
+
+OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
+READ, DESCRIBE, CONFIGS = Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS
+TOPIC, GROUP, CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER
+NARROW = flow(
+    group_filter=DefaultGroupFilter(("billing", "secret")),
+    topic_filter=DefaultTopicFilter(("orders", "hidden")),
+)
+
+
+def mirrored() -> tuple[MemoryCluster, MemoryCluster]:
+    source, target = filled("A", "orders"), filled("B", "A.orders")
+    commit(source, "billing", "orders")
+    return source, target
+
+
+# --- single judgements --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["orders"], "--topic orders"),
+        (["b", "a"], "--topic b --topic a"),
+        ([f"A.{n}" for n in "abcdef"], "--resource-pattern-type prefixed --topic A."),
+        ([f"orders{n}" for n in "abcdef"], "--topic '*'"),
+        (["it's"], "--topic 'it'\"'\"'s'"),
+    ],
+)
+def test_a_command_names_few_and_covers_many(names: list[str], words: str) -> None:
+    """One command, whatever the number of names: by what all begin with, up to a separator."""
+    granting = Granting(ClusterSettings("A", ("a:1", "a:2")), "User:CN=alice,O=b")
+    assert granting.command(TOPIC, names, {READ, DESCRIBE}) == (
+        "kafka-acls --bootstrap-server a:1,a:2 --add --allow-principal User:CN=alice,O=b "
+        f"--operation Describe --operation Read {words}"
+    )
+
+
+def test_a_principal_that_only_brokers_know_is_a_placeholder() -> None:
+    """The remedy says what to put in its place."""
+    told = Granting(ClusterSettings("A", ("a:1",)), None).remedy(CLUSTER, [], {DESCRIBE})
+    assert "--allow-principal 'User:<principal>' --operation Describe --cluster" in told
+    assert "the brokers know this client" in told
+
+
+def test_principals_are_those_of_the_login(tmp_path: Path) -> None:
+    """A user's name, a certificate's subject; tokens' are the brokers' to know."""
+    pem = Authority().issue("alice").write_pem(tmp_path / "alice.pem")
+    own = Store(is_pem=True, location=str(pem))
+    assert principal(Security(login=PasswordLogin("PLAIN", "alice", "?"))) == "User:alice"
+    assert principal(Security(tls=Tls(own=own))) == "User:CN=alice"
+    assert principal(Security(tls=Tls())) == principal(Security()) == "User:ANONYMOUS"
+    assert principal(Security(login=TokenLogin(TokenFile("/token")))) is None
+
+
+@pytest.mark.parametrize(
+    ("include", "names", "only"),
+    [
+        (("billing", "a.b-c_1"), ("billing", "a.b-c_1"), True),
+        ((r"a\.b", ".*"), ("a.b",), False),
+        (("connect-x",), (), True),
+        (("pay|bill", "x{1}"), (), False),
+        ((), (), True),
+    ],
+)
+def test_names_that_a_list_writes_out(
+    include: tuple[str, ...], names: tuple[str, ...], only: bool
+) -> None:
+    """What is written like a name is one; the exclude list wins."""
+    assert written_groups(DefaultGroupFilter(include)) == WrittenNames(names, only)
+
+
+def test_narrowing_writes_names_out_too() -> None:
+    """--groups and --topics with a name, and the groups assigned to a task."""
+    narrowed = Narrowing("billing", "orders").apply(flow())
+    assert written_groups(narrowed.group_filter) == WrittenNames(("billing",), True)
+    assert written_topics(narrowed.topic_filter) == WrittenNames(("orders",), True)
+    assigned = AssignedGroups(DefaultGroupFilter(("b.*",)), frozenset({"billing", "other"}))
+    assert written_groups(assigned) == WrittenNames(("billing",), True)
+
+
+# --- flows in memory ----------------------------------------------------------------------
+
+
+def test_rights_that_suffice_are_one_line_a_cluster() -> None:
+    """Nothing but what NEEDS says, without what only check uses: no finding but ok."""
+    source, target = mirrored()
+    for cluster, side in ((source, Side.SOURCE), (target, Side.TARGET)):
+        for resource in (TOPIC, GROUP, CLUSTER):
+            operations = [
+                need.operation
+                for need in NEEDS
+                if (need.side, need.resource) == (side, resource) and not need.for_check
+            ]
+            cluster.allowed.restrict(resource, "*", *operations)
+    result = checked(flow(), source, target)
+    assert worst(result) == set()
+    told = [one.finding for one in result.findings if one.subject == "rights"]
+    assert told == [
+        "DESCRIBE and READ on 1 topic; DESCRIBE on 1 group, as User:memory",
+        "DESCRIBE and READ on 1 topic; DESCRIBE and READ on 1 group, as User:memory",
+    ]
+    (unseen,) = [one for one in result.findings if one.subject == "retention"]
+    assert unseen.cluster == "A"
+    assert "--operation DescribeConfigs" in (unseen.remedy or "")
+
+
+def test_an_optional_right_that_is_missing_is_a_warning() -> None:
+    """Without DESCRIBE_CONFIGS on target topics cycles go on, and lose the proof by first copy."""
+    source, target = mirrored()
+    target.allowed.restrict(TOPIC, "*", READ)
+    result = checked(flow(), source, target)
+    assert worst(result) == {(WARNING, "proof")}
+    assert result.exit_status == 0
+    remedy = found(result, "proof").remedy or ""
+    assert remedy.endswith("--operation DescribeConfigs --topic A.orders")
+    assert "which only `check` needs" not in found(result, "retention").finding
+
+
+@pytest.mark.parametrize("elects", [False, True])
+def test_the_group_of_an_election_is_asked_for_where_there_is_one(elects: bool) -> None:
+    """READ on it, which joining needs; it is on the target, whether it exists or not."""
+    source, target = mirrored()
+    target.allowed.restrict(GROUP, "tsoffset-A->B", DESCRIBE)
+    result = checked(flow(leader_election=elects), source, target)
+    missing = [one for one in result.findings if "READ missing on 1 group" in one.finding]
+    assert ["(tsoffset-A->B)" in one.finding for one in missing] == ([True] if elects else [])
+
+
+def test_many_missing_rights_are_one_finding_and_one_command() -> None:
+    """Of 300 groups that may not be committed for, a few are named and all are granted."""
+    source, target = mirrored()
+    for number in range(300):
+        commit(source, f"team.{number}", "orders")
+    target.allowed.restrict(GROUP, "*", DESCRIBE)
+    target.allowed.restrict(GROUP, "billing", READ)
+    finding = found(checked(flow(), source, target), "rights on groups")
+    assert (finding.severity, finding.cluster) == (ERROR, "B")
+    assert finding.finding.startswith("READ missing on 300 groups (team.0, ")
+    assert (finding.remedy or "").endswith("--resource-pattern-type prefixed --group team.")
+
+
+def test_names_that_rights_hide_are_told_from_those_that_do_not_exist() -> None:
+    """What the lists write out and no listing shows is asked for by name."""
+    source, target = mirrored()
+    source.allowed.restrict(GROUP, "secret")
+    source.allowed.restrict(CLUSTER, "*")
+    result = checked(NARROW, source, target)
+    assert worst(result) == {
+        (ERROR, "groups hidden by rights"),
+        (WARNING, "topics that do not exist"),
+    }
+    remedy = found(result, "groups hidden by rights").remedy or ""
+    assert remedy.endswith("--operation Describe --group secret")
+    source.allowed.restrict(TOPIC, "hidden")
+    source.allowed.restrict(GROUP, "secret", DESCRIBE)
+    assert worst(checked(NARROW, source, target)) == {
+        (ERROR, "topics hidden by rights"),
+        (WARNING, "groups that do not exist"),
+    }
+
+
+def test_a_listing_that_may_lack_some_is_told() -> None:
+    """Only where the filters may mean names that are not written out, and for groups only where
+    the cluster may not be described."""
+    source, target = mirrored()
+    for resource, name in ((GROUP, "billing"), (TOPIC, "orders")):
+        source.allowed.restrict(resource, "*")
+        source.allowed.restrict(resource, name, READ)
+
+    def partial() -> set[str]:
+        result = checked(flow(), source, target)
+        assert worst(result) == set()
+        return {one.subject for one in result.findings if "the list has only" in one.finding}
+
+    assert partial() == {"topics"}
+    source.allowed.restrict(CLUSTER, "*")
+    assert partial() == {"topics", "groups"}
+    names = flow(
+        group_filter=DefaultGroupFilter(("billing",)), topic_filter=DefaultTopicFilter(("orders",))
+    )
+    assert not [
+        one for one in checked(names, source, target).findings if "the list has only" in one.finding
+    ]
+
+
+def test_the_documentation_has_the_table_of_rights() -> None:
+    """docs/configuration.md says the same as the code."""
+    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    for need in NEEDS:
+        note = " (only `check`)" if need.for_check else " (optional)" if need.optional else ""
+        row = f"| {need.side} | {need.resource} | {need.operation.name}{note} | {need.purpose} |"
+        assert row in text, row
+
+
+# --- real brokers with an authorizer ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Secured]]:
+    """Source and target with a mirrored topic, a group on the source, and two that alice may not
+    see."""
+    with (
+        secured_broker(tmp_path_factory.mktemp("secured"), "source") as source,
+        secured_broker(tmp_path_factory.mktemp("secured"), "target") as target,
+        closing(Contents(source.broker.admin)) as here,
+        closing(Contents(target.broker.admin)) as there,
+    ):
+        records = numbered(100)
+        for contents, topic in ((here, "orders"), (here, "others"), (there, "A.orders")):
+            contents.create_topic(topic)
+            contents.produce(topic, records, batch=10)
+        for group in ("billing", "secret"):
+            here.commit_offsets(group, {("orders", 0): 40, ("others", 0): 40})
+        yield source, target
+
+
+LEAST = (
+    (Side.SOURCE, "topic", "orders", ("read", "describe", "describe_configs")),
+    (Side.SOURCE, "group", "billing", ("describe",)),
+    (Side.TARGET, "topic", "A.orders", ("read", "describe", "describe_configs")),
+    (Side.TARGET, "group", "billing", ("read", "describe")),
+)
+
+
+@pytest.fixture(scope="module")
+def least(pair: tuple[Secured, Secured]) -> dict[Side, Secured]:
+    """Both, with the least rights for alice."""
+    by_side = dict(zip((Side.SOURCE, Side.TARGET), pair, strict=True))
+    for side, resource, name, operations in LEAST:
+        by_side[side].grant("alice", resource, name, *operations)
+    return by_side
+
+
+def configuration(least: dict[Side, Secured], folder: Path, *lines: str) -> Path:
+    """A file with the flow of that topic and group, entered as alice."""
+    accesses = {
+        alias: least[side].by_password("alice", "PLAIN", tls=False)
+        for alias, side in (("A", Side.SOURCE), ("B", Side.TARGET))
+    }
+    entries = [
+        f"{alias}.{key} = " + value.replace("\\", "\\\\")
+        for alias, access in accesses.items()
+        for key, value in access.properties().items()
+        if key != "bootstrap.servers"
+    ]
+    addresses = [access.bootstrap for access in accesses.values()]
+    return properties_file(folder, *addresses, *entries, *lines)
+
+
+WRITTEN = ("groups = billing", "topics = orders")
+
+
+def findings(file: Path, exit_code: int = 0) -> list[dict[str, str]]:
+    result = invoke("check", "-c", str(file), "--format", "json")
+    assert result.exit_code == exit_code, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def commands(found: list[dict[str, str]]) -> list[tuple[str, str]]:
+    """Which cluster to run what on."""
+    return [
+        (one["cluster"], "kafka-acls" + one["remedy"].partition("kafka-acls")[2])
+        for one in found
+        if "kafka-acls" in (one["remedy"] or "")
+    ]
+
+
+def run(secured: Secured, command: str) -> None:
+    """Do what a kafka-acls command does, by an administrator."""
+    parser = argparse.ArgumentParser()
+    for option in ("--bootstrap-server", "--allow-principal"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--add", action="store_true", required=True)
+    parser.add_argument("--resource-pattern-type", default="literal")
+    parser.add_argument("--cluster", action="store_const", const=["kafka-cluster"], default=[])
+    for option in ("--operation", "--topic", "--group"):
+        parser.add_argument(option, action="append", default=[])
+    _, *words = shlex.split(command)
+    given = parser.parse_args(words)
+    assert given.resource_pattern_type == "literal"
+    user = given.allow_principal.removeprefix("User:")
+    operations = [
+        {"DescribeConfigs": "describe_configs"}.get(one, one.lower()) for one in given.operation
+    ]
+    for resource in ("topic", "group", "cluster"):
+        for name in getattr(given, resource):
+            secured.grant(user, resource, name, *operations)
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("side", "resource", "name", "revoked", "words"),
+    [
+        (Side.SOURCE, "topic", "orders", ["read"], "READ missing on 1 topic (orders)"),
+        (
+            Side.SOURCE,
+            "topic",
+            "orders",
+            ["read", "describe", "describe_configs"],
+            "topics names orders",
+        ),
+        (Side.SOURCE, "topic", "orders", ["describe_configs"], "DESCRIBE_CONFIGS is missing"),
+        (Side.SOURCE, "group", "billing", ["describe"], "groups names billing"),
+        (Side.TARGET, "topic", "A.orders", ["read"], "READ missing on 1 topic (A.orders)"),
+        (
+            Side.TARGET,
+            "topic",
+            "A.orders",
+            ["read", "describe", "describe_configs"],
+            "DESCRIBE and READ missing on 1 topic (A.orders)",
+        ),
+        (Side.TARGET, "topic", "A.orders", ["describe_configs"], "DESCRIBE_CONFIGS is missing"),
+        (Side.TARGET, "group", "billing", ["read"], "READ missing on 1 group (billing)"),
+        (
+            Side.TARGET,
+            "group",
+            "billing",
+            ["read", "describe"],
+            "DESCRIBE and READ missing on 1 group (billing)",
+        ),
+    ],
+)
+def test_a_right_that_is_revoked_is_named_and_its_command_gives_it_back(
+    least: dict[Side, Secured],
+    tmp_path: Path,
+    side: Side,
+    resource: str,
+    name: str,
+    revoked: list[str],
+    words: str,
+) -> None:
+    """Revoked on a real broker; once what check says is run, check says nothing of it any more."""
+    file = configuration(least, tmp_path, *WRITTEN)
+    assert commands(findings(file)) == []
+    least[side].revoke("alice", resource, name, *revoked)
+    try:
+        told = findings(file, exit_code=0 if revoked == ["describe_configs"] else 1)
+        alias = "A" if side is Side.SOURCE else "B"
+        assert any(words in one["finding"] and one["cluster"] == alias for one in told), told
+        for _ in range(2):  # What was hidden may lack another right.
+            for cluster, command in commands(told):
+                run(least[Side.SOURCE if cluster == "A" else Side.TARGET], command)
+            told = findings(file)
+        assert commands(told) == []
+    finally:
+        least[side].grant("alice", resource, name, *revoked)
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_what_listings_do_not_show_is_told_on_real_brokers(
+    least: dict[Side, Secured], tmp_path: Path
+) -> None:
+    """Open filters see one of two groups and topics, and say so; a written name that is hidden is
+    an error, one that nothing has a warning; the cluster's clock needs DESCRIBE on it."""
+    file = configuration(least, tmp_path)
+    told = findings(file)
+    assert {one["subject"] for one in told if "the list has only" in one["finding"]} == {
+        "groups",
+        "topics",
+    }
+    assert not any("clock in sync with this host" in one["finding"] for one in told)
+    least[Side.SOURCE].grant("alice", "cluster", "kafka-cluster", "describe")
+    try:
+        # All groups are listed then, and what may not be described of them is missing.
+        told = findings(file, exit_code=1)
+        assert any("DESCRIBE missing on 1 group (secret)" in one["finding"] for one in told)
+        assert any("clock in sync with this host" in one["finding"] for one in told)
+    finally:
+        least[Side.SOURCE].revoke("alice", "cluster", "kafka-cluster", "describe")
+    least[Side.SOURCE].grant("alice", "group", "soon*", "describe")
+    narrow = ("groups = billing, secret, soon-there", "topics = orders, others")
+    told = findings(configuration(least, tmp_path, *narrow), exit_code=1)
+    by_subject = {one["subject"]: one for one in told}
+    assert "secret" in by_subject["groups hidden by rights"]["finding"]
+    assert "others" in by_subject["topics hidden by rights"]["finding"]
+    assert by_subject["groups that do not exist"]["severity"] == "warning"
+    assert by_subject["groups that do not exist"]["finding"] == "groups names soon-there"
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_rights_are_those_of_the_authorizer(least: dict[Side, Secured], tmp_path: Path) -> None:
+    """What a broker tells, for names that exist, that do not, and that are hidden."""
+    source = least[Side.SOURCE]
+    with KafkaCluster(
+        ClusterSettings(
+            "A",
+            (source.broker.bootstrap_at("SASL"),),
+            security=Security(login=PasswordLogin("PLAIN", "alice", PASSWORDS["alice"])),
+        )
+    ) as cluster:
+        rights = cluster.rights(["orders", "others", "nothing"], ["billing", "secret", "nothing"])
+        assert rights.topics == {
+            "orders": {READ, DESCRIBE, CONFIGS},
+            "others": frozenset(),
+            "nothing": frozenset(),
+        }
+        assert rights.groups == {
+            "billing": {DESCRIBE},
+            "secret": frozenset(),
+            "nothing": frozenset(),
+        }
+        assert rights.cluster == frozenset()
+        assert rights.principal == "User:alice"
+        assert cluster.clock_ahead_ms() is None
+        assert set(cluster.groups().groups) == {"billing"}
+        assert set(cluster.topics()) == {"orders"}
+        # The commit on the topic that is hidden is left out without a word.
+        offsets = cluster.committed(["billing"], require_stable=False).by_group()["billing"]
+        assert offsets == {TopicPartition("orders", 0): CommittedOffset(40)}
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+@pytest.mark.spark
+def test_a_sync_needs_no_right_to_write_on_the_source(
+    least: dict[Side, Secured], tmp_path: Path
+) -> None:
+    """With DESCRIBE and READ alone, as the authorizer's rules show, a whole sync commits."""
+    source = least[Side.SOURCE]
+    source.revoke("alice", "topic", "orders", "describe_configs")
+    try:
+        every = ACLFilter(
+            principal="User:alice",
+            host=None,
+            operation=ACLOperation.ANY,
+            permission_type=ACLPermissionType.ANY,
+            resource_pattern=ResourcePatternFilter(
+                KafkaResourceType.ANY, None, ACLResourcePatternType.ANY
+            ),
+        )
+        with closing(KafkaAdminClient(**source.broker.admin.settings())) as admin:
+            rules, _ = admin.describe_acls(every)
+        assert {rule.operation for rule in rules} == {ACLOperation.READ, ACLOperation.DESCRIBE}
+        file = configuration(least, tmp_path, *WRITTEN)
+        result = invoke("sync", "-c", str(file), "--format", "json")
+        assert result.exit_code == 0, result.output
+        (row,) = [json.loads(line) for line in result.stdout.splitlines()]
+        assert (row["outcome"], row["target_offset"]) == ("committed", 40)
+    finally:
+        source.grant("alice", "topic", "orders", "describe_configs")

@@ -1,0 +1,853 @@
+"""`tsoffset compare` on clusters in memory: reading checkpoints, and judging them."""
+
+import io
+import json
+import re
+import struct
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.configured import properties_file
+from tests.invoking import ROOT
+from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
+from tests.random_examples import scaled
+from tsoffset.commands.compare import repeats
+from tsoffset.commands.compare.asked import Against, Asked
+from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
+from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.report import comparison_lines
+from tsoffset.commands.compare.totals import Totals
+from tsoffset.config.selection import Selection
+from tsoffset.errors import UsageError
+from tsoffset.flow.policy import DefaultGroupFilter, DefaultReplicationPolicy, DefaultTopicFilter
+from tsoffset.flow.settings import FlowSettings, Settings, TranslationSettings
+from tsoffset.model import (
+    Failed,
+    FailureKind,
+    Isolation,
+    Precision,
+    Reason,
+    TimestampType,
+    TopicPartition,
+)
+from tsoffset.records import ALL
+from tsoffset.replicators.checkpoint import (
+    CheckpointKey,
+    CheckpointValue,
+    MalformedCheckpoint,
+    decode_key,
+    decode_value,
+)
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.memory_cluster import Message, Verb, mirror_partition
+
+# What MirrorMaker 2 of Kafka 4.3.1 wrote: key and value of two groups, one of them not ASCII.
+WRITTEN_BY_MIRROR_MAKER = (
+    (
+        "0014636f6d70617265642d363238392d312d68616c660014656173742e636f6d70617265642d363238392d31"
+        "00000001",
+        "000000000000000003e800000000000003290000",
+        CheckpointKey("compared-6289-1-half", TopicPartition("east.compared-6289-1", 1)),
+        CheckpointValue(1000, 809),
+    ),
+    (
+        "0021636f6d70617265642d363238392d312d6772c3bcc39f6520617573206bc3b66c6e0014656173742e636f"
+        "6d70617265642d363238392d3100000000",
+        "000000000000000002bc00000000000000010000",
+        CheckpointKey("compared-6289-1-grüße aus köln", TopicPartition("east.compared-6289-1", 0)),
+        CheckpointValue(700, 1),
+    ),
+)
+CHECKPOINTS = "A.checkpoints.internal"
+
+
+def text_field(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def key_of(group: str, topic: str = "A.orders", partition: int = 0) -> bytes:
+    return text_field(group) + text_field(topic) + struct.pack(">i", partition)
+
+
+def value_of(source_offset: int, target_offset: int, metadata: str = "") -> bytes:
+    return struct.pack(">hqq", 0, source_offset, target_offset) + text_field(metadata)
+
+
+def checkpoint(
+    estate: Estate,
+    group: str,
+    source_offset: int,
+    target_offset: int,
+    *,
+    topic: str = "A.orders",
+    partition: int = 0,
+    on: str = CHECKPOINTS,
+    lies_in: int = 0,
+    timestamp_ms: int = NOW_MS,
+) -> None:
+    """Write a checkpoint as MirrorMaker 2 would, into a topic that is made where it is new."""
+    if on not in estate["B"].topics():
+        estate["B"].create_topic(on, lies_in + 1)
+    estate["B"].log(on, lies_in).append(
+        [
+            Message(
+                timestamp_ms,
+                key_of(group, topic, partition),
+                value_of(source_offset, target_offset),
+            )
+        ]
+    )
+
+
+def comparison(estate: Estate, *flows: FlowSettings, asked: Asked | None = None) -> FlowComparison:
+    chosen = flows or (flow(),)
+    settings = Settings(tuple(chosen), tuple(estate.clusters))
+    (one,) = compare(chosen[:1], estate.connect, settings=settings, asked=asked)
+    return one
+
+
+def the_pair(estate: Estate, *flows: FlowSettings) -> ComparedPair:
+    (pair,) = comparison(estate, *flows).pairs
+    return pair
+
+
+def judged(pair: ComparedPair) -> tuple[Verdict, int | None]:
+    return pair.verdict, pair.records
+
+
+# --- the bytes of a checkpoint --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("key", "value", "whose", "what"), WRITTEN_BY_MIRROR_MAKER)
+def test_bytes_of_mirror_maker_are_decoded(
+    key: str, value: str, whose: CheckpointKey, what: CheckpointValue
+) -> None:
+    """Group, target topic and partition from the key; the two offsets from the value."""
+    assert decode_key(bytes.fromhex(key)) == whose
+    assert decode_value(bytes.fromhex(value)) == what
+
+
+def test_what_mirror_maker_writes_is_what_these_tests_write() -> None:
+    """The checkpoints of these tests are byte by byte like real ones."""
+    for key, value, whose, what in WRITTEN_BY_MIRROR_MAKER:
+        target = whose.target
+        assert key_of(whose.group, target.topic, target.partition).hex() == key
+        assert value_of(what.source_offset, what.target_offset).hex() == value
+
+
+def test_metadata_may_be_long_and_is_left_alone() -> None:
+    """The metadata of a commit stands at the end, of any length that fits, and is not kept."""
+    assert decode_value(value_of(7, 8, "ü" * 10_000)) == CheckpointValue(7, 8)
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_what_is_cut_off_is_malformed(cut: int) -> None:
+    """No piece of a key or value passes for a whole one."""
+    key, value = key_of("billing"), value_of(100, 50, "noted")
+    if cut <= len(key):
+        with pytest.raises(MalformedCheckpoint):
+            decode_key(key[:-cut])
+    if cut <= len(value):
+        with pytest.raises(MalformedCheckpoint):
+            decode_value(value[:-cut])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        b"",
+        key_of("billing") + b"\0",
+        key_of("billing", partition=-1),
+        struct.pack(">h", -1) + key_of("billing"),
+        struct.pack(">h", 2) + b"\xff\xfe" + text_field("t") + struct.pack(">i", 0),
+    ],
+)
+def test_other_keys_are_malformed(key: bytes | None) -> None:
+    """Null, too long, a negative length or partition, text that is no UTF-8."""
+    with pytest.raises(MalformedCheckpoint):
+        decode_key(key)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        value_of(1, 2) + b"\0",
+        value_of(-1, 2),
+        value_of(1, -1),
+        struct.pack(">hqq", 1, 5, 6) + text_field(""),
+    ],
+)
+def test_other_values_are_malformed(value: bytes) -> None:
+    """Too short or long, negative offsets, and versions whose layout is not known."""
+    with pytest.raises(MalformedCheckpoint):
+        decode_value(value)
+
+
+# --- which checkpoint is theirs -------------------------------------------------------------
+
+
+def test_the_newest_checkpoint_of_a_key_holds() -> None:
+    """Of several records of a group and partition the last one, with its time."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 20, 10)
+    checkpoint(estate, "billing", 60, 55, timestamp_ms=NOW_MS + 5)
+    pair = the_pair(estate)
+    assert (pair.theirs, pair.theirs_source_offset) == (55, 60)
+    assert pair.theirs_timestamp_ms == NOW_MS + 5
+
+
+def test_all_partitions_of_the_topic_are_read() -> None:
+    """Checkpoints lie wherever the topic has partitions; of one key in two the later holds."""
+    estate = mirrored_estate(100)
+    estate["B"].create_topic(CHECKPOINTS, 3)
+    for group, lies_in in (("one", 0), ("two", 1), ("three", 2)):
+        estate.commit(group, "orders", 60)
+        checkpoint(estate, group, 60, 40 + lies_in, lies_in=lies_in)
+    checkpoint(estate, "one", 60, 12, lies_in=2, timestamp_ms=NOW_MS - 1)
+    theirs = {pair.group: pair.theirs for pair in comparison(estate).pairs}
+    assert theirs == {"one": 40, "two": 41, "three": 42}
+
+
+def test_a_long_topic_is_read_to_its_end() -> None:
+    """More than one read takes: the very last record of it counts."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    estate["B"].create_topic(CHECKPOINTS)
+    filler = [Message(NOW_MS, key_of(f"g{n}"), value_of(1, 1, "x" * 900)) for n in range(3_000)]
+    estate["B"].log(CHECKPOINTS).append(filler, batch_size=50)
+    checkpoint(estate, "billing", 60, 44)
+    assert the_pair(estate, flow(group_filter=DefaultGroupFilter(("billing",)))).theirs == 44
+    assert estate.asked("B", Verb.READ_RAW) > 2
+
+
+def test_records_that_are_no_checkpoints_are_counted_and_left_out() -> None:
+    """A warning says how many; the checkpoints beside them hold."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44)
+    log = estate["B"].log(CHECKPOINTS)
+    log.append([Message(NOW_MS, b"junk", b"junk"), Message(NOW_MS, key_of("billing"), b"")])
+    found = comparison(estate)
+    assert [pair.theirs for pair in found.pairs] == [44]
+    (warning,) = found.warnings
+    assert "2 records ignored" in warning
+    assert CHECKPOINTS in warning
+
+
+def test_a_deleted_checkpoint_is_none() -> None:
+    """A record without a value takes the checkpoint of its key away."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44)
+    estate["B"].log(CHECKPOINTS).append([Message(NOW_MS, key_of("billing"), None)])
+    assert judged(the_pair(estate)) == (Verdict.NONE, None)
+
+
+@pytest.mark.parametrize(
+    ("naming", "name"),
+    [
+        ({"replication.policy.separator": "_"}, "A_checkpoints_internal"),
+        (
+            {
+                "replication.policy.separator": "_",
+                "replication.policy.internal.topic.separator.enabled": "false",
+            },
+            "A.checkpoints.internal",
+        ),
+    ],
+)
+def test_the_topics_name_is_the_policys(naming: dict[str, str], name: str) -> None:
+    """The separator is part of it, unless internal topics are left out of that."""
+    policy = DefaultReplicationPolicy()
+    policy.configure(naming)
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", "A_orders")
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44, topic="A_orders", on=name)
+    assert the_pair(estate, flow(policy=policy)).theirs == 44
+
+
+def test_under_identity_the_topic_has_the_same_name() -> None:
+    """IdentityReplicationPolicy keeps the names of data, not of checkpoints."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", "orders")
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44, topic="orders")
+    assert the_pair(estate, identity_flow()).theirs == 44
+
+
+def test_without_the_topic_a_sentence_says_so_and_nothing_failed() -> None:
+    """Ours are shown all the same, theirs is none, and the exit status is 0."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    found = comparison(estate)
+    assert found.exit_status == 0
+    (warning,) = found.warnings
+    assert f"{CHECKPOINTS} on B does not exist" in warning
+    assert "emit.checkpoints.enabled" in warning
+    (pair,) = found.pairs
+    assert judged(pair) == (Verdict.NONE, None)
+    assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
+
+
+def test_checkpoints_that_cannot_be_read_fail_the_pairs() -> None:
+    """What is not known to be the newest is not judged: the pairs fail with the cause."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44)
+    failed = Failed(FailureKind.AUTHORIZATION, "read: not authorized; grant READ")
+    estate["B"].fail(failed, verb=Verb.READ_RAW)
+    found = comparison(estate)
+    assert [(pair.verdict, pair.message) for pair in found.pairs] == [
+        (Verdict.FAILED, failed.message)
+    ]
+    assert found.exit_status == 1
+
+
+# --- the judgement --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("theirs", "verdict", "records"),
+    [
+        (60, Verdict.EQUAL, 0),
+        (59, Verdict.REREAD, 1),
+        (0, Verdict.REREAD, 60),
+        (61, Verdict.UNSAFE, 1),
+        (100, Verdict.UNSAFE, 40),
+    ],
+)
+def test_theirs_are_judged_by_an_exact_translation(
+    theirs: int, verdict: Verdict, records: int
+) -> None:
+    """Before ours: what lies between is read again. Past it: what lies between is skipped."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, theirs)
+    pair = the_pair(estate)
+    assert (pair.ours, pair.ours_precision) == (60, Precision.EXACT)
+    assert judged(pair) == (verdict, records)
+    assert (pair.message is None) == (verdict is not Verdict.UNSAFE)
+
+
+def test_holes_between_are_no_records() -> None:
+    """Offsets that hold no data make no difference: theirs inside such a hole is equal, and
+    before it only what lies before the hole is read again."""
+    estate = mirrored_estate(100)
+    estate["B"].log("A.orders").remove(range(50, 60))
+    estate.commit("billing", "orders", 60)
+    for theirs, expected in ((55, (Verdict.EQUAL, 0)), (45, (Verdict.REREAD, 5))):
+        checkpoint(estate, "billing", 60, theirs)
+        assert judged(the_pair(estate)) == expected
+
+
+def test_past_a_bounded_translation_nothing_is_proven() -> None:
+    """Where ours is only bounded, a checkpoint past it may be right: `beyond`, not `unsafe`."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders")
+    # The target lost what the group has read last and would read next.
+    estate["B"].log("A.orders").remove(range(40, 100))
+    estate["B"].log("A.orders").append([Message(NOW_MS + 500, b"foreign", b"foreign")] * 20)
+    estate.commit("billing", "orders", 60)
+    pair = the_pair(estate)
+    assert pair.ours is not None
+    assert pair.ours_precision is not Precision.EXACT
+    checkpoint(estate, "billing", 60, pair.ours + 62)
+    pair = the_pair(estate)
+    assert pair.verdict is Verdict.BEYOND
+    assert pair.message is not None
+
+
+@pytest.mark.parametrize("position", [50, 55, 58, 60])
+def test_what_the_replicator_repeated_is_not_skipped(position: int) -> None:
+    """A target `0..60, 50..100`: a checkpoint at the second copy of the next record skips
+    nothing; one record further on it does."""
+    estate = Estate()
+    estate.write("orders", 101)
+    source, target = estate["A"].log("orders"), estate["B"]
+    target.create_topic("A.orders")
+    log = target.log("A.orders")
+    mirror_partition(source, log, end=61, batch_size=7)
+    mirror_partition(source, log, start=50, batch_size=7)
+    estate.commit("billing", "orders", position)
+    second = 61 + position - 50
+    checkpoint(estate, "billing", position, second)
+    pair = the_pair(estate)
+    assert pair.ours == position
+    assert judged(pair) == (Verdict.BEYOND, 0)
+    assert "copied the records between them again" in (pair.message or "")
+    checkpoint(estate, "billing", position, second + 1)
+    assert judged(the_pair(estate)) == (Verdict.UNSAFE, second + 1 - position)
+
+
+@settings(deadline=None, max_examples=scaled(300))
+@given(data=st.data())
+def test_unsafe_and_safe_checkpoints_are_told_apart(data: st.DataObject) -> None:
+    """On logs with repeats and any checkpoint: `unsafe` only where some unread record has no
+    copy at or behind it; `equal` and `reread` only where each has one; and where all is
+    looked through, `beyond` of an exact translation only where nothing is lost."""
+    estate = Estate()
+    number = data.draw(st.integers(5, 40))
+    estate.write("orders", number)
+    estate["B"].create_topic("A.orders")
+    log = estate["B"].log("A.orders")
+    reached, copies = 0, []
+    while reached < number:
+        start = data.draw(st.integers(0, reached))
+        end = data.draw(st.integers(start + 1, number))
+        mirror_partition(estate["A"].log("orders"), log, start=start, end=end, batch_size=3)
+        copies += range(start, end)
+        reached = max(reached, end) if start <= reached else reached
+        if len(copies) > 120:
+            break
+    position = data.draw(st.integers(0, number))
+    theirs = data.draw(st.integers(0, len(copies)))
+    estate.commit("billing", "orders", position)
+    checkpoint(estate, "billing", position, theirs)
+    pair = the_pair(estate)
+    unread = set(copies) & set(range(position, number))
+    lost = unread - set(copies[theirs:])
+    exact = pair.ours_precision is Precision.EXACT
+    if pair.verdict is Verdict.UNSAFE:
+        assert lost
+    elif exact or pair.verdict is not Verdict.BEYOND:
+        assert not lost
+
+
+def far_past(*groups: str, records: int = 300) -> Estate:
+    """Groups at 60, each with a checkpoint of 70 that skips something. The source has a hole, so
+    that distances tell nothing."""
+    estate = Estate()
+    estate.write("orders", records)
+    estate["A"].log("orders").remove([150])
+    estate.mirror("orders")
+    for group in groups:
+        estate.commit(group, "orders", 60)
+        checkpoint(estate, group, 60, 70)
+    return estate
+
+
+def test_all_pairs_past_ours_are_looked_at() -> None:
+    """However many there are, none is called unsafe without a look."""
+    estate = Estate()
+    estate.write("orders", 400)
+    source, target = estate["A"].log("orders"), estate["B"]
+    target.create_topic("A.orders")
+    mirror_partition(source, target.log("A.orders"), end=300)
+    mirror_partition(source, target.log("A.orders"), start=0, end=400)
+    for number in range(150):
+        estate.commit(f"g{number}", "orders", number)
+        checkpoint(estate, f"g{number}", number, 300 + number)
+        checkpoint(estate, f"h{number}", number, 301 + number)
+        estate.commit(f"h{number}", "orders", number)
+    found = {pair.group: judged(pair) for pair in comparison(estate).pairs}
+    assert {found[f"g{number}"] for number in range(150)} == {(Verdict.BEYOND, 0)}
+    assert {found[f"h{number}"] for number in range(150)} == {(Verdict.UNSAFE, 301)}
+
+
+def test_where_there_is_no_room_for_a_repeat_only_the_ends_are_read() -> None:
+    """As many offsets on the target as on the source up to the newest copy: what theirs leaves
+    out cannot come again, and at most the end of each log is read for that."""
+    asked = []
+    for theirs in (60, 70):
+        estate = mirrored_estate(20_000)
+        estate.commit("billing", "orders", 60)
+        checkpoint(estate, "billing", 60, theirs)
+        pair = the_pair(estate)
+        asked.append((estate.asked("A", Verb.READ), estate.asked("B", Verb.READ)))
+    assert judged(pair) == (Verdict.UNSAFE, 10)
+    assert all(more <= less + 1 for less, more in zip(*asked, strict=True)), asked
+
+
+def test_a_bound_that_is_met_is_said_and_nothing_is_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was not looked through to the end is beyond ours, with the reason, not unsafe."""
+    monkeypatch.setattr(repeats, "BYTES_PER_SPAN", 1_000)
+    monkeypatch.setattr(repeats, "_BYTES_PER_READ", 500)
+    estate = far_past("billing", records=3_000)
+    pair = the_pair(estate)
+    assert judged(pair) == (Verdict.BEYOND, 10)
+    assert "the records after the compared offset on B are more than the" in (pair.message or "")
+
+
+def test_where_a_read_fails_nothing_is_known() -> None:
+    """Neither that it comes again nor that it does not: the cause is handed on."""
+    estate = far_past("billing")
+    estate["B"].fail(Failed(FailureKind.TIMEOUT, "too slow; wait"), verb=Verb.READ)
+    span = repeats.Span(TopicPartition("orders", 0), 60, TopicPartition("A.orders", 0), 60, 70)
+    found = repeats.come_again(
+        [span], estate["A"], estate["B"], isolation=Isolation.READ_UNCOMMITTED, match=ALL
+    )
+    assert found == {span: repeats.Found(None, "too slow; wait")}
+
+
+def test_spans_of_one_partition_share_what_is_read() -> None:
+    """A second group beside the first costs no further read of the target's log."""
+    asked = []
+    for groups in (("one",), ("one", "two")):
+        estate = far_past(*groups)
+        found = comparison(estate)
+        assert {judged(pair) for pair in found.pairs} == {(Verdict.UNSAFE, 10)}
+        asked.append(estate.asked("B", Verb.READ))
+    assert asked[0] == asked[1]
+
+
+# --- KIP-1292's rule ------------------------------------------------------------------------
+
+RULE = Asked(Against.TIMESTAMPS)
+
+
+def test_the_plain_rule_stands_beside_ours() -> None:
+    """Distinct times: the rule answers as we do; within one millisecond it reads again what comes
+    before; for a caught-up group it has no answer, and the pair says why."""
+    estate = mirrored_estate(100)
+    estate["A"].create_topic("bursts")
+    same = [Message(NOW_MS, b"k%d" % n, b"v%d" % n) for n in range(50)]
+    estate["A"].log("bursts").append(same)
+    estate.mirror("bursts")
+    estate.commit("billing", "orders", 60)
+    estate.commit("caught-up", "orders", 100)
+    estate.commit("bursting", "bursts", 20)
+    pairs = {pair.group: pair for pair in comparison(estate, asked=RULE).pairs}
+    assert judged(pairs["billing"]) == (Verdict.EQUAL, 0)
+    assert judged(pairs["bursting"]) == (Verdict.REREAD, 20)
+    assert judged(pairs["caught-up"]) == (Verdict.NONE, None)
+    assert "has no answer" in (pairs["caught-up"].message or "")
+    assert {pair.ours_precision for pair in pairs.values()} == {Precision.EXACT}
+
+
+def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says() -> None:
+    """With translation.proof = timestamps the same rule would stand on both sides."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    plain = flow(translation=TranslationSettings(proof="timestamps"))
+    (pair,) = comparison(estate, plain, asked=RULE).pairs
+    assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (Verdict.EQUAL, 0))
+
+
+def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
+    """A next record whose time an earlier one has, too, after it was filtered: what the rule finds
+    lies past it."""
+    estate = Estate()
+    times = [0, 5, 1, 2, 3, 4, 6, 7, 8, 9]
+    estate["A"].create_topic("orders")
+    estate["A"].log("orders").append(
+        [Message(NOW_MS + at, b"k%d" % at, b"v%d" % at) for at in times]
+    )
+    estate.mirror("orders")
+    # The copy of the next record was compacted away; the first of its time or later is another.
+    estate["B"].log("A.orders").remove([1, 2])
+    estate.commit("billing", "orders", 1)
+    (pair,) = comparison(estate, asked=RULE).pairs
+    assert judged(pair) == (Verdict.UNSAFE, 3)
+
+
+@pytest.mark.parametrize("more", [{"file": Path("dump")}, {"recorded": True}])
+def test_the_plain_rule_asks_both_clusters(more: dict[str, Any]) -> None:
+    """It goes with neither a dump nor a history."""
+    with pytest.raises(UsageError, match="--against timestamps"):
+        Asked(Against.TIMESTAMPS, **more)
+
+
+# --- what else there is to say of a pair ----------------------------------------------------
+
+
+def test_a_checkpoint_past_the_log_would_reset_consumers() -> None:
+    """No number of records can be told; the sentence names the end."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 250)
+    pair = the_pair(estate)
+    assert judged(pair) == (Verdict.UNSAFE, None)
+    assert "past the target's log end 100" in (pair.message or "")
+
+
+def test_a_group_that_went_back_is_named_as_the_cause() -> None:
+    """A checkpoint for a later commit than the group has now skips what it will read again."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 30)
+    checkpoint(estate, "billing", 60, 60)
+    pair = the_pair(estate)
+    assert judged(pair) == (Verdict.UNSAFE, 30)
+    assert "reset to 30" in (pair.message or "")
+
+
+def test_without_ours_theirs_is_not_judged() -> None:
+    """A target that stamps records itself has no translation of ours; the reason is shown."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", timestamp_type=TimestampType.LOG_APPEND_TIME)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44)
+    pair = the_pair(estate)
+    assert judged(pair) == (Verdict.UNJUDGED, None)
+    assert (pair.ours, pair.ours_reason) == (None, Reason.TARGET_REWRITES_TIMESTAMPS)
+    assert pair.message is not None
+
+
+def test_a_translation_by_the_floor_judges_too() -> None:
+    """`translation.floor = log_start` answers where nothing is proven: theirs past it is beyond."""
+    estate = Estate()
+    estate.write("orders", 700)
+    estate["B"].create_topic("A.orders")
+    estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")] * 10)
+    estate.commit("billing", "orders", 660)
+    checkpoint(estate, "billing", 660, 4)
+    assert the_pair(estate).verdict is Verdict.UNJUDGED
+    pair = the_pair(estate, flow(translation=with_floor()))
+    assert (pair.ours, judged(pair)) == (0, (Verdict.BEYOND, 4))
+
+
+def test_a_checkpoint_without_a_commit_is_shown() -> None:
+    """A group that is gone from the source keeps its checkpoint: shown, and not judged; one on
+    a topic or of a group that is left out is not."""
+    estate = mirrored_estate(100)
+    checkpoint(estate, "gone", 60, 44)
+    checkpoint(estate, "gone", 60, 44, topic="A.left-out")
+    checkpoint(estate, "left-out", 60, 44)
+    checkpoint(estate, "gone", 60, 44, topic="C.orders")
+    narrow = flow(
+        group_filter=DefaultGroupFilter(("gone",)), topic_filter=DefaultTopicFilter(("orders",))
+    )
+    pair = the_pair(estate, narrow)
+    assert (pair.group, pair.source_topic, pair.target_topic) == ("gone", "orders", "A.orders")
+    assert judged(pair) == (Verdict.UNJUDGED, None)
+    assert (pair.source_offset, pair.ours_reason) == (None, None)
+
+
+def test_skips_of_the_commit_rule_keep_their_translation() -> None:
+    """An active group is translated, so that theirs can be judged; its reason is shown."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    estate["B"].group("billing").state = "Stable"
+    checkpoint(estate, "billing", 60, 44)
+    pair = the_pair(estate)
+    assert (pair.ours, pair.ours_reason) == (60, Reason.GROUP_ACTIVE)
+    assert judged(pair) == (Verdict.REREAD, 16)
+
+
+@pytest.mark.parametrize(
+    ("current", "whose"),
+    [
+        (None, None),
+        (60, CommitOrigin.TSOFFSET),
+        (44, CommitOrigin.CHECKPOINT),
+        (20, CommitOrigin.EARLIER),
+        (45, CommitOrigin.OTHER),
+    ],
+)
+def test_whose_the_targets_commit_is(current: int | None, whose: CommitOrigin | None) -> None:
+    """What the target group has is known for the newest checkpoint's offset, an earlier one's,
+    ours, or none of these."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 22, 20)
+    checkpoint(estate, "billing", 60, 44)
+    if current is not None:
+        estate.commit("billing", "A.orders", current, on="B")
+    pair = the_pair(estate)
+    assert (pair.target_commit, pair.target_commit_is) == (current, whose)
+
+
+def test_the_targets_commit_may_be_both() -> None:
+    """Where both say the same, nobody can tell whose it is."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 60)
+    estate.commit("billing", "A.orders", 60, on="B")
+    assert the_pair(estate).target_commit_is is CommitOrigin.BOTH
+
+
+def test_a_group_that_goes_on_while_it_is_compared_is_not_called_unsafe() -> None:
+    """Commits and checkpoints of the target are read before the commits of the source: what
+    MirrorMaker 2 and a consumer do in between makes theirs older than ours, never younger."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 30)
+    checkpoint(estate, "billing", 30, 30)
+    source = estate["A"]
+    committed = source.committed
+
+    def later(*arguments: Any, **options: Any) -> Any:
+        estate.commit("billing", "orders", 60)
+        checkpoint(estate, "billing", 60, 60)
+        return committed(*arguments, **options)
+
+    source.committed = later  # type: ignore[method-assign]
+    pair = the_pair(estate)
+    assert judged(pair) == (Verdict.REREAD, 30)
+    assert (pair.source_offset, pair.theirs_source_offset) == (60, 30)
+
+
+def test_nothing_is_committed() -> None:
+    """Comparing asks, and writes nothing."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44)
+    comparison(estate)
+    assert estate.asked("A", Verb.COMMIT) == estate.asked("B", Verb.COMMIT) == 0
+
+
+def test_only_the_checkpoints_topic_is_read_as_it_is() -> None:
+    """What data holds is never read but as digests."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 60)
+    checkpoint(estate, "billing", 60, 44)
+    comparison(estate)
+    assert estate.asked("A", Verb.READ_RAW) == 0
+    raw = [r for r in estate["B"].requests if r.verb is Verb.READ_RAW]
+    assert {item.partition.topic for r in raw for item in r.items} == {CHECKPOINTS}  # type: ignore[attr-defined]
+
+
+# --- what is printed ------------------------------------------------------------------------
+
+
+def compared_estate() -> Estate:
+    estate = mirrored_estate(1_000, partitions=2)
+    for number, (group, theirs) in enumerate(
+        (("alerts", 100), ("billing", 300), ("search", 777), ("unread", None))
+    ):
+        offset = 100 + 200 * number
+        for partition in range(2):
+            estate.commit(group, "orders", offset, partition=partition)
+            if theirs is not None:
+                checkpoint(estate, group, offset, theirs, partition=partition)
+    estate.commit("alerts", "A.orders", 100, on="B")
+    return estate
+
+
+def test_totals_add_up_the_pairs() -> None:
+    """Verdicts, records read again or skipped, precisions, and what stands on the target."""
+    totals = Totals.of(comparison(compared_estate()).pairs)
+    assert totals.verdicts == {Verdict.EQUAL: 4, Verdict.UNSAFE: 2, Verdict.NONE: 2}
+    assert (totals.skipped, totals.reread) == (2 * 277, 0)
+    assert totals.precisions == {Precision.EXACT: 8}
+    assert totals.standing == {None: 7, CommitOrigin.BOTH: 1}
+    assert totals.in_words("MirrorMaker 2") == {
+        "MirrorMaker 2": "4 equal, 0 re-read, 2 unsafe (up to 554 records skipped), 2 none",
+        "tsoffset": "8 exact, 0 none",
+        "target groups": "1 equal to both, 7 without a committed offset",
+    }
+
+
+@pytest.mark.parametrize("width", [80, 120, None])
+def test_the_table_fits(width: int | None) -> None:
+    """No line is wider than the terminal; in a file all columns stand."""
+    lines = list(comparison_lines(comparison(compared_estate()), width))
+    if width is not None:
+        assert max(cell_len(line.plain) for line in lines) <= width
+    else:
+        assert re.split(" {2,}", lines[1].plain) == [
+            *("GROUP", "SOURCE", "COMMITTED", "LAG", "TARGET", "TSOFFSET", "PRECISION"),
+            *("MIRRORMAKER 2", "OF SOURCE OFFSET", "VERDICT", "RECORDS", "TARGET COMMIT", "SET BY"),
+            "RE-READS",
+        ]
+    text = "\n".join(line.plain for line in lines)
+    assert "A->B: 8 group-partitions" in text
+    assert text.count("unsafe") >= 3
+
+
+def printed(
+    estate: Estate, form: Format, tmp_path: Path, wanted: Wanted | None = None
+) -> tuple[int, str]:
+    path = properties_file(tmp_path, "a:1", "b:1")
+    stream = io.StringIO()
+    status = run_compare(
+        Selection.of(path, (), None, None),
+        wanted or Wanted(),
+        Output(stream, form),
+        Notices(),
+        connect=estate.connect,
+    )
+    return status, stream.getvalue()
+
+
+def test_json_is_one_pair_a_line_and_totals_go_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All fields in order on each line of standard output; the totals on standard error, so
+    that what reads the lines needs to tell nothing apart."""
+    status, text = printed(compared_estate(), Format.JSON, tmp_path)
+    pairs = [json.loads(line) for line in text.splitlines()]
+    assert status == 0
+    assert len(pairs) == 8
+    assert {tuple(pair) for pair in pairs} == {
+        (
+            *("flow", "compared_at_ms", "group", "source_topic", "partition", "source_offset"),
+            *("lag", "target_topic", "ours", "ours_precision", "ours_reread_bound", "ours_reason"),
+            *("true_position", "theirs", "theirs_source_offset", "theirs_timestamp_ms"),
+            *("verdict", "records", "target_commit", "target_commit_is", "target_commit_reread"),
+            "message",
+        )
+    }
+    assert [pair["verdict"] for pair in pairs if pair["group"] == "search"] == ["unsafe"] * 2
+    assert "A->B: MirrorMaker 2: 4 equal" in capsys.readouterr().err
+
+
+def test_csv_has_a_header_and_a_line_a_pair(tmp_path: Path) -> None:
+    """What is absent is empty."""
+    _, text = printed(compared_estate(), Format.CSV, tmp_path)
+    header, *lines = text.splitlines()
+    assert header.startswith("flow,compared_at_ms,group,source_topic,partition,source_offset")
+    assert len(lines) == 8
+    flow_, _, rest = lines[-1].split(",", 2)
+    assert flow_ == "A->B"
+    assert rest == "unread,orders,1,700,300,A.orders,700,exact,0,,700,,,,none,,,,,"
+
+
+def test_an_unreachable_cluster_fails_its_flow_alone(tmp_path: Path) -> None:
+    """One failed pair without a group, and exit status 3."""
+    estate = compared_estate()
+    estate["B"].unreachable = True
+    status, text = printed(estate, Format.JSON, tmp_path)
+    (pair,) = [json.loads(line) for line in text.splitlines()]
+    assert status == 3
+    assert (pair["group"], pair["verdict"]) == (None, "failed")
+    assert "unreachable" in pair["message"]
+
+
+def test_a_flow_that_is_reachable_is_compared_beside_one_that_is_not() -> None:
+    """Each flow is compared for itself."""
+    estate = compared_estate()
+    estate.clusters["C"] = Estate("C")["C"]
+    estate["C"].unreachable = True
+    other = flow("A", "C")
+    both = Settings((other, flow()), ("A", "B", "C"))
+    first, second = compare((other, flow()), estate.connect, settings=both)
+    assert (first.exit_status, second.exit_status) == (3, 0)
+    assert len(second.pairs) == 8
+
+
+def test_a_failed_commit_fails_its_pair_alone() -> None:
+    """What cannot be read of one group on the target leaves the other groups compared."""
+    estate = compared_estate()
+    failed = Failed(FailureKind.COORDINATOR, "read commits: loading; try again")
+    estate["B"].fail(replace(failed), verb=Verb.COMMITTED, group="billing")
+    found = comparison(estate)
+    assert found.exit_status == 1
+    assert {p.group for p in found.pairs if p.verdict is Verdict.FAILED} == {"billing"}
+
+
+def test_the_documentation_has_each_field_and_verdict() -> None:
+    """docs/commands.md names all fields of a pair, all verdicts, and whose a commit may be."""
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("## `compare`")[2].partition("\n## ")[0]
+    for field in fields(ComparedPair):
+        assert f"`{field.name}`" in section, field.name
+    for word in (*Verdict, *CommitOrigin):
+        assert f"`{word.value}`" in section, word

@@ -1,0 +1,428 @@
+"""The HTML report of `tsoffset compare`, sums by group and topic, and comparing again and again."""
+
+import io
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from tests.commands.test_compare import checkpoint, compared_estate, printed
+from tests.server.test_page import PHONE, WIDE, Page, in_browser
+from tests.server.test_page import page as browser  # noqa: F401 a fixture
+from tests.waiting import wait_until
+from tsoffset.commands.compare.asked import Asked, By
+from tsoffset.commands.compare.command import Wanted
+from tsoffset.commands.compare.course import Course
+from tsoffset.commands.compare.flow_comparison import FlowComparison
+from tsoffset.commands.compare.html_report import html_report
+from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.plots import MARKS, Point, grouped
+from tsoffset.commands.compare.repeating import Repeating
+from tsoffset.commands.compare.report import comparison_lines
+from tsoffset.commands.compare.totals import sums
+from tsoffset.model import Precision
+from tsoffset.terminal.output import Format
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"onmouseover='alert(2)'",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt;",
+    "new\nline\x1b[31m\x00",
+    "right\u202eleft\u2066",
+    "]]></style><img src=x>",
+    "grüße 漢字 😀",
+)
+NOW_MS = 1_795_000_000_000
+
+
+def pair(
+    group: str = "billing",
+    lag: int = 100,
+    again: int | None = 7,
+    verdict: Verdict = Verdict.REREAD,
+    **changes: Any,
+) -> ComparedPair:
+    """A pair with a lag, and so many records read again (or skipped)."""
+    fields: dict[str, Any] = {
+        **{"flow": "A->B", "compared_at_ms": NOW_MS, "group": group, "source_topic": "orders"},
+        **{"partition": 0, "source_offset": 1_000, "lag": lag, "target_topic": "A.orders"},
+        **{"ours": 900, "ours_precision": Precision.EXACT, "ours_reread_bound": 0},
+        **{"ours_reason": None, "true_position": 900, "theirs": 900 - (again or 0)},
+        **{"theirs_source_offset": 1_000, "theirs_timestamp_ms": NOW_MS},
+        **{"verdict": verdict, "records": again},
+    }
+    return ComparedPair(**fields | changes)
+
+
+def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> str:
+    """The report of a comparison that was done so often."""
+    course = Course()
+    for number in range(moments):
+        found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
+        course.add(found)
+    return html_report([found], course, Asked(), every)
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page: its elements, its words, and what is left open."""
+
+    VOID = frozenset({"meta", "br", "img", "link"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_names_of_others_stay_words() -> None:
+    """Markup, templates, control and direction characters in names of groups and topics are shown
+    as they are, or spelled out."""
+    read = Reader(page(*(pair(name, source_topic=name, message=name) for name in HOSTILE)))
+    assert not read.open
+    assert {tag for tag, _ in read.tags} <= {
+        *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
+        *("h1", "h2", "h3", "p", "b", "div", "span", "dl", "dt", "dd", "figure", "figcaption"),
+        *("table", "thead", "tbody", "tr", "th", "td"),
+        *("svg", "desc", "defs", "g", "path", "use", "text", "clippath", "rect"),
+    }
+    words = "".join(read.words)
+    for name in ("<script>alert(1)</script>", "{{ 7 * 7 }}", "&lt;b&gt;", "]]></style><img src=x>"):
+        assert name in words
+    assert "new\\nline\\x1b[31m\\x00" in words
+    assert "right\\u202eleft" in words
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", words)
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    """No script, no address, no style or picture but its own."""
+    text = page(pair(), pair(verdict=Verdict.UNSAFE, again=3), moments=3)
+    for tag, attributes in Reader(text).tags:
+        assert tag not in ("script", "link", "img", "iframe", "object", "base")
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "xlink:href", "action"):
+                assert (value or "").startswith("#")
+    without_names = re.sub(r'xmlns(:xlink)?="[^"]*"', "", text)
+    assert "//" not in without_names
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert "default-src 'none'" in text
+
+
+def test_flows_stand_side_by_side() -> None:
+    """Each flow has a section, and no name of an element stands twice."""
+    flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
+    course = Course()
+    for _ in range(2):
+        for one in flows:
+            course.add(one)
+    read = Reader(html_report(flows, course, Asked(), None))
+    assert [tag for tag, _ in read.tags].count("section") == 2
+    names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(names) == len(set(names)) > 0
+
+
+def test_plots_say_in_words_what_they_show() -> None:
+    """Each is an image with a title and a description."""
+    read = Reader(page(pair(), moments=2))
+    pictures = [attributes for tag, attributes in read.tags if tag == "svg"]
+    assert [one["role"] for one in pictures] == ["img"] * 3
+    assert [tag for tag, _ in read.tags].count("desc") == 3
+
+
+def test_the_numbers_of_the_page_are_the_totals() -> None:
+    """Read again by theirs and by ours, skipped, and none at all."""
+    text = page(
+        pair("a", again=1_200),
+        pair("b", again=34, ours_precision=Precision.BOUNDED, ours_reread_bound=5),
+        pair("c", again=56, verdict=Verdict.UNSAFE, message="theirs skips"),
+        pair("d", again=None, verdict=Verdict.NONE, theirs=None),
+        pair("e", target_commit=800, target_commit_reread=100),
+    )
+    assert re.findall(r"</h3><b>([\d,]+)</b>", text) == ["1,241", "5", "56", "1", "100"]
+    rows = re.findall(r'<td class="name">(\w)</td><td class="name">orders-0</td>', text)
+    assert rows == ["c", "a", "b", "e"]
+
+
+def test_what_nobody_judged_is_no_zero() -> None:
+    """Without a checkpoint nothing is known of what theirs would read again, or skip."""
+    text = page(pair(again=None, verdict=Verdict.NONE, theirs=None))
+    assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
+    assert "card good" not in text
+
+
+def test_a_page_without_pairs_is_one_too() -> None:
+    """Nothing was found, or everything failed: no plot, and no mistake."""
+    failed = pair(None, None, None, Verdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
+    for text in (page(), page(failed)):
+        assert "<svg" not in text
+        assert "mind &lt;this&gt;" in text
+
+
+@pytest.mark.thorough
+def test_a_hundred_thousand_pairs_make_a_small_page() -> None:
+    """Tables show the worst, plots share marks: a page stays below a megabyte."""
+    pairs = [
+        pair(f"g{number % 1_000}", lag=number * 7 % 999_983, again=number * 13 % 500_009)
+        for number in range(100_000)
+    ]
+    assert len(page(*pairs)) < 1_000_000
+
+
+@pytest.mark.parametrize("number", [10, 100_000])
+def test_marks_are_few_and_stand_for_all(number: int) -> None:
+    """Few pairs stand where they are; of many, those that lie close share a mark, and none is left
+    out. 0 stays 0, and each mark says what it stands for."""
+    one = pair()
+    points = [Point(n % 90_001, n * n % 80_021, one) for n in range(number)]
+    marks = grouped(points)
+    assert sum(mark.pairs for mark in marks) == number
+    assert len(marks) <= MARKS
+    at_0 = sum(mark.pairs for mark in marks if mark.y == 0)
+    assert at_0 == sum(point.y == 0 for point in points)
+    if number == 10:
+        assert {(mark.x, mark.y) for mark in marks} == {(point.x, point.y) for point in points}
+        assert marks[3].words == "9 at a consumer lag of 3, billing, orders-0"
+
+
+def test_marks_say_whose_they_are() -> None:
+    """Pointing at a mark of the plot tells group and partition, lag and records; names of others
+    are escaped there, too."""
+    pairs = [pair(name, lag=n + 1, again=n * n) for n, name in enumerate(HOSTILE)]
+    text = page(*pairs, pair("skips", lag=50, again=3, verdict=Verdict.UNSAFE))
+    told = re.findall(r"<use [^>]*><title>([^<]*)</title></use>", text)
+    assert len(told) == 2 * len(pairs) + 2
+    assert (
+        "MirrorMaker 2: 0 at a consumer lag of 1, &lt;script&gt;alert(1)&lt;/script&gt;, orders-0"
+        in told
+    )
+    assert "records skipped (unsafe): 3 at a consumer lag of 50, skips, orders-0" in told
+    assert not Reader(text).open
+
+
+def test_the_course_stays_small_and_ends_now() -> None:
+    """Of thousands of comparisons some hundreds are shown, evenly, the first and last one too."""
+    course = Course()
+    for number in range(3_000):
+        course.add(FlowComparison("A->B", number, (pair(),)))
+        times = [one.at_ms for one in course.moments["A->B"]]
+        assert times[0] == 0
+        assert times[-1] == number
+        assert len(times) <= 500
+    gaps = {after - before for before, after in pairwise(times[:-1])}
+    assert len(gaps) == 1
+
+
+@in_browser
+@pytest.mark.thorough
+@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
+def test_a_browser_shows_it(
+    browser: Page,  # noqa: F811
+    tmp_path: Path,
+    scheme: str,
+    size: tuple[int, int],
+) -> None:
+    """It asks for nothing, has no error, fits the screen, and axe finds nothing amiss."""
+    path = tmp_path / "report.html"
+    pairs = [pair(name, source_topic=name, lag=n * n) for n, name in enumerate(HOSTILE * 9)]
+    skipping = pair("skips", verdict=Verdict.UNSAFE, message="it skips three; look at it")
+    path.write_text(page(*pairs, skipping, moments=3), encoding="utf-8")
+    browser.browser.get("about:blank")
+    browser.errors()
+    browser.asked()
+    browser.like(scheme, size)
+    browser.browser.get(path.as_uri())
+    browser.shot(f"compare-{scheme}", whole=True)
+    assert browser.violations() == []
+    assert browser.errors() == []
+    assert browser.asked() == [path.as_uri()]
+    assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+
+
+# --- sums -----------------------------------------------------------------------------------
+
+
+def test_sums_have_the_worst_first() -> None:
+    """Who skips comes first, then who reads most again; each pair is in one sum of each kind."""
+    pairs = [
+        pair("a", again=5),
+        pair("a", again=7, source_topic="clicks"),
+        pair("b", again=50),
+        pair("c", again=1, verdict=Verdict.UNSAFE),
+    ]
+    groups = sums(By.GROUP, pairs)
+    assert [(one.name, one.pairs, one.reread_records, one.reread_most) for one in groups] == [
+        ("c", 1, 0, 0),
+        ("b", 1, 50, 50),
+        ("a", 2, 12, 7),
+    ]
+    topics = sums(By.TOPIC, pairs)
+    assert {one.name: (one.pairs, one.unsafe_records) for one in topics} == {
+        "orders": (3, 1),
+        "clicks": (1, 0),
+    }
+
+
+def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
+    """One object a line, and below a table the same totals."""
+    estate = compared_estate()
+    _, text = printed(estate, Format.JSON, tmp_path, Wanted(by=By.GROUP))
+    lines = [json.loads(one) for one in text.splitlines()]
+    assert [one["name"] for one in lines] == ["search", "alerts", "billing", "unread"]
+    assert lines[0]["unsafe_records"] == 2 * 277
+    _, text = printed(estate, Format.TABLE, tmp_path, Wanted(by=By.TOPIC))
+    assert re.search(r"^TOPIC +PARTITIONS", text, re.MULTILINE)
+    assert re.search(r"^orders +8", text, re.MULTILINE)
+    assert "A->B: 8 group-partitions" in text
+
+
+@pytest.mark.parametrize("by", [By.GROUP, By.TOPIC])
+@pytest.mark.parametrize("width", [80, 120])
+def test_sums_fit_the_terminal(by: By, width: int) -> None:
+    """No line is wider than it, whatever the numbers; those that tell most stay to the last."""
+    pairs = tuple(pair(f"{name}-{n}", again=10**8) for name in HOSTILE[:4] for n in range(50))
+    lines = comparison_lines(FlowComparison("A->B", NOW_MS, pairs), width, by, times=True)
+    text = [line.plain for line in lines]
+    assert max(map(cell_len, text)) <= width
+    for title in (by.value.upper(), "PART", "RE-READ", "RECORDS", "UNSAFE", "NONE", "BOUND"):
+        assert title in text[1]
+
+
+# --- again and again ------------------------------------------------------------------------
+
+
+def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
+    """Each comparison reads everything anew: a checkpoint that moved shows; CSV has one header.
+    The report is replaced, and has the course of both."""
+    estate = compared_estate()
+    path = tmp_path / "report.html"
+    seen: list[str] = []
+    settings_of = estate.connect
+
+    def connect(settings: Any) -> Any:
+        if settings.alias == "B" and path.exists():
+            seen.append(path.read_text())
+            checkpoint(estate, "search", 500, 480, partition=0)
+        return settings_of(settings)
+
+    estate.connect = connect  # type: ignore[method-assign]
+    wanted = Wanted(html=path, every_seconds=0.01, times=2)
+    status, text = printed(estate, Format.CSV, tmp_path, wanted)
+    header, *lines = text.splitlines()
+    assert (status, len(lines)) == (0, 16)
+    assert header.startswith("flow,")
+    assert len({one.split(",")[1] for one in lines}) == 2
+    assert seen
+    last = path.read_text()
+    assert "2 comparisons so far" in last
+    assert "comparisons in the course" not in seen[0]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_report_that_cannot_be_written_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pairs are printed all the same; the status is 1."""
+    (tmp_path / "file").write_text("")
+    wanted = Wanted(html=tmp_path / "file" / "report.html")
+    status, text = printed(compared_estate(), Format.JSON, tmp_path, wanted)
+    assert (status, len(text.splitlines())) == (1, 8)
+    assert "write report" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path: Path) -> None:
+    """Its rows say so; the status is that of the last comparison."""
+    estate = compared_estate()
+    settings_of = estate.connect
+    calls: list[str] = []
+
+    def connect(settings: Any) -> Any:
+        calls.append(settings.alias)
+        # The groups are listed once before, to see that there are some.
+        estate["B"].unreachable = len(calls) <= 3
+        return settings_of(settings)
+
+    estate.connect = connect  # type: ignore[method-assign]
+    status, text = printed(estate, Format.JSON, tmp_path, Wanted(every_seconds=0.01, times=2))
+    verdicts = [json.loads(one)["verdict"] for one in text.splitlines()]
+    assert (status, verdicts[0], len(verdicts)) == (0, "failed", 9)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_waiting_at_once(number: signal.Signals) -> None:
+    """And what handled signals before does so again."""
+    before = signal.getsignal(number)
+    repeating = Repeating(3_600, None)
+    calls: list[int] = []
+
+    def work() -> bool:
+        calls.append(1)
+        threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
+        return True
+
+    repeating.run(work)
+    assert calls == [1]
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_waits_for_what_is_being_written() -> None:
+    """A line is never cut off: writing goes on to its end, and nothing comes after it."""
+    repeating = Repeating(0.01, None)
+    stream = io.StringIO()
+
+    def work() -> bool:
+        with repeating.undisturbed():
+            stream.write("half ")
+            os.kill(os.getpid(), signal.SIGTERM)
+            wait_until(lambda: repeating._told, "the signal was heard")
+            stream.write("whole")
+        stream.write("more")
+        return True
+
+    repeating.run(work)
+    assert stream.getvalue() == "half whole"
+
+
+def test_it_ends_after_so_many_times_or_when_nobody_reads() -> None:
+    """`times` counts comparisons; work that is of no use to anybody any more ends it, too."""
+
+    def counted(times: int | None, useful: Sequence[bool]) -> int:
+        left = iter(useful)
+        calls: list[int] = []
+
+        def work() -> bool:
+            calls.append(1)
+            return next(left)
+
+        Repeating(0.001, times).run(work)
+        return len(calls)
+
+    assert counted(3, [True] * 9) == 3
+    assert counted(None, [True, True, False, True]) == 3

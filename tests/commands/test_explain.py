@@ -1,0 +1,816 @@
+"""`tsoffset explain`: the conversation of one group as an operator and a program read it."""
+
+import base64
+import io
+import json
+import random
+import re
+import string
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.configured import properties_file
+from tests.invoking import ROOT, invoke
+from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
+from tests.random_examples import scaled
+from tsoffset.commands.explain.command import run_explain
+from tsoffset.commands.explain.dialogue import Dialogue
+from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
+from tsoffset.commands.explain.report import explanation_lines
+from tsoffset.commands.explain.statements import (
+    Asked,
+    Conclusion,
+    EqualRecords,
+    Explanation,
+    Opening,
+    Role,
+    Statement,
+    Told,
+    Verdict,
+)
+from tsoffset.config.selection import Selection
+from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.digests import content_digest
+from tsoffset.errors import UsageError
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.model import (
+    Basis,
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    GroupListings,
+    GroupType,
+    Isolation,
+    OutcomeKind,
+    Precision,
+    ReadFrom,
+    Reason,
+    Row,
+    Side,
+    TimedOffset,
+    TimestampType,
+    TopicPartition,
+    Youngest,
+)
+from tsoffset.rule.inquiry import Question
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Verb, mirror_partition
+
+KINDS: tuple[type[Statement], ...] = (Opening, Asked, Told, EqualRecords, Conclusion, Verdict)
+
+
+def explained(
+    estate: Estate,
+    group: str = "billing",
+    *flows: FlowSettings,
+    topic: str | None = None,
+    partition: int | None = None,
+) -> Explained:
+    chosen = flows or (flow(),)
+    return explain(
+        Wanted(group, topic, partition),
+        chosen,
+        estate.connect,
+        settings=Settings(tuple(chosen), tuple(estate.clusters)),
+    )
+
+
+def the_one(estate: Estate, *flows: FlowSettings) -> Explanation:
+    (one,) = explained(estate, "billing", *flows).explanations
+    return one
+
+
+def conclusion(one: Explanation) -> Conclusion:
+    assert one.conclusion is not None
+    return one.conclusion
+
+
+def text(*explanations: Explanation, width: int | None = None) -> str:
+    return "\n".join(line.plain for line in explanation_lines(explanations, width))
+
+
+def answer(one: Explanation) -> tuple[Basis | None, int | None, Precision | None, int | None]:
+    found = conclusion(one)
+    return found.basis, found.target_offset, found.precision, found.reread_bound
+
+
+def pairs(one: Explanation) -> list[tuple[int, int, Role, bool]]:
+    return [(p.source_offset, p.target_offset, p.role, p.proves) for p in one.pairs]
+
+
+# --- the conversation ---------------------------------------------------------------------
+
+
+def test_the_steps_of_a_lagging_group_read_like_a_conversation() -> None:
+    """Numbered questions with their answers, the pair, the answer and why, the commit."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    at = "2027-01-15T08:00:00.045Z"
+    said = text(the_one(estate)).splitlines()
+    assert said[:8] == [
+        "flow A->B",
+        "  equal means the same timestamp, key and value; source read as read_uncommitted; "
+        "translation.budget = 8",
+        "group billing, orders-0 on A, committed 45; the copy is A.orders-0 on B",
+        "   1  target  log range                                   start 0, end 100",
+        "   2  source  log range                                   start 0, end 100",
+        "   3  source  read the batch at 45                        40 .. 49, 10 records; 45 at "
+        f"{at}",
+        f"   4  target  first at or after {at}  45 at that time",
+        "   5  target  read the batch at 45                        42 .. 48, 7 records; 45 equals "
+        "the next record to read",
+    ]
+    assert said[-5:-1] == [
+        f"  pair    source 45 (step 3) = target 45 (step 5), the next record to read, {at} "
+        f"({NOW_MS + 45})",
+        "  answer  45, exact: no record is re-read, and no record is skipped",
+        "  why     The next record to read, source 45, has its copy at 45. Safe by the frontier: "
+        "no record after source 99 lies before its copy at 99, and on the way there from 45 the "
+        "replicator passed every earlier record from the commit on.",
+        "  commit  would_commit: the target group has no committed offset; sync commits 45",
+    ]
+    assert re.fullmatch(
+        r"  cost    \d questions to A \(\d+ bytes read\), \d questions to B \(\d+ bytes read\)",
+        said[-1],
+    )
+
+
+def test_the_steps_are_what_the_clusters_were_asked() -> None:
+    """Each range, read and lookup that a cluster got for the group is a step, and no other."""
+    estate = Estate()
+    estate.write("orders", 200)
+    estate.mirror("orders", up_to=150)
+    estate.commit("billing", "orders", 170)
+    one = the_one(estate)
+    for alias in ("A", "B"):
+        verbs = (Verb.LOG_RANGES, Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST)
+        got = [i for r in estate[alias].requests if r.verb in verbs for i in r.items]
+        told = [asked for asked, _ in one.steps if asked.cluster == alias]
+        assert len(got) == len(told)
+        for item, asked in zip(got, told, strict=True):
+            place = TopicPartition(asked.topic, 0)
+            if isinstance(item, ReadFrom):
+                assert item == ReadFrom(place, asked.offset or 0, asked.max_bytes or 0)
+            elif isinstance(item, FirstAtTime):
+                assert item == FirstAtTime(place, asked.timestamp_ms or 0)
+            elif isinstance(item, Youngest):
+                assert (asked.ask, item) == ("youngest", Youngest(place))
+            else:
+                assert (asked.ask, item) == ("log_range", place)
+
+
+def test_a_question_for_the_youngest_record_is_told() -> None:
+    """In words and in JSON, with its offset and time, or none, which proves nothing."""
+    orders, copy = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+    heard = Dialogue(flow(), SourceCommit("billing", orders, CommittedOffset(3), copy))
+    heard.hear(Question(Side.TARGET, Youngest(copy)), TimedOffset(7, 1_700_000_000_123))
+    heard.hear(Question(Side.SOURCE, Youngest(orders)), None)
+    estate = Estate()
+    estate.write("orders", 10)
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 3)
+    one = replace(the_one(estate), steps=tuple(heard.steps))
+    assert [line for line in text(one).splitlines() if "largest timestamp" in line] == [
+        "   1  target  record with the largest timestamp  7 at 2023-11-14T22:13:20.123Z",
+        "   2  source  record with the largest timestamp  none (a compacted log may hold one)",
+    ]
+    asked, told = heard.steps[0]
+    assert (asked.ask, told.answer, told.record_offset) == ("youngest", "record", 7)
+
+
+def test_the_steps_of_a_pair_are_those_that_read_it() -> None:
+    """Each side of a pair names the first step in which its record was read."""
+    estate = mirrored_estate(100, first_offset=7)
+    estate.commit("billing", "orders", 45)
+    one = the_one(estate)
+    (pair,) = one.pairs
+    for side, step, offset in (
+        ("source", pair.source_step, pair.source_offset),
+        ("target", pair.target_step, pair.target_offset),
+    ):
+        reading = [
+            told.step
+            for _, told in one.steps
+            if told.side == side
+            and told.answer == "stretch"
+            and (told.start or 0) <= offset < (told.end or 0)
+        ]
+        assert step == reading[0]
+
+
+def test_open_transactions_are_a_question_of_their_own() -> None:
+    """A read_committed flow asks where the log itself ends, and is not caught up before it."""
+    estate = mirrored_estate(20)
+    estate["A"].log("orders").begin().append([Message(NOW_MS + 50, b"later", b"later")])
+    estate.commit("billing", "orders", 20)
+    one = the_one(estate, flow(isolation=Isolation.READ_COMMITTED))
+    assert [asked.ask for asked, _ in one.steps][:3] == ["log_range", "log_range", "log_itself"]
+    assert answer(one) == (Basis.MIRROR_END, 20, Precision.FRONTIER, 0)
+
+
+# --- no translation, and what the commit rule says ----------------------------------------
+
+
+def unlike() -> Estate:
+    """A target whose records are others, later than those of the source."""
+    estate = Estate()
+    estate.write("orders", 700)
+    estate["B"].create_topic("A.orders")
+    estate["B"].log("A.orders").append([Message(NOW_MS + 5_000, b"other", b"other")])
+    estate.commit("billing", "orders", 645)
+    return estate
+
+
+def test_without_proof_the_reason_is_the_answer() -> None:
+    """A skip says which, with the rule's own sentence; no record equals another here."""
+    one = the_one(unlike())
+    found = conclusion(one)
+    assert (found.target_offset, found.basis, found.reason) == (None, None, Reason.NO_PROOF)
+    assert pairs(one) == []
+    assert f"answer  none, NO_PROOF: {found.message}" in text(one)
+    assert "commit  skipped, NO_PROOF: nothing is committed" in text(one)
+
+
+def test_an_expired_commit_needs_two_questions() -> None:
+    """Below the log's start nothing is looked for."""
+    estate = mirrored_estate(100)
+    estate["A"].log("orders").delete_records(50)
+    estate.commit("billing", "orders", 45)
+    one = the_one(estate)
+    assert len(one.steps) == 2
+    assert conclusion(one).reason is Reason.EXPIRED
+    assert explained(estate).exit_status == 0
+
+
+@pytest.mark.parametrize(
+    ("standing", "outcome", "words"),
+    [
+        (
+            None,
+            OutcomeKind.WOULD_COMMIT,
+            "the target group has no committed offset; sync commits 45",
+        ),
+        (30, OutcomeKind.WOULD_COMMIT, "the target group has 30; sync commits 45"),
+        (45, OutcomeKind.UNCHANGED, "unchanged: the target group has 45 already"),
+        (80, OutcomeKind.SKIPPED, "skipped, TARGET_AHEAD: the target group is already at 80"),
+        (500, OutcomeKind.SKIPPED, "skipped, TARGET_PAST_LOG_END: the target group's commit 500"),
+    ],
+)
+def test_the_commit_rule_is_the_last_word(
+    standing: int | None, outcome: OutcomeKind, words: str
+) -> None:
+    """What the target group has decides what becomes of the answer."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    if standing is not None:
+        estate.commit("billing", "A.orders", standing, on="B")
+    one = the_one(estate)
+    assert (one.row.outcome, conclusion(one).target_offset) == (outcome, 45)
+    assert words in text(one)
+
+
+def test_a_group_with_members_on_the_target_is_translated_all_the_same() -> None:
+    """GROUP_ACTIVE stands beside a translation."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    estate["B"].group("billing").state = "Stable"
+    one = the_one(estate)
+    assert (one.row.reason, conclusion(one).target_offset) == (Reason.GROUP_ACTIVE, 45)
+
+
+def test_a_hole_between_makes_no_difference() -> None:
+    """A commit from which the same record is read next is as good: unchanged, with the reason."""
+    estate = mirrored_estate(100)
+    estate["B"].log("A.orders").remove(range(42, 45))
+    estate.commit("billing", "orders", 45)
+    estate.commit("billing", "A.orders", 43, on="B")
+    one = the_one(estate)
+    assert one.row.outcome is OutcomeKind.UNCHANGED
+    assert "the target group has 43, and no record lies between it and 45" in text(one)
+
+
+def test_a_flow_that_is_only_planned_says_so() -> None:
+    """sync.group.offsets.enabled = false: what would be committed is not."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    said = text(the_one(estate, flow(sync_enabled=False)))
+    assert "sync.group.offsets.enabled is false" in said
+
+
+def test_a_topic_that_is_rewritten_is_skipped_for_all_its_partitions() -> None:
+    """As in a cycle: one partition that shows LogAppendTime is enough."""
+    estate = Estate()
+    estate.write("orders", 50, partitions=2)
+    estate.mirror("orders")
+    rewritten = estate["B"].log("A.orders", 1)
+    rewritten.timestamp_type = TimestampType.LOG_APPEND_TIME
+    rewritten.append([Message(None, b"late", b"late")])
+    estate.commit("billing", "orders", 20)
+    estate.commit("billing", "orders", 50, partition=1)
+    found = explained(estate).explanations
+    assert {one.row.reason for one in found} == {Reason.TARGET_REWRITES_TIMESTAMPS}
+    assert "stamped by the broker (LogAppendTime)" in text(*found)
+
+
+def test_a_question_that_fails_is_the_last_one() -> None:
+    """Exit 1, with the failure in its step, in the answer and in the verdict."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    failed = Failed(FailureKind.NO_LEADER, "read A.orders-0, cluster B: no leader; elect one")
+    estate["B"].fail(failed, verb=Verb.READ)
+    found = explained(estate)
+    (one,) = found.explanations
+    told = one.steps[-1][1]
+    assert (told.answer, told.reason, told.message) == ("failed", failed.kind, failed.message)
+    assert conclusion(one).reason is FailureKind.NO_LEADER
+    assert one.row.outcome is OutcomeKind.FAILED
+    assert found.exit_status == 1
+
+
+# --- what is explained --------------------------------------------------------------------
+
+
+def three_partitions() -> Estate:
+    estate = Estate()
+    estate.write("orders", 60, partitions=3)
+    estate.write("events", 60)
+    estate.mirror("orders")
+    estate.mirror("events")
+    for number in range(3):
+        estate.commit("billing", "orders", 10 * number + 5, partition=number)
+    estate.commit("billing", "events", 30)
+    return estate
+
+
+def places(found: Explained) -> list[tuple[str | None, int | None]]:
+    return [(one.row.source_topic, one.row.partition) for one in found.explanations]
+
+
+def test_all_partitions_of_the_group_are_explained_and_counted() -> None:
+    """In the order of topics and partitions, with a line that sums them up."""
+    found = explained(three_partitions())
+    assert places(found) == [("events", 0), ("orders", 0), ("orders", 1), ("orders", 2)]
+    said = text(*found.explanations)
+    assert said.count("flow A->B") == 1
+    assert said.splitlines()[-1].startswith("explain: 4 would be committed, 0 unchanged")
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "wanted"),
+    [
+        ("orders", None, [("orders", 0), ("orders", 1), ("orders", 2)]),
+        ("orders", 2, [("orders", 2)]),
+        (None, 0, [("events", 0), ("orders", 0)]),
+    ],
+)
+def test_topic_and_partition_choose(
+    topic: str | None, partition: int | None, wanted: list[tuple[str, int]]
+) -> None:
+    """Nothing is asked about the partitions that are not chosen."""
+    estate = three_partitions()
+    found = explained(estate, topic=topic, partition=partition)
+    assert places(found) == wanted
+    asked = {i for r in estate["A"].requests if r.verb is Verb.LOG_RANGES for i in r.items}
+    assert asked == {TopicPartition(*place) for place in wanted}
+
+
+def refusal(estate: Estate, group: str = "billing", *flows: FlowSettings, **which: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        explained(estate, group, *flows, **which)
+    return str(caught.value)
+
+
+def test_an_unknown_group_is_bad_usage_and_names_near_ones() -> None:
+    """Likely slips: a letter, the case, a part of the name."""
+    estate = three_partitions()
+    estate.commit("Billing-EU", "orders", 5)
+    assert refusal(estate, "biling") == (
+        "flow A->B: group biling does not exist on A, which has 2 groups. Did you mean"
+        " `billing` or `Billing-EU`?"
+    )
+    assert refusal(estate, "billing-eu").endswith(" Did you mean `Billing-EU` or `billing`?")
+    assert refusal(estate, "EU").endswith(" Did you mean `Billing-EU`?")
+    assert refusal(estate, "xyz").endswith("which has 2 groups.")
+
+
+def test_a_group_that_is_left_out_is_bad_usage() -> None:
+    """The filters that leave it out are named."""
+    estate = three_partitions()
+    estate.commit("connect-sink", "orders", 5)
+    assert refusal(estate, "connect-sink") == (
+        "flow A->B does not select group connect-sink; change groups or groups.exclude"
+    )
+
+
+def test_a_group_without_commits_in_the_flow_is_bad_usage() -> None:
+    """None at all, only on topics that are left out, or not on what is asked for."""
+    estate = three_partitions()
+    estate["A"].group("idle")
+    assert refusal(estate, "idle").startswith(
+        "flow A->B: group idle has no committed offset on A; "
+    )
+    estate.write("old.replica", 5)
+    estate.commit("lone", "old.replica", 3)
+    assert "it has committed offsets in old.replica, which topics," in refusal(estate, "lone")
+    assert refusal(estate, topic="ordres") == (
+        "flow A->B: group billing has no committed offset in topic ordres that is synced; it has"
+        " committed offsets in events-0, orders-0, orders-1, orders-2"
+    )
+    assert "no committed offset in orders-7 that" in refusal(estate, topic="orders", partition=7)
+    assert "no committed offset in a partition 7 that" in refusal(estate, partition=7)
+
+
+def test_of_several_flows_those_that_have_the_group_are_explained() -> None:
+    """The others say why they have nothing; only if none has anything it is bad usage."""
+    estate = Estate("A", "B", "C")
+    estate.write("orders", 50)
+    estate.mirror("orders")
+    estate.mirror("orders", target="C")
+    estate.commit("billing", "orders", 20)
+    flows = (flow(), flow("A", "C"), flow("B", "A"))
+    found = explained(estate, "billing", *flows)
+    assert [one.row.flow for one in found.explanations] == ["A->B", "A->C"]
+    assert found.left_out == ("flow B->A: group billing does not exist on B, which has 0 groups.",)
+    assert found.exit_status == 0
+    assert refusal(estate, "nobody", *flows).count("group nobody does not exist on") == 3
+
+
+def test_a_cluster_that_is_away_costs_its_own_flow() -> None:
+    """Its row fails, the other flow is explained, exit 3."""
+    estate = Estate("A", "B", "C")
+    estate.write("orders", 50)
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 20)
+    estate["C"].unreachable = True
+    found = explained(estate, "billing", flow("C", "B"), flow())
+    away, one = found.explanations
+    assert (away.row.group, away.row.reason) == (None, FailureKind.UNREACHABLE)
+    assert one.row.outcome is OutcomeKind.WOULD_COMMIT
+    assert found.exit_status == 3
+    assert text(away).startswith("flow C->B\n  failed, UNREACHABLE: ")
+
+
+def test_a_share_group_has_a_verdict_and_no_conversation() -> None:
+    """Nothing is asked where the verdict is known without."""
+    estate = mirrored_estate()
+    estate["A"].group("billing", GroupType.SHARE)
+    one = the_one(estate)
+    assert (one.opening, one.steps, one.conclusion) == (None, (), None)
+    assert one.row.reason is Reason.UNSUPPORTED_GROUP
+    assert "group billing\n  commit  skipped, UNSUPPORTED_GROUP: " in text(one)
+
+
+def test_another_flow_that_writes_the_same_is_found() -> None:
+    """Fan-in under Identity: SEVERAL_SOURCES, as in a cycle, though only one flow is asked for."""
+    estate = Estate("A", "B", "C")
+    for alias in ("A", "C"):
+        estate.write("orders", 20, on=alias)
+        estate.commit("billing", "orders", 5, on=alias)
+    estate.mirror("orders", "orders")
+    flows = (identity_flow(), identity_flow("C", "B"))
+    found = explain(
+        Wanted("billing"),
+        flows[:1],
+        estate.connect,
+        settings=Settings(flows, tuple(estate.clusters)),
+    )
+    (one,) = found.explanations
+    assert one.row.reason is Reason.SEVERAL_SOURCES
+    assert one.steps == ()
+    assert "group billing, orders-0, committed 5" in text(one)
+
+
+class _Unlisting(MemoryCluster):
+    """A cluster of two brokers, one of which does not list its groups."""
+
+    FAILED = Failed(FailureKind.TIMEOUT, "list groups, broker 1, cluster A: timed out; try again")
+
+    def groups(self) -> GroupListings:
+        return replace(super().groups(), groups={}, failed_brokers={1: self.FAILED})
+
+
+def test_a_group_may_be_with_a_broker_that_lists_none() -> None:
+    """It is looked for all the same; where it has no commit, that broker's failure is the row."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    whole = estate["A"]
+    unlisting = _Unlisting("A")
+    unlisting.__dict__.update(whole.__dict__)
+    estate.clusters["A"] = unlisting
+    assert the_one(estate).row.outcome is OutcomeKind.WOULD_COMMIT
+    found = explained(estate, "nobody")
+    (one,) = found.explanations
+    assert (one.row.group, one.row.reason) == ("nobody", FailureKind.TIMEOUT)
+    assert one.row.message == _Unlisting.FAILED.message
+    assert found.exit_status == 1
+
+
+def test_a_target_broker_that_lists_none_is_a_warning() -> None:
+    """Whether the group has members there is then not known."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    failed = Failed(FailureKind.TIMEOUT, "list groups, cluster B: timed out; try again")
+    estate["B"].fail(failed, verb=Verb.GROUPS, broker=0)
+    found = explained(estate)
+    assert found.warnings == (failed.message,)
+    assert found.exit_status == 0
+
+
+# --- what holds for all logs --------------------------------------------------------------
+
+
+def letters(rng: random.Random) -> bytes:
+    return "".join(rng.choices(string.ascii_letters, k=12)).encode()
+
+
+def random_estate(rng: random.Random) -> Estate:
+    """A topic with random content, mirrored in part, with twins, holes and trimmed ends."""
+    estate = Estate()
+    estate["A"].create_topic("orders", 2)
+    estate["B"].create_topic("A.orders", 2, first_offset=rng.choice((0, 7)))
+    for number in range(2):
+        source, target = estate["A"].log("orders", number), estate["B"].log("A.orders", number)
+        written: list[Message] = []
+        for at in range(rng.randint(0, 40)):
+            if written and rng.random() < 0.15:
+                written.append(rng.choice(written))
+                continue
+            stamp = NOW_MS + rng.choice((at, at // 5, rng.randint(0, 40)))
+            key = letters(rng) if rng.random() < 0.8 else None
+            headers = (("h", letters(rng)),) if rng.random() < 0.3 else ()
+            written.append(Message(stamp, key, letters(rng), headers))
+        source.append(written, batch_size=rng.choice((1, 3, 10)))
+        kept = rng.choice((1.0, 1.0, 0.7))
+        mirror_partition(
+            source,
+            target,
+            end=rng.choice((None, len(written) // 2)),
+            batch_size=rng.choice((1, 4)),
+            drop=lambda _offset, _message, kept=kept: rng.random() > kept,
+        )
+        if rng.random() < 0.3:
+            source.delete_records(rng.randint(source.start, source.end))
+        if rng.random() < 0.3:
+            target.delete_records(rng.randint(target.start, target.end))
+        committed = rng.randint(source.start, source.end)
+        estate.commit("billing", "orders", committed, partition=number)
+    return estate
+
+
+def everything_printed(found: Explained) -> str:
+    out = io.StringIO()
+    output = Output(out, Format.JSON)
+    for one in found.explanations:
+        for statement in one.statements():
+            output.records(type(statement), [statement])
+    return out.getvalue() + text(*found.explanations) + text(*found.explanations, width=80)
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_content_is_ever_printed(seed: int) -> None:
+    """No key, value or header, and no digest of one, in any spelling, whatever the logs."""
+    estate = random_estate(random.Random(seed))
+    printed = everything_printed(explained(estate))
+    for alias, topic in (("A", "orders"), ("B", "A.orders")):
+        for number in range(2):
+            for _, message in estate[alias].log(topic, number).messages():
+                contents = [message.key, message.value, *(value for _, value in message.headers)]
+                for content in contents:
+                    if content is None:
+                        continue
+                    digest = content_digest(content)
+                    assert digest is not None
+                    for secret in (content, digest):
+                        assert secret.hex() not in printed
+                        assert base64.b64encode(secret).decode() not in printed
+                        assert repr(secret)[2:-1] not in printed
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(st.integers(0, 2**32))
+def test_the_verdict_is_the_row_of_a_cycle(seed: int) -> None:
+    """What `plan` says of the group, field by field."""
+    estate = random_estate(random.Random(seed))
+    assert [one.row for one in explained(estate).explanations] == estate.plan()
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(st.integers(0, 2**32))
+def test_pairs_are_equal_records_on_their_side_of_the_commit(seed: int) -> None:
+    """Timestamp, key and value are the same in the logs themselves, and the role is true."""
+    estate = random_estate(random.Random(seed))
+    for one in explained(estate).explanations:
+        assert one.opening is not None
+        number, committed = one.opening.partition, one.opening.source_offset
+        assert number is not None
+        source = dict(estate["A"].log("orders", number).messages())
+        target = dict(estate["B"].log("A.orders", number).messages())
+        for pair in one.pairs:
+            original, copy = source[pair.source_offset], target[pair.target_offset]
+            assert replace(original, headers=()) == replace(copy, headers=())
+            assert pair.timestamp_ms == original.timestamp_ms
+            role = Role.BEFORE_COMMIT
+            if pair.source_offset >= committed:
+                following = min(offset for offset in source if offset >= committed)
+                is_next = pair.source_offset == following
+                role = Role.NEXT_RECORD if is_next else Role.AFTER_COMMIT
+            assert pair.role is role
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from((60, 80, 140)))
+def test_no_line_is_wider_than_the_terminal(seed: int, width: int) -> None:
+    """Questions and answers are set beside or below each other, whatever fits."""
+    found = explained(random_estate(random.Random(seed))).explanations
+    for line in text(*found, width=width).splitlines():
+        assert cell_len(line) <= width
+
+
+@pytest.mark.parametrize("stamp", [0, 10**18, 2**62])
+def test_times_beyond_the_calendar_are_printed_as_numbers(stamp: int) -> None:
+    """Producers write what they like as a timestamp."""
+    estate = Estate()
+    estate["A"].create_topic("orders")
+    estate["A"].log("orders").append([Message(stamp + n, b"k", b"%d" % n) for n in range(3)])
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 1)
+    one = the_one(estate)
+    assert answer(one)[:2] == (Basis.NEXT_RECORD, 1)
+    assert str(stamp + 1) in text(one)
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    """Groups are named by others."""
+    estate = mirrored_estate(10)
+    estate.commit("bill\x1b[2Jing", "orders", 5)
+    said = text(*explained(estate, "bill\x1b[2Jing").explanations)
+    assert "\x1b" not in said
+    assert "bill\\x1b[2Jing" in said
+
+
+# --- JSON ---------------------------------------------------------------------------------
+
+
+def _word(kind: type[Statement]) -> str:
+    """What `kind` says in every object of a class."""
+    (word,) = [field.default for field in fields(kind) if field.name == "kind"]
+    assert isinstance(word, str)
+    return word
+
+
+def printed(estate: Estate, file: Path, format: Format, group: str = "billing") -> tuple[int, str]:
+    out, notices = io.StringIO(), Notices()
+    selection = Selection.of(file, (), None, None)
+    notices.configuration_warnings(selection.settings.warnings)
+    status = run_explain(
+        selection, Wanted(group), Output(out, format), notices, connect=estate.connect
+    )
+    return status, out.getvalue()
+
+
+def objects(estate: Estate, file: Path) -> list[dict[str, Any]]:
+    status, out = printed(estate, file, Format.JSON)
+    assert status == 0
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_json_is_one_object_a_line_with_fixed_fields(tmp_path: Path) -> None:
+    """A position, its questions each with the answer, pairs, the translation, the verdict; every
+    object of a kind has the same fields in the same order."""
+    estate = Estate()
+    estate.write("orders", 100, partitions=2)
+    estate.mirror("orders", up_to=60)
+    estate.commit("billing", "orders", 80)
+    estate.commit("billing", "orders", 20, partition=1)
+    found = objects(estate, properties_file(tmp_path, "a:1", "b:1"))
+    schema = {_word(kind): [field.name for field in fields(kind)] for kind in KINDS}
+    assert {one["kind"] for one in found} == schema.keys()
+    for one in found:
+        assert list(one) == schema[one["kind"]]
+        assert (one["flow"], one["group"], one["source_topic"]) == ("A->B", "billing", "orders")
+    for number in range(2):
+        kinds = [one["kind"] for one in found if one["partition"] == number]
+        steps = kinds.count("question")
+        assert kinds[0] == "position"
+        assert kinds[1 : 1 + 2 * steps] == ["question", "answer"] * steps
+        assert kinds[1 + 2 * steps :] == ["pair", "translation", "verdict"]
+        asked = [one for one in found if one["partition"] == number and "step" in one]
+        assert [one["step"] for one in asked] == [1 + at // 2 for at in range(2 * steps)]
+
+
+def test_answers_in_json_hold_what_was_read(tmp_path: Path) -> None:
+    """Ranges, the next record with its time, what is equal; ends are one past the last."""
+    estate = mirrored_estate(100, first_offset=1000)
+    estate.commit("billing", "orders", 45)
+    answers = [
+        one
+        for one in objects(estate, properties_file(tmp_path, "a:1", "b:1"))
+        if one["kind"] == "answer"
+    ]
+    whole = [one for one in answers if one["answer"] == "range"]
+    assert [(one["side"], one["start"], one["end"]) for one in whole[:2]] == [
+        ("target", 1000, 1100),
+        ("source", 0, 100),
+    ]
+    read = next(one for one in answers if one["answer"] == "stretch" and one["side"] == "source")
+    assert (read["start"], read["end"], read["records"]) == (40, 50, 10)
+    assert (read["record_offset"], read["record_timestamp_ms"]) == (45, NOW_MS + 45)
+    assert (read["equal_offset"], read["equal_records"]) == (None, None)
+    assert (read["cluster"], read["topic"], read["timestamp_type"]) == ("A", "orders", "CreateTime")
+    equal = next(one for one in answers if one["equal_offset"] is not None)
+    assert (equal["side"], equal["equal_offset"], equal["equal_records"]) == ("target", 1045, 7)
+
+
+def test_the_verdict_has_the_fields_of_a_row(tmp_path: Path) -> None:
+    """Those of `plan`, after `kind`."""
+    assert tuple(field.name for field in fields(Verdict)) == (
+        "kind",
+        *(field.name for field in fields(Row)),
+    )
+
+
+def test_every_field_is_documented() -> None:
+    """docs/commands.md names each kind of object and each of its fields."""
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("\n## `explain`\n")[2].partition("\n## ")[0]
+    for kind in KINDS:
+        assert f"`{_word(kind)}`" in section
+        names = [field.name for field in fields(kind)]
+        for name in names if kind is not Verdict else ():
+            assert f"`{name}`" in section, (kind, name)
+    for basis in Basis:
+        assert f"`{basis}`" in section
+
+
+# --- the command --------------------------------------------------------------------------
+
+
+def test_the_command_prints_a_table_and_ends_with_its_status(tmp_path: Path) -> None:
+    """0 where all is well, 1 for a failed row, 3 for a cluster that is away."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    file = properties_file(tmp_path, "a:1", "b:1")
+    status, out = printed(estate, file, Format.TABLE)
+    assert status == 0
+    assert out.startswith("flow A->B\n  equal means ")
+    assert "\ngroup billing, orders-0 on A, committed 45; " in out
+    estate["A"].fail(Failed(FailureKind.TIMEOUT, "read: timed out; try again"), verb=Verb.READ)
+    assert printed(estate, file, Format.TABLE)[0] == 1
+    estate["B"].unreachable = True
+    status, out = printed(estate, file, Format.JSON)
+    (verdict,) = map(json.loads, out.splitlines())
+    assert (status, verdict["kind"], verdict["group"]) == (3, "verdict", None)
+
+
+def test_what_other_flows_have_goes_to_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output has the explanation alone."""
+    estate = mirrored_estate(100)
+    estate.commit("billing", "orders", 45)
+    file = properties_file(tmp_path, "a:1", "b:1", "B->A.enabled = true", "A->B.topicz = x")
+    status, out = printed(estate, file, Format.JSON)
+    assert status == 0
+    assert all(json.loads(line)["flow"] == "A->B" for line in out.splitlines())
+    said = capsys.readouterr().err
+    assert "flow B->A: group billing does not exist on B" in said
+    assert "A->B.topicz: unknown key" in said
+
+
+def test_help_shows_the_command_with_examples() -> None:
+    """Among all commands, and by itself."""
+    assert "explain  " in invoke("--help").output
+    said = invoke("explain", "--help").output
+    for words in ("-c, --config", "--flow A->B", "--group GROUP", "--topic TOPIC", "--partition"):
+        assert words in said
+    assert "  tsoffset explain -c mm2.properties --group billing" in said
+    assert "[table|json]" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--group"],
+        ["--group", "billing", "--format", "csv"],
+        ["--group", "billing", "--partition", "-1"],
+        ["--group", "billing", "--partition", "first"],
+        ["--group", "billing", "surplus"],
+    ],
+    ids=lambda words: " ".join(words) or "nothing",
+)
+def test_bad_words_are_bad_usage(words: list[str], tmp_path: Path) -> None:
+    """Exit 2, before anything is asked."""
+    result = invoke("explain", "-c", str(properties_file(tmp_path, "a:1", "b:1")), *words)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,186 @@
+"""`tsoffset export`: what Kafka's own tool is told to set."""
+
+import io
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.configured import nowhere, properties_file
+from tests.invoking import invoke, start
+from tests.memory_flows import Estate, flow
+from tests.producing import Contents, numbered
+from tests.scenarios.flows import member
+from tests.terminal.test_output import FAILED
+from tsoffset.commands.export import _tell, left_out, lines
+from tsoffset.flow.policy import DefaultGroupFilter
+from tsoffset.model import OutcomeKind, Reason
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.embedded.tools import kafka_tool
+
+SECONDS = 180
+
+
+@pytest.fixture
+def estate() -> Estate:
+    """Groups for which there is something to set, and others."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", first_offset=40)
+    estate.write("lost", 10)
+    for group in ("billing", "ahead", "a,b", "there"):
+        estate.commit(group, "orders", 60)
+    estate.commit("billing", "lost", 5)
+    estate.commit("ahead", "A.orders", 130, on="B")
+    estate.commit("there", "A.orders", 100, on="B")
+    return estate
+
+
+def test_only_what_is_not_below_the_groups_commit_is_exported(estate: Estate) -> None:
+    """The tool sets what it is told. Groups that are further, have no translation or members on the
+    target are left out, and so is a name at whose line end the tool would begin another line."""
+    rows = estate.plan()
+    why = {(row.group, row.source_topic): left_out(row) for row in rows}
+    assert why == {
+        ("billing", "orders"): None,
+        ("billing", "lost"): Reason.TARGET_MISSING,
+        ("ahead", "orders"): Reason.TARGET_AHEAD,
+        ("a,b", "orders"): None,
+        ("there", "orders"): None,
+    }
+    assert left_out(replace(rows[0], group="two\nlines")) == "line end in the group's name"
+    quoted = list(lines([replace(rows[0], group="two\rlines")], with_group=True))
+    assert quoted == ['"two\rlines",A.orders,0,100\n']
+    assert "".join(lines(rows, with_group=True)) == (
+        '"a,b",A.orders,0,100\nbilling,A.orders,0,100\nthere,A.orders,0,100\n'
+    )
+    (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
+    assert list(lines([row], with_group=False)) == ["A.orders,0,100\n"]
+
+
+def test_a_group_that_the_tool_cannot_read_is_named(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever moves groups by the file has to know which one it does not have."""
+    rows = [replace(row, group="two\nlines") for row in estate.plan()]
+    _tell("A->B", "B", rows, Notices())
+    said = capsys.readouterr().err
+    assert said.count(r"'two\nlines' is left out") == 1
+
+
+def test_what_failed_is_said_beside_the_file(
+    estate: Estate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty file would not name the cluster that is unreachable; each sentence comes once."""
+    _tell("A->B", "B", [FAILED, FAILED], Notices())
+    assert capsys.readouterr().err.count(f"warning: A->B: {FAILED.message}") == 1
+
+
+def test_a_group_behind_markers_alone_is_not_moved_back(estate: Estate) -> None:
+    """A commit that resumes at the same record is in place, though it is a larger number."""
+    (row,) = estate.plan(flow(group_filter=DefaultGroupFilter(("there",))))
+    assert row.outcome is OutcomeKind.UNCHANGED
+    assert left_out(replace(row, current_target_offset=101)) == "already committed"
+
+
+def test_there_is_no_header() -> None:
+    """Nor is there one where another flow's lines follow."""
+    stream = io.StringIO()
+    output = Output(stream, Format.CSV)
+    output.encoded(None, ["a,b\n"])
+    output.encoded(None, ["c,d\n"])
+    assert stream.getvalue() == "a,b\nc,d\n"
+
+
+def test_a_file_is_for_one_cluster(tmp_path: Path) -> None:
+    """Offsets of two clusters in one file would be set on the wrong one; one group goes with no
+    choice of groups."""
+    back = "B->A.enabled = true"
+    file = str(properties_file(tmp_path, nowhere(), nowhere(), back))
+    for words, told in (
+        ((), "the flows have the targets A and B, but a file is for one cluster"),
+        (("--group", "g", "--groups", "h.*"), "exclude each other"),
+    ):
+        result = invoke("export", "-c", file, *words)
+        assert result.exit_code == 2
+        assert told in result.stderr
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_kafkas_own_tool_sets_what_was_exported(
+    source: Contents, target: Contents, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Exported, dry run, executed, compared: the tool takes both forms as they are, shows the
+    offsets, and sets just these, for groups that the target has never seen, too; `plan` then finds
+    nothing more to do."""
+    topic, groups = unique("orders"), [unique("billing"), unique("shipping"), unique("busy")]
+    records = numbered(100)
+    source.create_topic(topic, 2)
+    target.create_topic(f"A.{topic}", 2)
+    for partition in range(2):
+        source.produce(topic, records, partition=partition)
+        target.produce(f"A.{topic}", records[40:], partition=partition)
+    for number, group in enumerate(groups):
+        source.commit_offsets(group, {(topic, 0): 60 + number, (topic, 1): 70 + number})
+    target.commit_offsets(groups[1], {(f"A.{topic}", 0): 5})
+    named = f"groups = {', '.join(groups)}"
+    file = str(properties_file(tmp_path, source.bootstrap, target.bootstrap, named))
+
+    def reset(csv: str, of: Sequence[str], *how: str) -> str:
+        path = tmp_path / "offsets.csv"
+        path.write_text(csv)
+        named = [word for group in of for word in ("--group", group)]
+        words = ("--bootstrap-server", target.bootstrap, "--reset-offsets", "--from-file", path)
+        done = subprocess.run(
+            [*kafka_tool("kafka-consumer-groups"), *map(str, words), *named, *how],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
+        return done.stdout
+
+    with member(target, groups[2], f"A.{topic}"):
+        status, csv, told = run("export", "-c", file)
+    assert status == 0
+    assert csv.splitlines() == [
+        f"{groups[0]},A.{topic},0,20",
+        f"{groups[0]},A.{topic},1,30",
+        f"{groups[1]},A.{topic},0,21",
+        f"{groups[1]},A.{topic},1,31",
+    ]
+    assert "4 offsets of 2 groups for B; 2 rows not exported (2 GROUP_ACTIVE)" in told
+
+    before = {group: target.committed_offsets(group) for group in groups}
+    shown = reset(csv, groups[:2], "--dry-run")
+    for line in csv.splitlines():
+        group, name, partition, offset = line.split(",")
+        assert any(words == [group, name, partition, offset] for words in split(shown)), shown
+    assert {group: target.committed_offsets(group) for group in groups} == before
+
+    reset(csv, groups[:2], "--execute")
+    expected = {(f"A.{topic}", 0): (20, ""), (f"A.{topic}", 1): (30, "")}
+    assert target.committed_offsets(groups[0]) == expected
+    expected = {(f"A.{topic}", 0): (21, ""), (f"A.{topic}", 1): (31, "")}
+    assert target.committed_offsets(groups[1]) == expected
+
+    status, csv, _ = run("export", "-c", file, "--group", groups[2])
+    assert (status, csv) == (0, f"A.{topic},0,22\nA.{topic},1,32\n")
+    reset(csv, groups[2:], "--execute")
+    status, out, _ = run("plan", "-c", file, "--format", "csv")
+    assert (status, out.count("unchanged")) == (0, 6), out
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    with start(*words) as process:
+        out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err
+
+
+def split(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]

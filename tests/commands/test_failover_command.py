@@ -1,0 +1,467 @@
+"""`tsoffset failover` on clusters in memory: when cycles end, the verdicts, and what past cycles
+have left where the source is away."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.configured import nowhere, properties_file
+from tests.invoking import invoke
+from tests.memory_flows import Estate, flow, mirrored_estate
+from tests.past_cycles import NOON, Past
+from tsoffset.commands.failover import command
+from tsoffset.commands.failover.command import run_failover
+from tsoffset.commands.failover.verdicts import Verdict, verdicts
+from tsoffset.config.loading import Configuration
+from tsoffset.config.selection import Selection
+from tsoffset.config.source import Format as FileFormat
+from tsoffset.cycle.values import rows_table
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import (
+    FlowSettings,
+    HistorySettings,
+    Settings,
+    TranslationSettings,
+)
+from tsoffset.group_sync.state import FlowCarryOver, StateFile
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.memory_cluster import Verb
+
+PAUSED = "A-%3EB.paused"
+
+
+def mirrored() -> Estate:
+    """A mirrored topic, and a group in the middle of it."""
+    estate = mirrored_estate(100, first_offset=40)
+    estate.commit("billing", "orders", 60)
+    return estate
+
+
+def judged(estate: Estate, *active: str, settings: FlowSettings | None = None) -> dict[str, Any]:
+    found = verdicts("A->B", estate.sync(settings), active, "now")
+    return {one.group or "": (one.verdict, one.reread_bound, one.reason) for one in found}
+
+
+# --- verdicts -----------------------------------------------------------------------------
+
+
+def test_a_group_is_ready_where_all_its_partitions_are_exact() -> None:
+    """It says where its consumers begin and for which commits that stands; a second look finds the
+    same."""
+    estate = mirrored_estate(100, partitions=2, first_offset=40)
+    estate.commit("billing", "orders", 60)
+    estate.commit("billing", "orders", 70, partition=1)
+    for _ in range(2):
+        (found,) = verdicts("A->B", estate.sync(), (), "now")
+        assert (found.verdict, found.reread_bound, found.partitions) == (Verdict.READY, 0, 2)
+        assert found.resumes_at == "A.orders-0:100 A.orders-1:110"
+        assert found.source_commits == "orders-0:60 orders-1:70"
+
+
+def test_what_is_read_again_is_added_up() -> None:
+    """A mirror that lags behind two commits of a group: ready, but for what it lacks."""
+    estate = Estate()
+    estate.write("orders", 100, partitions=2)
+    estate.mirror("orders", up_to=50)
+    for partition in range(2):
+        estate.commit("billing", "orders", 60 + partition, partition=partition)
+    assert judged(estate) == {"billing": (Verdict.BOUNDED, 10 + 11, None)}
+
+
+def test_what_stands_in_the_way_is_named() -> None:
+    """Consumers on either side, a commit that has no translation, one on the target that is
+    further, and answers that nothing proves: not ready, each with its reason."""
+    estate = mirrored()
+    estate.write("lost", 10)
+    for group in ("active", "busy", "ahead", "lost", "both"):
+        estate.commit(group, "orders", 60)
+    estate.commit("lost", "lost", 5)
+    estate.commit("both", "lost", 5)
+    estate.commit("ahead", "A.orders", 130, on="B")
+    estate["B"].group("busy").state = "Stable"
+    not_ready = Verdict.NOT_READY
+    assert judged(estate, "active", "both") == {
+        "active": (not_ready, 0, "SOURCE_ACTIVE"),
+        "ahead": (not_ready, 0, "TARGET_AHEAD"),
+        "billing": (Verdict.READY, 0, None),
+        "both": (not_ready, None, "SOURCE_ACTIVE TARGET_MISSING"),
+        "busy": (not_ready, 0, "GROUP_ACTIVE"),
+        "lost": (not_ready, None, "TARGET_MISSING"),
+    }
+    (ahead,) = [one for one in verdicts("A->B", estate.sync(), (), "now") if one.group == "ahead"]
+    assert ahead.message is not None
+    assert "target, A.orders-0:130, is 30 past what it has read" in ahead.message
+    simple = flow(translation=TranslationSettings(proof="timestamps"))
+    fresh = mirrored()
+    assert judged(fresh, settings=simple) == {"billing": (not_ready, None, "UNPROVEN")}
+
+
+# --- cycles -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class MemoryCycles:
+    """Cycles on clusters in memory in the place of `FlowCycles`; `happen` comes between two."""
+
+    estate: Estate
+    happen: Callable[[int], None] = lambda _: None
+    ran: int = 0
+    unreachable: bool = False
+
+    def run(self, *, commit: bool, keep: bool) -> CycleResult:
+        assert commit is keep
+        self.happen(self.ran)
+        self.ran += 1
+        rows = rows_table(self.estate.sync() if commit else self.estate.plan())
+        return CycleResult("A->B", Rows(rows), (), self.unreachable, 0.1, 1, 1)
+
+
+@dataclass(slots=True)
+class FailingOver:
+    """The command with clusters in memory; `now` is its clock, which sleeping moves."""
+
+    estate: Estate
+    directory: Path | None
+    cycles: MemoryCycles
+    narrowing: Narrowing = field(default_factory=Narrowing)
+    history: str | None = None
+    now: float = NOON
+
+    def run(self, settings: FlowSettings | None = None, **options: Any) -> int:
+        chosen = Settings(
+            (settings or flow(),),
+            ("A", "B"),
+            state_dir=self.directory and str(self.directory),
+            history=HistorySettings(self.history),
+        )
+        configuration = Configuration("mm2.properties", "", FileFormat.PROPERTIES)
+        selection = Selection(configuration, chosen, chosen.flows, self.narrowing)
+        given = {"timeout_seconds": 60.0, "pause": True, "resume": False}
+        self.out = io.StringIO()
+        return run_failover(
+            selection,
+            Output(self.out, options.pop("format", Format.JSON)),
+            Notices(),
+            connect=self.estate.connect,
+            **(given | options),
+        )
+
+    @property
+    def verdicts(self) -> dict[str | None, tuple[str, str | None]]:
+        rows = map(json.loads, self.out.getvalue().splitlines())
+        return {row["group"]: (row["verdict"], row["reason"]) for row in rows}
+
+    out: io.StringIO = field(default_factory=io.StringIO)
+
+
+@pytest.fixture
+def failing_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingOver:
+    estate = mirrored()
+    found = FailingOver(estate, tmp_path / "state", MemoryCycles(estate))
+
+    @contextmanager
+    def cycles(*_: object, **__: object) -> Iterator[Callable[[FlowSettings], MemoryCycles]]:
+        yield lambda _: found.cycles
+
+    class Clock:
+        def monotonic(self) -> float:
+            return found.now
+
+        def time(self) -> float:
+            return found.now
+
+        def sleep(self, seconds: float) -> None:
+            found.now += seconds
+
+    monkeypatch.setattr(command, "flow_cycles", cycles)
+    monkeypatch.setattr(command, "time", Clock())
+    return found
+
+
+def test_it_ends_with_the_first_cycle_that_finds_all_ready(
+    failing_over: FailingOver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The flow is paused then, and `--resume` ends that without a cycle."""
+    assert failing_over.run() == 0
+    assert failing_over.verdicts == {"billing": ("ready", None)}
+    assert failing_over.cycles.ran == 1
+    assert [file.name for file in failing_over.directory.iterdir()] == [PAUSED]
+    assert failing_over.run(resume=True) == 0
+    assert failing_over.cycles.ran == 1
+    assert list(failing_over.directory.iterdir()) == []
+    assert "A->B is no longer paused" in capsys.readouterr().err
+    assert failing_over.run(resume=True) == 0
+    assert "A->B was not paused" in capsys.readouterr().err
+
+
+def test_it_waits_for_what_is_still_moving(failing_over: FailingOver) -> None:
+    """A mirror that comes on and consumers that leave: cycles go on until all are ready."""
+    estate = failing_over.estate
+    estate.write("orders", 60)
+    estate.commit("billing", "orders", 155)
+    estate["A"].group("billing").state = "Stable"
+
+    def happen(cycle: int) -> None:
+        if 0 < cycle < 6:
+            estate.mirror("orders", up_to=100 + 10 * cycle)
+        elif cycle == 6:
+            estate.mirror("orders")
+            estate["A"].group("billing").state = "Empty"
+
+    failing_over.cycles.happen = happen
+    assert failing_over.run() == 0
+    # Whether it has members is asked before the cycle.
+    assert failing_over.cycles.ran == 8
+    assert failing_over.verdicts == {"billing": ("ready", None)}
+
+
+def test_consumers_that_a_broker_did_not_tell_of_are_not_taken_for_none(
+    failing_over: FailingOver,
+) -> None:
+    """A broker that cannot be asked for its groups before a cycle, and can be in it: the group is
+    ready only once it was listed, and the flow is not paused before."""
+    source = failing_over.estate["A"]
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    fault = source.fail(late, verb=Verb.GROUPS, broker=0)
+
+    def happen(_: int) -> None:
+        source.heal(fault)
+
+    failing_over.cycles.happen = happen
+    assert failing_over.run(timeout_seconds=0) == 1
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
+    assert not failing_over.directory.exists()
+    assert failing_over.run() == 0
+    assert failing_over.verdicts == {"billing": ("ready", None)}
+
+
+def test_it_does_not_wait_for_what_does_not_move(failing_over: FailingOver) -> None:
+    """Consumers that stay on the source: exit 1 once nothing has changed for five seconds, and the
+    flow is not paused, for nothing has moved over. Nor does it go on past its time."""
+    estate = failing_over.estate
+    estate["A"].group("billing").state = "Stable"
+    assert failing_over.run() == 1
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
+    assert failing_over.now - NOON == 5
+    assert not failing_over.directory.exists()
+
+    def happen(cycle: int) -> None:
+        estate.commit("billing", "orders", 60 + cycle % 7)
+
+    failing_over.cycles.happen = happen
+    before = failing_over.now
+    assert failing_over.run(timeout_seconds=20.0) == 1
+    assert failing_over.now - before == 20
+
+
+def test_a_pause_is_of_the_whole_flow(failing_over: FailingOver) -> None:
+    """So it is left out where some groups alone move over, and where it is not wanted."""
+    assert failing_over.run(pause=False) == 0
+    failing_over.narrowing = Narrowing("billing")
+    assert failing_over.run() == 0
+    assert not failing_over.directory.exists()
+
+
+def test_a_dry_run_says_all_and_changes_nothing(failing_over: FailingOver) -> None:
+    """The verdicts and steps that a failover would end with: one cycle, no commit, no pause, no
+    state."""
+    estate = failing_over.estate
+    assert failing_over.run(dry_run=True, format=Format.TABLE) == 0
+    text = " ".join(failing_over.out.getvalue().split())
+    assert "A.orders-0:100" in text
+    assert "1. This was a dry run: nothing was committed or paused." in text
+    assert "Start the consumers on B" in text
+    assert "A->B would be paused" in text
+    assert failing_over.cycles.ran == 1
+    assert not estate["B"].group("billing").offsets
+    assert failing_over.directory is not None
+    assert not failing_over.directory.exists()
+    estate["A"].group("billing").state = "Stable"
+    assert failing_over.run(dry_run=True) == 1
+    assert failing_over.verdicts == {"billing": ("not_ready", "SOURCE_ACTIVE")}
+
+
+def test_consumers_are_started_of_groups_that_are_ready_alone(failing_over: FailingOver) -> None:
+    """With none ready, as under a wrong replication policy, no step starts consumers or moves
+    producers: `auto.offset.reset` would decide what they skip."""
+    estate = failing_over.estate
+
+    def steps(status: int) -> str:
+        assert failing_over.run(dry_run=True, format=Format.TABLE) == status
+        return " ".join(failing_over.out.getvalue().split())
+
+    estate.commit("ahead", "orders", 60)
+    estate.commit("ahead", "A.orders", 130, on="B")
+    assert "Start the consumers of the ready groups on B" in steps(1)
+    estate["A"].group("billing").offsets.clear()
+    text = steps(1)
+    assert "No group is ready. Follow the messages" in text
+    assert "Start the consumers" not in text
+    assert "producers" not in text
+
+
+def test_a_source_that_refuses_us_may_be_running(
+    failing_over: FailingOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong password is no lost cluster: the first step is to correct it."""
+    estate = failing_over.estate
+    estate.sync()
+    source = estate["A"]
+
+    def refuse(*_: object) -> NoReturn:
+        raise ClusterRefused("connect to cluster A: the broker does not accept the credentials")
+
+    monkeypatch.setattr(source, "describe", refuse)
+    assert failing_over.run(format=Format.TABLE) == 3
+    text = " ".join(failing_over.out.getvalue().split())
+    assert "1. A refuses this user or has another cluster id, but may be running" in text
+    monkeypatch.setattr(estate["B"], "describe", refuse)
+    assert failing_over.run(format=Format.TABLE) == 3
+    assert "1. Follow the message about B" in " ".join(failing_over.out.getvalue().split())
+
+
+def test_that_a_pause_cannot_be_kept_is_said_before_anything_is_committed(
+    failing_over: FailingOver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without `state.dir`; a failover that does not pause has nothing to say of it."""
+    failing_over.directory = None
+    told: list[str] = []
+    failing_over.cycles.happen = lambda _: told.append(capsys.readouterr().err)
+    assert failing_over.run() == 0
+    assert failing_over.run(dry_run=True) == 0
+    assert failing_over.run(pause=False) == 0
+    assert ["state.dir is not set, so the flow cannot be paused" in said for said in told] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_flow_that_only_plans_does_not_fail_over(tmp_path: Path) -> None:
+    """Nothing would have moved. Of several flows one is to be named; without `state.dir` there is
+    no pause to end."""
+    lines = "A->B.sync.group.offsets.enabled = false", "B->A.enabled = true"
+    file = str(properties_file(tmp_path, nowhere(), nowhere(), *lines))
+    for words, told in (
+        ((), "choose one with --flow A->B"),
+        (("--flow", "A->B"), "tsoffset export"),
+        (("--flow", "A->B", "--resume"), "state.dir, which is not set"),
+    ):
+        result = invoke("failover", "-c", file, *words)
+        assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+# --- with a cluster away ------------------------------------------------------------------
+
+
+def test_with_the_source_away_history_tells_how_old_the_commits_are(
+    failing_over: FailingOver, tmp_path: Path
+) -> None:
+    """Exit 3; each group resumes from what past cycles have set, of the time when they last saw it
+    in place, unless somebody has set something else since; one that has nothing on the target is
+    not ready. The flow is paused."""
+    estate = failing_over.estate
+    for group in ("moved", "lost"):
+        estate.commit(group, "orders", 60)
+    past = Past(tmp_path / "history")
+    past.keep(*estate.sync())
+    estate.commit("moved", "A.orders", 130, on="B")
+    estate["B"].group("lost").offsets.clear()
+    failing_over.history, failing_over.now = str(past.directory), NOON + 100
+    estate["A"].unreachable = True
+    assert failing_over.run() == 3
+    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    assert failing_over.verdicts == {
+        "billing": ("unverified", None),
+        "lost": ("not_ready", "NO_COMMIT"),
+        "moved": ("unverified", None),
+    }
+    billing = rows["billing"]
+    assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
+    assert 0 < billing["age_seconds"] <= 100
+    assert (rows["moved"]["resumes_at"], rows["moved"]["age_seconds"]) == ("A.orders-0:130", None)
+    assert (failing_over.directory / PAUSED).exists()
+    assert failing_over.cycles.ran == 0
+
+
+def test_with_the_source_away_what_diverged_is_not_forgotten(
+    failing_over: FailingOver, tmp_path: Path
+) -> None:
+    """The last cycle saw that the copy is another one: nobody resumes there unawares."""
+    estate = failing_over.estate
+    past = Past(tmp_path / "history")
+    estate.sync()
+    past.keep(
+        *(
+            replace(row, outcome=OutcomeKind.SKIPPED, reason=Reason.DIVERGED)
+            for row in estate.sync()
+        )
+    )
+    failing_over.history, failing_over.now = str(past.directory), NOON + 100
+    estate["A"].unreachable = True
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {"billing": ("not_ready", "DIVERGED")}
+
+
+def test_without_history_the_state_tells_of_which_commits_they_are(
+    failing_over: FailingOver,
+) -> None:
+    """Not how old they are. A group that cannot be read, or has members there, is not ready; topics
+    that the flow does not write are no matter of it."""
+    estate = failing_over.estate
+    for group in ("busy", "unread"):
+        estate.commit(group, "orders", 70)
+    carry_over = FlowCarryOver()
+    estate.sync(carry_over=carry_over)
+    StateFile(str(failing_over.directory), "A->B").save(carry_over)
+    estate.commit("other", "own", 5, on="B")
+    estate["B"].group("busy").state = "Stable"
+    refused = Failed(FailureKind.AUTHORIZATION, "no right to read it")
+    estate["B"].fail(refused, verb=Verb.COMMITTED, group="unread")
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    rows = {row["group"]: row for row in map(json.loads, failing_over.out.getvalue().splitlines())}
+    assert failing_over.verdicts == {
+        "billing": ("unverified", None),
+        "busy": ("not_ready", "GROUP_ACTIVE"),
+        "unread": ("not_ready", "AUTHORIZATION"),
+    }
+    billing = rows["billing"]
+    assert (billing["resumes_at"], billing["source_commits"]) == ("A.orders-0:100", "orders-0:60")
+    assert billing["age_seconds"] is None
+    assert not (failing_over.directory / PAUSED).exists()
+
+
+def test_with_the_source_away_a_broker_that_lists_no_groups_is_told(
+    failing_over: FailingOver,
+) -> None:
+    """Groups of it that no cycle has known would be missing without a word."""
+    estate = failing_over.estate
+    estate.sync()
+    late = Failed(FailureKind.TIMEOUT, "list groups, broker 0: late")
+    estate["B"].fail(late, verb=Verb.GROUPS, broker=0)
+    estate["A"].unreachable = True
+    assert failing_over.run(pause=False) == 3
+    assert failing_over.verdicts[None] == ("not_ready", "TIMEOUT")
+
+
+def test_without_the_target_there_is_nothing_to_resume_from(failing_over: FailingOver) -> None:
+    """Exit 3, no verdicts, no pause; and so where a cluster goes away between two cycles."""
+    failing_over.estate["B"].unreachable = True
+    assert failing_over.run() == 3
+    assert failing_over.verdicts == {}
+    failing_over.estate["B"].unreachable = False
+    failing_over.cycles.unreachable = True
+    with pytest.raises(ClusterUnreachable, match="run this command again"):
+        failing_over.run()
+    assert not failing_over.directory.exists()

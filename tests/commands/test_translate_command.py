@@ -1,0 +1,257 @@
+"""`tsoffset translate` over clusters in memory: what is written, what is refused."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.test_offset_files import checkpoint
+from tests.configured import nowhere, properties_file
+from tests.invoking import invoke
+from tests.memory_flows import Estate, mirrored_estate
+from tsoffset.commands.translate import TranslateOptions, run_translate
+from tsoffset.config.selecting import selected
+from tsoffset.errors import UsageError
+from tsoffset.model import Precision
+from tsoffset.offset_files.document import Document
+from tsoffset.offset_files.reading import read_file
+from tsoffset.offset_files.spark_checkpoint import StartingOffsets, read_checkpoint
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.testing.memory_cluster import Verb
+
+
+@pytest.fixture
+def estate() -> Estate:
+    """Two partitions of 100 records, the copies 400 further on."""
+    return mirrored_estate(100, first_offset=400, partitions=2)
+
+
+@pytest.fixture
+def translate(estate: Estate, tmp_path: Path) -> Any:
+    """The command: from a document and its options to the exit status and the rows."""
+    file = properties_file(tmp_path, nowhere(), nowhere())
+
+    def run(document: Document, output: Path | None = None, **options: Any) -> Any:
+        stream = io.StringIO()
+        status = run_translate(
+            selected(file, (), None, None),
+            lambda: document,
+            Output(stream, Format.JSON),
+            Notices(),
+            TranslateOptions(None if output is None else str(output), **options),
+            connect=estate.connect,
+        )
+        return status, [json.loads(line) for line in stream.getvalue().splitlines()]
+
+    return run
+
+
+def offsets(folder: Path, **topics: Any) -> Document:
+    """A file of Spark's JSON."""
+    file = folder / "offsets.json"
+    file.write_text(json.dumps(topics))
+    return read_file(str(file))
+
+
+def test_offsets_are_translated_by_the_rule_of_groups(
+    translate: Any, estate: Estate, tmp_path: Path
+):
+    """The same target offsets as of a group; no group is read or made on either cluster."""
+    estate.commit("billing", "orders", 40)
+    (of_group,) = estate.plan()
+    asked = [estate.asked(alias, Verb.COMMITTED) for alias in "AB"]
+    document = offsets(tmp_path, orders={"0": 40, "1": 100})
+    status, rows = translate(document, tmp_path / "out.json", group="mine")
+    assert status == 0
+    assert json.loads((tmp_path / "out.json").read_text()) == {
+        "A.orders": {"0": of_group.target_offset, "1": 500}
+    }
+    assert [(row["group"], row["outcome"], row["precision"]) for row in rows] == [
+        ("mine", "would_commit", "exact"),
+        ("mine", "would_commit", "exact"),
+    ]
+    assert [estate.asked(alias, Verb.COMMITTED) for alias in "AB"] == asked
+    assert [*estate["B"].groups().groups] == []
+
+
+def test_ends_of_logs_stay_and_topics_are_renamed(translate: Any, tmp_path: Path):
+    document = offsets(tmp_path, orders={"0": -1, "1": -2})
+    status, rows = translate(document, tmp_path / "out.json")
+    assert status == 0
+    assert json.loads((tmp_path / "out.json").read_text()) == {"A.orders": {"0": -1, "1": -2}}
+    assert [(row["group"], row["source_offset"], row["outcome"]) for row in rows] == [
+        (None, None, "unchanged")
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("topics", "reason"),
+    [
+        ({"orders": {"0": 101, "1": 5}}, "PAST_LOG_END"),
+        ({"orders": {"0": 5, "7": 5}}, None),
+        ({"orders": {"0": 5}, "unknown": {"0": 5}}, None),
+        ({"orders": {"0": 5}, "__internal": {"0": 5}}, "TARGET_MISSING"),
+    ],
+)
+def test_nothing_is_written_where_one_offset_has_no_translation(
+    translate: Any, tmp_path: Path, topics: dict[str, Any], reason: str | None
+):
+    """Whatever is accepted: there is no offset to write."""
+    (tmp_path / "out.json").write_text("old")
+    every = (Precision.BOUNDED, Precision.FRONTIER, Precision.UNPROVEN)
+    status, rows = translate(offsets(tmp_path, **topics), tmp_path / "out.json", accepted=every)
+    assert status == 1
+    (bad,) = [row for row in rows if row["outcome"] in ("skipped", "failed")]
+    assert reason in (None, bad["reason"])
+    assert bad["message"]
+    assert (tmp_path / "out.json").read_text() == "old"
+
+
+@pytest.fixture
+def behind(estate: Estate) -> Estate:
+    """50 more records on the source, not mirrored."""
+    estate.write("orders", 50)
+    return estate
+
+
+@pytest.mark.usefixtures("behind")
+def test_a_mirror_that_is_behind_needs_to_be_accepted(
+    translate: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    document, out = offsets(tmp_path, orders={"0": 120, "1": 40}), tmp_path / "out.json"
+    status, rows = translate(document, out)
+    assert (status, rows[0]["precision"], rows[0]["reread_bound"]) == (1, "frontier", 20)
+    assert not out.exists()
+    assert "--accept frontier" in " ".join(capsys.readouterr().err.split())
+    assert translate(document, out, accepted=(Precision.BOUNDED,))[0] == 1
+    assert translate(document, out, accepted=(Precision.FRONTIER,))[0] == 0
+    assert json.loads(out.read_text()) == {"A.orders": {"0": 500, "1": 440}}
+
+
+def test_an_unproven_translation_is_never_written(translate: Any, estate: Estate, tmp_path: Path):
+    """`translation.proof = timestamps` may skip records: groups' operators accept that in the
+    configuration, an application's file cannot say it."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(file.read_text() + "translation.proof = timestamps\n")
+    status, rows = translate(
+        offsets(tmp_path, orders={"0": 40}), tmp_path / "out", accepted=tuple(Precision)
+    )
+    assert (status, rows[0]["precision"]) == (1, "unproven")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("behind")
+def test_a_planned_batch_is_migrated_only_with_both_its_ends(
+    translate: Any, estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Spark runs it again to its end, which the mirror has not reached; as starting offsets the
+    committed batch is enough."""
+    made = checkpoint(
+        tmp_path,
+        offsets={0: ['{"orders":{"0":40}}'], 1: ['{"orders":{"0":120}}']},
+        commits=[0],
+    )
+    read = read_checkpoint(str(made))
+    assert translate(read, tmp_path / "new")[0] == 1
+    assert "Trigger.AvailableNow" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "new").exists()
+    assert translate(StartingOffsets(read), tmp_path / "starting.json")[0] == 0
+    assert json.loads((tmp_path / "starting.json").read_text()) == {"A.orders": {"0": 440}}
+    estate.mirror("orders")
+    assert translate(read, tmp_path / "new")[0] == 0
+    ends = [(tmp_path / f"new/offsets/{batch}").read_text().split("\n")[2] for batch in (0, 1)]
+    assert ends == ['{"A.orders":{"0":440}}', '{"A.orders":{"0":520}}']
+
+
+def test_sources_that_read_one_topic_are_translated_each(translate: Any, tmp_path: Path):
+    """A query that joins a topic with itself has two offsets of one partition."""
+    made = checkpoint(
+        tmp_path, offsets={0: ['{"orders":{"0":40}}', '{"orders":{"0":60}}']}, commits=[0]
+    )
+    assert translate(read_checkpoint(str(made)), tmp_path / "new")[0] == 0
+    lines = (tmp_path / "new/offsets/0").read_text().split("\n")[2:]
+    assert lines == ['{"A.orders":{"0":440}}', '{"A.orders":{"0":460}}']
+
+
+def test_repeating_translates_what_the_file_says_then(estate: Estate, tmp_path: Path):
+    """Each turn reads the file anew and replaces the output; a file that cannot be read leaves the
+    last translation, and what was translated is not looked up again."""
+    source, out = tmp_path / "offsets.json", tmp_path / "out.json"
+    file = properties_file(tmp_path, nowhere(), nowhere())
+    contents = ['{"orders":{"0":40}}', '{"orders":', '{"orders":{"0":40}}', '{"orders":{"0":41}}']
+    fetches: list[int] = []
+    written: list[str] = []
+
+    def read() -> Document:
+        fetches.append(estate.asked("A", Verb.READ))
+        source.write_text(contents[len(fetches) - 1])
+        return read_file(str(source))
+
+    def sleep(_seconds: float) -> None:
+        written.append(out.read_text().strip())
+        if len(written) == len(contents):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_translate(
+            selected(file, (), None, None),
+            read,
+            Output(io.StringIO(), Format.JSON),
+            Notices(),
+            TranslateOptions(str(out)),
+            every_seconds=60,
+            connect=estate.connect,
+            sleep=sleep,
+        )
+    at_40, at_41 = '{"A.orders":{"0":440}}', '{"A.orders":{"0":441}}'
+    assert written == [at_40, at_40, at_40, at_41]
+    assert fetches[3] == fetches[2] > fetches[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give one input"),
+        (["in.json", "--spark-checkpoint", "c"], "give one input"),
+        (["in.json", "--starting-offsets"], "needs --spark-checkpoint"),
+        (["in.json", "--every", "5"], "--every needs"),
+        (["--spark-checkpoint", "c", "-o", "d", "--every", "5"], "must have stopped"),
+        (["in.json", "-o", "./in.json"], "is the input"),
+        (["missing.json"], "missing.json"),
+        (["--spark-checkpoint", "missing"], "there is no file in `offsets`"),
+        (["in.json", "--accept", "unproven"], "unproven"),
+    ],
+)
+def test_bad_usage_ends_with_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.json").write_text("{}")
+    file = properties_file(tmp_path, nowhere(), nowhere())
+    result = invoke("translate", "-c", str(file), *words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+def test_an_unreachable_cluster_is_status_3_and_writes_nothing(tmp_path: Path):
+    (tmp_path / "in.json").write_text('{"orders":{"0":40}}')
+    file = properties_file(tmp_path, nowhere(), nowhere())
+    out = tmp_path / "out.json"
+    result = invoke("translate", "-c", str(file), str(tmp_path / "in.json"), "-o", str(out))
+    assert result.exit_code == 3
+    assert not out.exists()
+
+
+def test_several_flows_have_to_be_told_apart(tmp_path: Path):
+    file = properties_file(tmp_path, nowhere(), nowhere(), "B->A.enabled = true")
+    with pytest.raises(UsageError, match="choose one with --flow"):
+        run_translate(
+            selected(file, (), None, None),
+            lambda: offsets(tmp_path, orders={"0": 1}),
+            Output(io.StringIO(), Format.JSON),
+            Notices(),
+            TranslateOptions(),
+        )

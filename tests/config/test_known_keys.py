@@ -1,0 +1,297 @@
+"""The table of keys: real files make no noise, and the documentation says what holds."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.configured import problems_of_two_clusters, resolved, two_clusters
+from tsoffset.config.accepted import ACCEPTED_KEYS
+from tsoffset.config.keys import CLIENT_KEYS, CLUSTER_KEYS, FILE_KEYS, FLOW_KEYS
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.client_settings import client_settings
+from tsoffset.testing.embedded.process import JavaProcess
+
+ROOT = Path(__file__).parents[2]
+# Without these the system or the library decides.
+OF_OTHERS = ("send.buffer.bytes", "receive.buffer.bytes", "client.dns.lookup")
+
+# Everything that a file in operation tends to hold, with the keys of all of MirrorMaker 2's
+# connectors, its workers and its clients, and with the internal topics of the sample file.
+IN_OPERATION = r"""
+# Two data centres, active-passive with heartbeats both ways
+name = dc-mirror
+clusters = dc-east, dc.west
+dc-east.bootstrap.servers = east-1:9092, east-2:9092, east-3:9092
+dc.west.bootstrap.servers = west-1:9092,west-2:9092,west-3:9092
+config.providers = file,env
+config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider
+config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider
+security.protocol = PLAINTEXT
+
+dc-east->dc.west.enabled = true
+dc-east->dc.west.topics = orders.*, \
+    payments-.*, \
+    users
+dc-east->dc.west.topics.exclude = .*[\\-\\.]internal, .*\\.replica, __.*
+dc-east->dc.west.groups = .*
+dc-east->dc.west.groups.exclude = console-consumer-.*, connect-.*, __.*
+dc-east->dc.west.emit.heartbeats.enabled = true
+dc-east->dc.west.offset-syncs.topic.location = target
+dc-east->dc.west.sync.topic.configs.enabled = true
+dc-east->dc.west.source.consumer.isolation.level = read_committed
+dc-east->dc.west.target.producer.compression.type = lz4
+dc-east->dc.west.client.id = east-to-west
+dc-east->dc.west.tasks.max = 8
+dc.west->dc-east.enabled = false
+dc.west->dc-east.topics = .*
+
+dc-east.consumer.max.poll.records = 2000
+dc-east.consumer.fetch.max.bytes = 52428800
+dc-east.consumer.auto.offset.reset = earliest
+dc-east.admin.request.timeout.ms = 60000
+dc-east.client.id = mirror-east
+dc-east.metadata.max.age.ms = 60000
+dc-east.group.id = mirror-workers
+dc.west.producer.acks = all
+dc.west.producer.linger.ms = 100
+dc.west.producer.batch.size = 524288
+dc.west.producer.max.request.size = 10485760
+dc.west.producer.enable.idempotence = true
+dc.west.offset.storage.replication.factor = 3
+dc.west.config.storage.replication.factor = 3
+dc.west.status.storage.replication.factor = 3
+dc.west.offset.storage.partitions = 25
+dc.west.connections.max.idle.ms = -1
+dc.west.exactly.once.source.support = enabled
+
+tasks.max = 4
+replication.factor = 3
+checkpoints.topic.replication.factor = 3
+heartbeats.topic.replication.factor = 3
+offset-syncs.topic.replication.factor = 3
+offset.storage.replication.factor = 3
+status.storage.replication.factor = 3
+config.storage.replication.factor = 3
+offset.storage.topic = mm2-offsets
+offset.flush.interval.ms = 10000
+
+refresh.topics.enabled = true
+refresh.topics.interval.seconds = 30
+refresh.groups.enabled = true
+refresh.groups.interval.seconds = 30
+sync.topic.configs.enabled = true
+sync.topic.configs.interval.seconds = 60
+sync.topic.acls.enabled = false
+sync.topic.acls.interval.seconds = 600
+sync.group.offsets.enabled = true
+sync.group.offsets.interval.seconds = 10
+emit.checkpoints.enabled = true
+emit.checkpoints.interval.seconds = 10
+emit.heartbeats.enabled = true
+emit.heartbeats.interval.seconds = 5
+heartbeats.replication.enabled = false
+emit.offset-syncs.enabled = true
+offset.lag.max = 100
+admin.timeout.ms = 120000
+consumer.poll.timeout.ms = 2000
+config.properties.exclude = follower\\.replication\\.throttled\\.replicas, min\\.insync\\.replicas
+config.property.filter.class = org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter
+topic.filter.class = org.apache.kafka.connect.mirror.DefaultTopicFilter
+group.filter.class = org.apache.kafka.connect.mirror.DefaultGroupFilter
+use.incremental.alter.configs = requested
+use.defaults.from = target
+forwarding.admin.class = org.apache.kafka.clients.admin.ForwardingAdmin
+add.source.alias.to.metrics = true
+metric.names.formats = legacy, new
+replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
+replication.policy.separator = .
+replication.policy.internal.topic.separator.enabled = true
+default.replication.policy.heartbeats.topic.name = heartbeats
+topic.creation.default.replication.factor = 3
+key.converter = org.apache.kafka.connect.converters.ByteArrayConverter
+value.converter = org.apache.kafka.connect.converters.ByteArrayConverter
+header.converter = org.apache.kafka.connect.converters.ByteArrayConverter
+key.converter.schemas.enable = false
+errors.tolerance = none
+errors.log.enable = true
+plugin.path = /opt/connectors
+connector.client.config.override.policy = All
+dedicated.mode.enable.internal.rest = true
+rest.advertised.host.name = mirror-1
+rest.port = 8083
+worker.sync.timeout.ms = 3000
+task.shutdown.graceful.timeout.ms = 10000
+scheduled.rebalance.max.delay.ms = 60000
+metric.reporters = org.apache.kafka.common.metrics.JmxReporter
+metrics.recording.level = INFO
+consumer.max.partition.fetch.bytes = 10485760
+producer.buffer.memory = 67108864
+admin.retry.backoff.ms = 200
+source.consumer.fetch.min.bytes = 1
+target.producer.delivery.timeout.ms = 120000
+"""
+
+
+def test_a_file_in_operation_makes_no_noise():
+    """Every key that MirrorMaker 2 or its clients have is known; none draws a warning."""
+    settings = resolved(IN_OPERATION)
+    assert settings.warnings == ()
+    assert [flow.name for flow in settings.select()] == ["dc-east->dc.west"]
+    flow = settings.flow("dc-east->dc.west")
+    assert flow.tasks_max == 8
+    assert flow.source.client == {
+        "client.id": "mirror-east",
+        "metadata.max.age.ms": "60000",
+        "request.timeout.ms": "60000",
+        "retry.backoff.ms": "200",
+    }
+    assert flow.topic_filter.should_replicate_topic("payments-eu")
+    assert not flow.topic_filter.should_replicate_topic("orders-internal")
+
+
+@pytest.mark.parametrize("name", ["mm2.properties", "mirror-group-offset.json"])
+def test_examples_hold(name):
+    """An example resolves without a warning and has one flow to run."""
+    settings = Configuration.read(ROOT / "examples" / name).resolve()
+    assert settings.warnings == ()
+    assert [flow.name for flow in settings.select()] == ["primary->backup"]
+    assert settings.flows[0].commits
+
+
+def _row(name: str, level: str, default: str, use: str, meaning: str) -> str:
+    return f"| `{name}` | {level} | {default} | {use} | {meaning} |".replace("  ", " ")
+
+
+def _in_code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def rows_of_the_table() -> list[str]:
+    """The rows as they stand in docs/configuration.md; what is no value is not set as code."""
+    levels = {"flow": FLOW_KEYS, "cluster": CLUSTER_KEYS, "file": FILE_KEYS}
+    rows = [
+        _row(
+            key.name,
+            level,
+            key.shown_default if key.default in (None, ()) else _in_code(key.shown_default),
+            "used",
+            key.meaning,
+        )
+        for level, keys in levels.items()
+        for key in keys.values()
+    ]
+    return rows + [
+        _row(key.name, "", _in_code(key.shown_default), "accepted", key.meaning)
+        for key in ACCEPTED_KEYS
+    ]
+
+
+def test_the_documentation_has_exactly_the_keys_that_are_known():
+    """docs/configuration.md has one table of all keys, with defaults, use and meaning."""
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    table = page.partition("## All keys")[2]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    assert rows == rows_of_the_table()
+
+
+def test_defaults_are_those_that_the_table_shows():
+    """What a user would write for the default reads as the default."""
+    read = 0
+    for key in FLOW_KEYS.values():
+        words = key.shown_default.partition(";")[0]
+        if key.default is not None:
+            assert key.read(words) == key.default, key.name
+            read += 1
+    assert read > 15
+
+
+def test_what_connections_do_by_themselves_is_what_the_table_shows():
+    """A client setting that is written out with its default changes nothing."""
+    written = {key.name: key.shown_default for key in CLIENT_KEYS if key.name not in OF_OTHERS}
+    assert len(written) > 8
+    bare = client_settings(ClusterSettings("A", ("a:9092",)))
+    for name, text in written.items():
+        assert client_settings(ClusterSettings("A", ("a:9092",), {name: text})) == bare, name
+
+
+def test_no_key_is_listed_twice():
+    """One key, one meaning."""
+    names = [key.name for key in ACCEPTED_KEYS]
+    names += [*FLOW_KEYS, *CLUSTER_KEYS, *FILE_KEYS]
+    assert sorted(names) == sorted(set(names))
+    with pytest.raises(AssertionError, match="groups"):
+        FLOW_KEYS.declare("groups", 1, int, "Declared before.")
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("client", "class_name"),
+    [
+        ("consumer", "consumer.ConsumerConfig"),
+        ("producer", "producer.ProducerConfig"),
+        ("admin", "admin.AdminClientConfig"),
+    ],
+)
+def test_each_key_of_kafkas_own_clients_is_known(client, class_name, tmp_path):
+    """What Kafka's clients themselves list as their settings draws no warning after a cluster's
+    alias, nor after that of a client."""
+    listing = JavaProcess("listing", [f"org.apache.kafka.clients.{class_name}"], directory=tmp_path)
+    assert listing.run(timeout_seconds=60) == 0
+    page = listing.log_path.read_text(encoding="utf-8")
+    # Those that are read, so that a value would have to be right, are known for certain.
+    read = {"isolation.level", *CLUSTER_KEYS}
+    names = {
+        name for name in re.findall(r'href="#[a-z]+configs_([^"]+)"', page) if name not in read
+    }
+    assert len(names) > 10
+    assert not {name for name in names if name.startswith(("sasl.", "ssl.", "security."))}
+    assert two_clusters(*(f"B.{client}.{name} = 1" for name in sorted(names))).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            ("A->B.topcis = orders",),
+            "Did you mean `A->B.topics`? It has no effect: `topics` is now `.*`",
+        ),
+        (
+            ("topics = orders", "A->B.topcis = clicks"),
+            "`topics` is what mm2.properties:5 says",
+        ),
+        (
+            ("state.dri = here",),
+            "Did you mean `state.dir`? It has no effect: `state.dir` is now `none`",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_told_with_what_holds_instead(lines: tuple[str, ...], told: str) -> None:
+    """A slip in `topics` syncs everything: a warning says so, and it is an error for who wants it
+    to be; a key that the file shares with MirrorMaker 2 is none."""
+    (warning,) = two_clusters(*lines).warnings
+    assert told in warning
+    strict = "config.unknown.keys = error"
+    assert told in problems_of_two_clusters(*lines, strict)[0].allowed
+    assert two_clusters("emit.heartbeats.enabled = true", strict).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "C->B.topics = orders",
+        "C.client.id = x",
+        "B.topics = orders",
+        "A->B.state.dir = here",
+        "replication.policy.of.mine = x",
+        "A.consumer.of.mine = x",
+    ],
+)
+def test_a_key_that_is_unknown_where_it_stands_is_an_error_too(line: str) -> None:
+    """A mistyped alias leaves `topics` at its default as a mistyped name does."""
+    (warning,) = two_clusters(line).warnings
+    (problem,) = problems_of_two_clusters(line, "config.unknown.keys = error")
+    assert problem.line == 5
+    assert problem.allowed in warning

@@ -1,0 +1,76 @@
+"""How often a partition waits for the network, one time after the other."""
+
+from collections.abc import Collection, Mapping
+
+import pytest
+
+from tests.memory_flows import flow
+from tests.replication_model import SOURCE
+from tests.rule.test_translate import Mirror
+from tests.translating import silence_logs
+from tsoffset.cycle.rounds import translate_partitions, translate_with_carry_over
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.model import Failed, Isolation, LogRange, Precision, TopicPartition, Translated
+from tsoffset.testing.memory_cluster import MemoryCluster
+
+TARGET = TopicPartition(f"A.{SOURCE.topic}", SOURCE.partition)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    silence_logs()
+
+
+def work(*offsets: int) -> PartitionWork:
+    return PartitionWork(SOURCE, TARGET, offsets, is_remote_topic=True)
+
+
+@pytest.mark.parametrize("begins", [0, 95], ids=["whole", "begun later"])
+@pytest.mark.parametrize("positions", [1, 2, 8, 60])
+def test_few_waits_however_many_positions(begins: int, positions: int) -> None:
+    """The ends of both logs, the lowest position's copy and where the mirror begins are asked for
+    while the logs' ranges still are; the images of the others as soon as two pairs tell where."""
+    mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=begins)
+    offsets = sorted({1_000, *(110 + 800 * n // positions for n in range(positions - 1))})
+    clusters = mirrored.source_cluster, mirrored.target_cluster
+    for position in translate_partitions(flow(), *clusters, [work(*offsets)]):
+        outcome = position.translation.outcome
+        assert isinstance(outcome, Translated)
+        assert (outcome.target_offset, outcome.reread_bound) == (position.offset - begins, 0)
+    cost = translate_with_carry_over(flow(), *clusters, [work(*offsets)]).cost
+    assert cost.rounds <= {1: 3, 2: 4, 8: 6}.get(positions, 7)
+
+
+@pytest.mark.parametrize("committed", [0, 3, 120, 999, 1_000, 1_001])
+def test_what_is_asked_before_its_turn_changes_no_answer(committed: int) -> None:
+    """Whoever listens is told of each question of a conversation, so nothing is foreseen then."""
+    mirrored = Mirror().write(range(1_000), batch_size=10).copy(start=95)
+    mirrored.source.delete_records(5)
+    clusters = mirrored.source_cluster, mirrored.target_cluster
+    [foreseen] = translate_partitions(flow(), *clusters, [work(committed)])
+    [listened] = translate_partitions(flow(), *clusters, [work(committed)], observe=lambda *_: None)
+    assert foreseen == listened
+
+
+def test_the_ends_are_asked_for_in_their_order() -> None:
+    """What is on the target by the time its end is told was on the source before."""
+    told: list[str] = []
+
+    class Telling(MemoryCluster):
+        def log_ranges(
+            self, partitions: Collection[TopicPartition], isolation: Isolation
+        ) -> Mapping[TopicPartition, LogRange | Failed]:
+            told.append(self.alias)
+            return super().log_ranges(partitions, isolation)
+
+    mirrored = Mirror().write(range(50)).copy()
+    clusters = []
+    for one in (mirrored.source_cluster, mirrored.target_cluster):
+        telling = Telling(one.alias)
+        telling.__dict__.update(one.__dict__)
+        clusters.append(telling)
+    [position] = translate_partitions(flow(), *clusters, [work(50)])
+    assert told == ["B", "A"]
+    outcome = position.translation.outcome
+    assert isinstance(outcome, Translated)
+    assert (outcome.target_offset, outcome.precision) == (50, Precision.EXACT)

@@ -1,0 +1,214 @@
+"""Random histories of two clusters, with a cycle that remembers after each event.
+
+Whatever happens between two cycles, what is remembered never makes an answer unsafe, and a
+plan without carry-over says the same where both are exact.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.memory_flows import flow
+from tests.random_examples import scaled
+from tests.random_logs import Kind
+from tests.replication_model import SOURCE, TARGET, build
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.in_process import cycle
+from tsoffset.model import (
+    CommittedOffset,
+    Isolation,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+)
+from tsoffset.testing.memory_cluster import PartitionLog, Verb
+
+# For `make test-all`; what `make test` has time for is a tenth.
+STEPS = 16
+# What no carry-over may hide.
+SEEN_BY_RANGES = (Reason.EXPIRED, Reason.PAST_LOG_END, Reason.TARGET_MISSING)
+
+# Every record has a value of its own: content tells of which record a copy is.
+kinds = st.builds(
+    Kind,
+    records=st.integers(1, 40),
+    timestamps=st.sampled_from(("rising", "equal_runs", "jitter", "one")),
+    batch=st.sampled_from((1, 4, 100)),
+    segments=st.sampled_from((0, 5)),
+    transactions=st.booleans(),
+    foreign=st.sampled_from((0.0, 0.2)),
+    lag=st.sampled_from((0.0, 0.3)),
+    source_compacted=st.booleans(),
+    target_compacted=st.booleans(),
+    source_trimmed=st.sampled_from((0.0, 0.6)),
+    target_trimmed=st.sampled_from((0.0, 0.6)),
+    isolation=st.sampled_from(Isolation),
+)
+
+
+class History:
+    """A topic, its mirror, a few groups, and what happens to them by chance."""
+
+    def __init__(self, kind: Kind, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.world = build(kind, seed)
+        self.carry_over = CarryOver()
+        self.trail: list[str] = []
+        self.move_groups()
+
+    def happen(self) -> None:
+        """One event."""
+        usual = (self.logs_go_on, self.move_groups)
+        rare: tuple[Callable[[], None], ...] = (
+            *(self.nothing, self.restart_mirror, self.elect_here, self.elect_there),
+            *(self.delete_here, self.delete_there, self.forget),
+            *(self.make_source_anew, self.make_target_anew),
+        )
+        event = self.rng.choice(usual if self.rng.random() < 0.7 else rare)
+        self.trail.append(event.__name__)
+        event()
+
+    def nothing(self) -> None:
+        return
+
+    def forget(self) -> None:
+        self.carry_over = CarryOver()
+
+    def logs_go_on(self) -> None:
+        for _ in range(self.rng.randrange(1, 4)):
+            self.world.go_on(self.rng)
+
+    def restart_mirror(self) -> None:
+        self.world.restart(self.rng)
+
+    def delete_here(self) -> None:
+        self._delete_from(self.world.source)
+
+    def delete_there(self) -> None:
+        self._delete_from(self.world.target)
+
+    def _delete_from(self, log: PartitionLog) -> None:
+        log.delete_records(self.rng.randrange(log.start, log.high_watermark + 1))
+        self.world.forget()
+
+    def elect_here(self) -> None:
+        self.world.source_cluster.elect_leader(SOURCE, 0)
+
+    def elect_there(self) -> None:
+        self.world.target_cluster.elect_leader(TARGET, 0)
+
+    def make_source_anew(self) -> None:
+        """The mirror is made anew, too: it would be of two logs otherwise."""
+        self.world.write_anew(self.rng)
+        self.make_target_anew()
+        self.move_groups()
+
+    def make_target_anew(self) -> None:
+        self.world.mirror_anew(self.rng)
+
+    def move_groups(self) -> None:
+        end = self.world.source.end
+        for group in self.rng.sample(range(6), 3):
+            at = self.rng.choice((end, self.rng.randrange(end + 1)))
+            self.world.source_cluster.group(f"g{group}").offsets[SOURCE] = CommittedOffset(at)
+
+    # --- cycles -------------------------------------------------------------------------
+
+    def sync(self) -> list[Row]:
+        """A cycle with carry-over, which commits."""
+        return self._cycle(self.carry_over, commit=True)
+
+    def plan(self, *, remembering: bool) -> dict[str | None, Row]:
+        """What it would say, with and without carry-over; nothing is changed by it."""
+        rows = self._cycle(replace(self.carry_over) if remembering else CarryOver(), commit=False)
+        return {row.group: row for row in rows}
+
+    def _cycle(self, carry_over: CarryOver, *, commit: bool) -> list[Row]:
+        return cycle(
+            flow(isolation=self.world.isolation),
+            self.world.source_cluster,
+            self.world.target_cluster,
+            commit=commit,
+            carry_over=carry_over,
+        )
+
+    def judge(self) -> None:
+        """Hold answers with carry-over to the truth, and to those without."""
+        rows, anew = self.plan(remembering=True), self.plan(remembering=False)
+        assert rows.keys() == anew.keys()
+        for group, row in rows.items():
+            other = anew[group]
+            place = (self.trail, row, other)
+            for one in (row, other):
+                self._judge(one, place)
+            if other.reason in SEEN_BY_RANGES:
+                assert row.reason == other.reason, ("reason", place)
+            if {row.precision, other.precision} == {Precision.EXACT}:
+                low, high = sorted((row.target_offset or 0, other.target_offset or 0))
+                committed = row.source_offset or 0
+                assert not self.world.resumes_differ(committed, low, high), ("differ", place)
+
+    def _judge(self, row: Row, place: object) -> None:
+        if row.target_offset is None:
+            return
+        assert row.source_offset is not None
+        assert row.reread_bound is not None
+        target = self.world.target
+        assert self.world.is_safe(row.source_offset, row.target_offset), ("unsafe", place)
+        assert target.start <= row.target_offset <= target.end, ("outside", place)
+        again = self.world.certain_rereads(row.source_offset, row.target_offset)
+        assert again <= row.reread_bound, ("bound", again, place)
+
+
+def judge(kind: Kind, seed: int) -> None:
+    """Judge all answers of a history."""
+    history = History(kind, seed)
+    history.sync()
+    for _ in range(STEPS):
+        history.happen()
+        history.judge()
+        rows = history.sync()
+        assert not any(row.outcome is OutcomeKind.FAILED for row in rows), rows
+
+
+@settings(max_examples=scaled(5), deadline=None, print_blob=True)
+@given(kinds, st.integers(0, 2**32))
+def test_carry_over_changes_cost_and_no_answer(kind: Kind, seed: int) -> None:
+    """After every event: answers with carry-over are safe, exact where they say so, and the same
+    as those without."""
+    judge(kind, seed)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(7_200)
+@settings(max_examples=scaled(100), deadline=None, print_blob=True)
+@given(kinds, st.integers(0, 2**32))
+def test_carry_over_changes_no_answer_of_many_histories(kind: Kind, seed: int) -> None:
+    """The same for many more histories."""
+    judge(kind, seed)
+
+
+@pytest.mark.no_cover
+def test_histories_are_answered_from_carry_over() -> None:
+    """The histories are worth something: many of their positions are remembered and used."""
+    saved = asked = 0
+    for seed in range(2):
+        history = History(Kind(records=20), seed)
+        for _ in range(STEPS):
+            history.sync()
+            history.happen()
+            asked += _fetches(history, remembering=False)
+            saved += _fetches(history, remembering=True)
+    assert saved < 0.8 * asked
+
+
+def _fetches(history: History, *, remembering: bool) -> int:
+    clusters = (history.world.source_cluster, history.world.target_cluster)
+    before = sum(cluster.asked(Verb.READ) for cluster in clusters)
+    history.plan(remembering=remembering)
+    return sum(cluster.asked(Verb.READ) for cluster in clusters) - before

@@ -1,0 +1,863 @@
+"""`tsoffset run`: when cycles start, what a signal does, how failures are outlived, and what
+changes while it runs."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.exceptions import PanicException
+from structlog.testing import capture_logs
+
+from tests.memory_flows import flow as memory_flow
+from tests.memory_flows import mirrored_estate
+from tests.waiting import wait_until
+from tsoffset.config.loading import Configuration
+from tsoffset.config.overrides import ListChange, Overrides
+from tsoffset.config.overrides_files import OverridesFiles
+from tsoffset.config.selecting import Selector
+from tsoffset.config.selection import Selection
+from tsoffset.cycle.values import failed_row, rows_table
+from tsoffset.daemon.daemon import Daemon
+from tsoffset.daemon.flow_loop import Alone, FlowLoop, LastKnown, Peers, nothing_known
+from tsoffset.daemon.pauses import Pauses
+from tsoffset.daemon.schedule import Schedule
+from tsoffset.daemon.signals import Ending, Signals, supervise
+from tsoffset.daemon.status import Board, FlowState, FlowStatus, Instance
+from tsoffset.errors import ClusterUnreachable, CycleFailed, CycleOverLimit, JavaMissing
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.settings import FlowSettings, Settings
+from tsoffset.group_sync.in_process import cycle
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Reason, Row
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.spark.sessions import Sessions
+from tsoffset.testing.memory_cluster import MemoryCluster
+
+# --- when cycles start --------------------------------------------------------------------
+
+
+def starts(interval: float, durations: Sequence[float], **ended: int) -> list[float]:
+    """When cycles that take so long begin."""
+    schedule, found, now = Schedule(interval, 0.0), [], 0.0
+    for seconds in durations:
+        now = max(now, schedule.due)
+        found.append(now)
+        now += seconds
+        schedule.ended(now, **ended)
+    return found
+
+
+def test_the_interval_counts_from_start_to_start() -> None:
+    """A cycle of 2 s every 10 s starts at 0, 10, 20 and not at 0, 12, 24."""
+    assert starts(10, [2, 2, 2, 2]) == [0, 10, 20, 30]
+
+
+def test_what_a_long_cycle_runs_past_is_left_out_and_counted() -> None:
+    """Cycles of 25 s every 10 s stay on the grid; the two that were due are never made up for."""
+    assert starts(10, [25, 25, 25]) == [0, 30, 60]
+    schedule = Schedule(10, 0.0)
+    assert schedule.ended(25) == 2
+    assert schedule.ended(31) == 0
+
+
+def test_what_keeps_failing_is_asked_half_as_often() -> None:
+    """After the second failure in a row one time is left out, and not counted as late."""
+    schedule = Schedule(10, 0.0)
+    assert (schedule.ended(1, failures_in_a_row=1), schedule.due) == (0, 10)
+    assert (schedule.ended(11, failures_in_a_row=2), schedule.due) == (0, 30)
+    assert (schedule.ended(31, failures_in_a_row=9), schedule.due) == (0, 50)
+
+
+def test_a_cycle_that_was_asked_for_leaves_the_grid_where_it_is() -> None:
+    """`sync` at 13 s: the next one begins at 20 s as it would have."""
+    schedule = Schedule(10, 0.0)
+    schedule.ended(1)
+    schedule.ended(11)
+    schedule.began_early(13)
+    assert (schedule.ended(14), schedule.due) == (0, 20)
+
+
+@given(st.integers(1, 50), st.lists(st.integers(0, 200), min_size=1))
+def test_no_cycle_is_early_none_overlap_and_nothing_drifts(
+    interval: int, durations: list[int]
+) -> None:
+    """Starts lie on the grid, after the end of the cycle before, and within an interval of it."""
+    begun = starts(interval, durations)
+    for start, taken, following in zip(begun, durations, begun[1:], strict=False):
+        assert following % interval == 0
+        assert start + max(taken, interval) <= following < start + max(taken, interval) + interval
+
+
+# --- what a signal does -------------------------------------------------------------------
+
+
+def signal_once(started: threading.Event, *numbers: int) -> None:
+    """Send this process signals as soon as the work is under way."""
+
+    def send() -> None:
+        started.wait()
+        for number in numbers:
+            os.kill(os.getpid(), number)
+
+    threading.Thread(target=send).start()
+
+
+class Work:
+    """Work that goes on until `end` is called."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.started, self.over = threading.Event(), threading.Event()
+        self.heard: list[str] = []
+        self._error = error
+
+    def __call__(self) -> None:
+        self.started.set()
+        self.over.wait()
+        if self._error is not None:
+            raise self._error
+
+    def hear(self, word: str, *, end: bool = False) -> Callable[[], None]:
+        def heard() -> None:
+            self.heard.append(word)
+            if end:
+                self.over.set()
+
+        return heard
+
+
+def supervised(work: Work, ended_by: str, **seconds: float) -> Ending:
+    heard = {word: work.hear(word, end=word == ended_by) for word in ("stop", "cancel", "hang_up")}
+    return supervise(work, **heard, **seconds)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_work_in_order(number: int) -> None:
+    """Work that heeds `stop` ends cleanly, and the handlers are put back."""
+    before = signal.getsignal(number)
+    work = Work()
+    signal_once(work.started, number)
+    assert supervised(work, "stop") is Ending.CLEAN
+    assert (work.heard, signal.getsignal(number)) == (["stop"], before)
+
+
+def test_a_hang_up_ends_nothing() -> None:
+    """SIGHUP is told to the work, which goes on."""
+    work = Work()
+    signal_once(work.started, signal.SIGHUP)
+    assert supervised(work, "hang_up") is Ending.CLEAN
+    assert work.heard == ["hang_up"]
+
+
+def test_work_that_does_not_stop_is_cancelled() -> None:
+    """After the time to finish, `cancel` is called; the work that it ends, ends cleanly."""
+    work = Work(CycleFailed("cancelled"))
+    signal_once(work.started, signal.SIGTERM)
+    assert supervised(work, "cancel", finish_seconds=0.05) is Ending.CLEAN
+    assert work.heard == ["stop", "cancel"]
+
+
+def test_work_that_nothing_ends_is_abandoned() -> None:
+    """A cycle that hangs for good does not hold up the end."""
+    work = Work()
+    signal_once(work.started, signal.SIGTERM)
+    ending = supervised(work, "nothing", finish_seconds=0.05, cancel_seconds=0.05)
+    assert ending is Ending.ABANDONED
+    work.over.set()
+
+
+def test_a_second_signal_does_not_wait_for_the_cycle() -> None:
+    """Who presses Ctrl-C twice means now."""
+    work = Work()
+    signal_once(work.started, signal.SIGINT, signal.SIGTERM)
+    assert supervised(work, "cancel", finish_seconds=600) is Ending.CLEAN
+
+
+def test_what_the_work_raises_is_raised() -> None:
+    """What keeps Spark from starting ends the command with its own words."""
+    work = Work(JavaMissing("no Java"))
+    work.over.set()
+    with pytest.raises(JavaMissing, match="no Java"):
+        supervised(work, "nothing")
+
+
+def test_other_signals_wake_nobody() -> None:
+    """A signal that another part of the program handles is not taken for an end."""
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with Signals() as signals:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert signals.wait(0.01) is None
+            signals.wake()
+            assert signals.wait(None) == 0
+        signals.close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+# --- how failures are outlived ------------------------------------------------------------
+
+
+class MemoryCycles:
+    """Cycles on clusters in memory."""
+
+    def __init__(self, clusters: Mapping[str, MemoryCluster]):
+        self._clusters = clusters
+        self.next_error: BaseException | None = None
+        self.also: list[Row] = []
+
+    def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
+        error, self.next_error = self.next_error, None
+        if error is not None:
+            raise error
+        source = self._clusters[flow.source.alias]
+        target = self._clusters[flow.target.alias]
+        rows: list[Row]
+        try:
+            rows = cycle(flow, source, target, commit=flow.commits)
+        except ClusterUnreachable as unreachable:
+            rows = [failed_row(flow.name, Failed(FailureKind.UNREACHABLE, str(unreachable)))]
+            return CycleResult(flow.name, Rows(rows_table(rows)), (), True, 0.1, 0, 0)
+        groups, found = len({row.group for row in rows}), Rows(rows_table([*rows, *self.also]))
+        return CycleResult(flow.name, found, (), False, 0.1, groups, len(rows))
+
+
+def selection_of(*flows: FlowSettings) -> Selection:
+    return Selection(
+        Configuration("test.properties", ""), Settings(flows, ("A", "B")), flows, Narrowing()
+    )
+
+
+class Estate:
+    """A flow A->B with one group, and the log of its cycles."""
+
+    def __init__(self, **changes: Any) -> None:
+        estate = mirrored_estate(20)
+        estate.commit("billing", "orders", 7)
+        self.target = estate["B"]
+        self.flow = memory_flow(**changes)
+        self.backend = MemoryCycles(estate.clusters)
+        self.board = Board(Instance.here())
+        self.board.set_flows([self.flow])
+        self.seconds = iter(range(0, 10_000, 1))
+        self.loop = FlowLoop(
+            "A->B",
+            selection_of(self.flow),
+            lambda _: self.backend,
+            self.board,
+            now=lambda: float(next(self.seconds)),
+        )
+
+    @property
+    def status(self) -> FlowStatus:
+        (status,) = self.board.statuses()
+        return status
+
+    def cycle(self) -> list[dict[str, Any]]:
+        with capture_logs() as logs:
+            self.loop.cycle()
+        return [dict(event) for event in logs if event["log_level"] != "debug"]
+
+
+def events(logs: list[dict[str, Any]]) -> list[str]:
+    return [event["event"] for event in logs]
+
+
+def test_a_cycle_is_logged_with_its_counts() -> None:
+    """`cycle_started` and `cycle_finished`, the latter with the numbers of rows."""
+    estate = Estate()
+    logs = estate.cycle()
+    again = estate.cycle()
+    assert events(logs) == ["cycle_started", "cycle_finished"]
+    finished = logs[-1]
+    assert {name: finished[name] for name in ("flow", "groups", "committed", "failed")} == {
+        "flow": "A->B",
+        "groups": 1,
+        "committed": 1,
+        "failed": 0,
+    }
+    assert (again[-1]["committed"], again[-1]["unchanged"]) == (0, 1)
+    assert [commit[2].offset for commit in estate.target.commits] == [7]
+
+
+def test_a_flow_that_is_only_planned_commits_nothing() -> None:
+    """`sync.group.offsets.enabled = false`: cycles run, and say what they would commit."""
+    estate = Estate(sync_enabled=False)
+    logs = estate.cycle()
+    assert logs[-1]["would_commit"] == 1
+    assert estate.target.commits == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CycleFailed("Spark gave up"), ZeroDivisionError("ours"), PanicException("of Polars")],
+)
+def test_a_failed_cycle_is_logged_and_the_next_one_is_tried(error: BaseException) -> None:
+    """Whatever a cycle raises, `run` goes on in the same session. A panic is no Exception."""
+    estate = Estate()
+    estate.backend.next_error = error
+    failed = estate.cycle()
+    good = estate.cycle()
+    assert events(failed) == ["cycle_started", "cycle_failed"]
+    assert str(error) in failed[-1]["error"]
+    assert good[-1]["committed"] == 1
+
+
+def test_a_cluster_that_is_away_fails_a_row_and_ends_nothing() -> None:
+    """The cycle finishes with a failed row, and the next one is well again."""
+    estate = Estate()
+    estate.target.unreachable = True
+    away = estate.cycle()
+    estate.target.unreachable = False
+    back = estate.cycle()
+    assert events(away) == ["cycle_started", "rows_need_attention", "cycle_finished"]
+    assert (away[1]["reason"], away[-1]["failed"]) == ("UNREACHABLE", 1)
+    assert back[-1]["committed"] == 1
+
+
+def test_rows_that_nobody_has_to_look_at_are_not_told() -> None:
+    """What failed is told, and a skip that an operator has to end; what passes is not."""
+    estate = Estate()
+    reasons = (Reason.NOT_MIRRORED, Reason.DIVERGED, FailureKind.TIMEOUT)
+    estate.backend.also = [
+        Row(
+            *("A->B", "g", "orders", number, *[None] * 5),
+            OutcomeKind.FAILED if isinstance(reason, FailureKind) else OutcomeKind.SKIPPED,
+            reason,
+            message=f"{reason} it is",
+        )
+        for number, reason in enumerate(reasons)
+    ]
+    told = [event for event in estate.cycle() if event["event"] == "rows_need_attention"]
+    assert [(event["reason"], event["message"], event["rows"]) for event in told] == [
+        (reason, f"{reason} it is", 1) for reason in reasons[1:]
+    ]
+
+
+def test_a_cycle_lasts_until_its_news_are_told() -> None:
+    """`seconds` is the time from `cycle_started` to `cycle_finished`, not of Spark's part alone."""
+    estate = Estate()
+    assert estate.cycle()[-1]["seconds"] == 1
+
+
+def test_what_was_told_is_not_told_again_until_it_comes_back() -> None:
+    """A failure that lasts is one line, and one more if it returns after it had gone."""
+    estate = Estate()
+    told = []
+    for away in (True, True, False, True):
+        estate.target.unreachable = away
+        told.append("rows_need_attention" in events(estate.cycle()))
+    assert told == [True, False, False, True]
+
+
+def test_a_cycle_that_is_cut_short_by_a_stop_is_no_failure() -> None:
+    """What a cancelled cycle raises is expected, and no error in the log."""
+    estate = Estate()
+    estate.loop.stop()
+    estate.backend.next_error = CycleFailed("cancelled")
+    logs = estate.cycle()
+    assert events(logs) == ["cycle_started", "cycle_ended_by_stop"]
+    assert {event["log_level"] for event in logs} == {"info"}
+
+
+def test_a_cycle_longer_than_its_interval_is_told_with_what_was_left_out() -> None:
+    """An operator learns that the interval cannot be kept; status counts what was left out. The
+    first cycle, which starts Spark's workers and knows nothing, is no reason to say so."""
+    estate = Estate(sync_interval_seconds=1)
+    assert "cycles_left_out" not in events(estate.cycle())
+    assert estate.status.late == 0
+    for _ in range(2):
+        assert events(estate.cycle())[-1] == "cycles_left_out"
+    assert estate.status.late >= 2
+
+
+# --- what is known of a flow ----------------------------------------------------------------
+
+
+def test_a_flow_that_is_well_runs() -> None:
+    """`starting` before the first cycle, `running` after it, with its rows and their freshness."""
+    estate = Estate()
+    assert (estate.status.state, estate.board.ready) == (FlowState.STARTING, False)
+    estate.cycle()
+    assert (estate.status.state, estate.board.ready) == (FlowState.RUNNING, True)
+    (pair,) = estate.status.pairs.to_pylist()
+    assert (pair["group"], pair["outcome"], pair["lag_records"]) == ("billing", "committed", 0)
+    assert pair["in_sync_at"] == estate.status.last_success_at
+
+
+def test_what_is_known_outlives_a_cluster_that_is_away() -> None:
+    """The flow has failed, with the sentence that says why; its pairs are those of before."""
+    estate = Estate()
+    estate.cycle()
+    before = estate.status
+    estate.target.unreachable = True
+    estate.cycle()
+    now = estate.status
+    assert (now.state, now.failures_in_a_row) == (FlowState.FAILED, 1)
+    assert "B" in now.messages[0]
+    assert now.pairs is before.pairs
+    assert now.last_success_at == before.last_success_at
+
+
+def test_a_cycle_without_rows_is_a_failure_and_one_over_its_limit_is_told_apart() -> None:
+    """`failed` where Spark gave up, `degraded` where the limit ended it; both say why."""
+    estate = Estate()
+    estate.backend.next_error = CycleFailed("Spark gave up")
+    estate.cycle()
+    assert (estate.status.state, estate.status.messages) == (FlowState.FAILED, ("Spark gave up",))
+    estate.backend.next_error = CycleOverLimit("too long")
+    estate.cycle()
+    assert (estate.status.state, estate.status.over_limit) == (FlowState.DEGRADED, 1)
+    estate.cycle()
+    assert (estate.status.state, estate.status.failures_in_a_row) == (FlowState.RUNNING, 0)
+
+
+# --- flows side by side, and what changes while they run --------------------------------------
+
+
+class Gate:
+    """Cycles that come to nothing; those of a flow that is shut go on until it is opened."""
+
+    def __init__(self, shut: str = "") -> None:
+        self.shut = shut
+        self.opened = threading.Event()
+        self.broken = False
+        self.ran: Counter[str] = Counter()
+        self.changed = threading.Condition()
+
+    def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
+        if flow.name == self.shut:
+            self.opened.wait()
+        with self.changed:
+            self.ran[flow.name] += 1
+            self.changed.notify_all()
+        rows = pa.table({}) if self.broken else rows_table(())
+        return CycleResult(flow.name, Rows(rows), (), False, 0.0, 0, 0)
+
+    def wait(self, flow: str, cycles: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.ran[flow] >= cycles, 30)
+
+
+FILE = """clusters = A, B, C
+A.bootstrap.servers = 127.0.0.1:1
+B.bootstrap.servers = 127.0.0.1:2
+C.bootstrap.servers = 127.0.0.1:3
+sync.group.offsets.interval.seconds = 1
+A->B.enabled = true
+"""
+
+
+@dataclass
+class Running:
+    """A daemon that runs on a file, and its log."""
+
+    file: Path
+    gate: Gate
+    board: Board
+    daemon: Daemon
+    logs: list[MutableMapping[str, Any]]
+
+    def write(self, *lines: str) -> None:
+        new = self.file.with_suffix(".new")
+        new.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
+        new.replace(self.file)
+
+    def wait_for(self, holds: Callable[[], object]) -> None:
+        wait_until(holds, "the daemon to take it up")
+
+    def told(self, event: str) -> list[MutableMapping[str, Any]]:
+        return [one for one in self.logs if one["event"] == event]
+
+
+@contextmanager
+def running(
+    folder: Path,
+    *lines: str,
+    shut: str = "",
+    last_known: LastKnown = nothing_known,
+    peers: Callable[[FlowSettings], Peers | None] = lambda _: None,
+) -> Iterator[Running]:
+    file = folder / "mm2.properties"
+    file.write_text(FILE + "\n".join(lines) + "\n", encoding="utf-8")
+    selector = Selector(file)
+    gate, board = Gate(shut), Board(Instance.here())
+    daemon = Daemon(
+        selector, selector.select(), lambda _: gate, board, last_known=last_known, peers=peers
+    )
+    thread = threading.Thread(target=daemon.run)
+    with capture_logs() as logs:
+        thread.start()
+        try:
+            yield Running(file, gate, board, daemon, logs)
+        finally:
+            gate.opened.set()
+            daemon.stop()
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsoffset.config.overrides_files._SECONDS_BETWEEN_LOOKS", 0.02)
+
+
+def test_flows_are_known_before_spark_has_started(tmp_path: Path) -> None:
+    """Who looks meanwhile sees them as starting, and not that there is none."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE)
+    selector, board = Selector(file), Board(Instance.here())
+    Daemon(selector, selector.select(), lambda _: Gate(), board)
+    assert [(s.name, s.state) for s in board.statuses()] == [("A->B", FlowState.STARTING)]
+
+
+def test_what_another_process_knew_is_there_before_the_first_cycle(tmp_path: Path) -> None:
+    """Where the source is gone at the start, what a failover would use is known all the same; a
+    history that cannot be read costs nothing else."""
+    estate = Estate()
+    estate.cycle()
+
+    def known(flow: str) -> tuple[pa.Table, float]:
+        if flow == "B->A":
+            raise ValueError("damaged")
+        return estate.status.pairs, 1.0
+
+    with running(tmp_path, "B->A.enabled = true", shut="A->B", last_known=known) as now:
+        now.gate.wait("B->A", 1)
+        now.wait_for(lambda: len(now.board.statuses()[0].pairs))
+        assert now.board.statuses()[0].state is FlowState.STARTING
+        assert len(now.told("history_not_read")) == 1
+
+
+class Standby(Alone):
+    """Another instance leads for ever."""
+
+    def leads(self) -> bool:
+        return False
+
+    def leader(self) -> Instance:
+        return Instance("b", "sync-2", 7, 1.0)
+
+
+def test_a_flow_on_standby_takes_in_what_its_leader_keeps(tmp_path: Path) -> None:
+    """Once an interval, as far as it is newer than what is known; and says who leads."""
+    empty = rows_table(()).slice(0, 0)
+    ended = iter((5.0, 3.0))
+
+    def known(_flow: str) -> tuple[pa.Table, float]:
+        return empty, next(ended, 9.0)
+
+    with running(tmp_path, last_known=known, peers=lambda _: Standby()) as now:
+        times = []
+
+        def told() -> bool:
+            times.append(now.board.statuses()[0].known_at)
+            return times[-1] == 9.0
+
+        now.wait_for(told)
+        assert {*times} <= {None, 5.0, 9.0}
+        lead = now.daemon.lead("A->B")
+        assert (lead.here, lead.leader and lead.leader.host) == (False, "sync-2")
+        assert not now.gate.ran
+
+
+def test_a_flow_that_hangs_does_not_delay_another(tmp_path: Path) -> None:
+    """Each flow has a thread of its own: B->A goes on while a cycle of A->B has no end."""
+    with running(tmp_path, "B->A.enabled = true", shut="A->B") as now:
+        now.gate.wait("B->A", 2)
+        assert now.gate.ran["A->B"] == 0
+        assert now.daemon.alive()
+
+
+def test_whether_a_cycle_hangs_is_told_by_a_clock_that_nobody_sets(tmp_path: Path) -> None:
+    """A system clock that is set forward ends no daemon; a cycle that goes on long past its limit
+    does."""
+    with running(tmp_path, shut="A->B") as now:
+        now.wait_for(lambda: now.board.statuses()[0].running_since and now.daemon._loops)
+        now.board.now = lambda: time.time() + 10**6
+        assert now.daemon.alive()
+        monotonic = time.monotonic
+        (loop,) = now.daemon._loops.values()
+        loop._now = lambda: monotonic() + 601
+        assert not now.daemon.alive()
+        now.gate.opened.set()
+        now.wait_for(now.daemon.alive)
+
+
+def test_flows_come_and_go_with_the_file(tmp_path: Path) -> None:
+    """A flow that the file turns on begins, one that it turns off ends; the others go on."""
+    with running(tmp_path) as now:
+        now.gate.wait("A->B", 1)
+        now.write("A->C.enabled = true")
+        now.gate.wait("A->C", 1)
+        now.write()
+        now.wait_for(lambda: [status.name for status in now.board.statuses()] == ["A->B"])
+        now.gate.wait("A->B", now.gate.ran["A->B"] + 1)
+
+
+def test_a_file_that_cannot_be_used_is_not_taken_up(tmp_path: Path) -> None:
+    """It is told once, with file, line and key, in log and status; what ran goes on running."""
+    with running(tmp_path) as now:
+        now.write("tasks.max = none")
+        now.wait_for(lambda: now.board.warnings)
+        now.gate.wait("A->B", now.gate.ran["A->B"] + 1)
+        assert "tasks.max" in now.board.warnings[0]
+        now.write()
+        now.wait_for(lambda: not now.board.warnings)
+        assert len(now.told("configuration_rejected")) == 1
+
+
+def test_what_needs_a_restart_is_said(tmp_path: Path) -> None:
+    """Spark's settings are those of the start: a change is named until it is undone."""
+    with running(tmp_path) as now:
+        now.write("spark.app.name = other")
+        now.wait_for(lambda: now.board.warnings)
+        assert now.board.warnings == ("spark.*: takes effect after a restart",)
+        now.write()
+        now.wait_for(lambda: not now.board.warnings)
+
+
+def test_a_paused_flow_stays_paused_until_it_is_resumed(tmp_path: Path) -> None:
+    """Pausing outlives the process where there is a `state.dir`; the other flow goes on."""
+    lines = (f"state.dir = {tmp_path}/state", "B->A.enabled = true")
+    with running(tmp_path, *lines) as now:
+        now.daemon.pause("A->B")
+        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+        now.gate.wait("B->A", now.gate.ran["B->A"] + 1)
+    with running(tmp_path, *lines) as again:
+        again.gate.wait("B->A", 2)
+        assert again.gate.ran["A->B"] == 0
+        again.daemon.resume("A->B")
+        again.gate.wait("A->B", 1)
+        with pytest.raises(KeyError):
+            again.daemon.pause("B->C")
+
+
+def test_a_pause_of_another_process_is_told_and_taken_up(tmp_path: Path) -> None:
+    """As `tsoffset failover` leaves one in `state.dir`: the log says why no more cycles come."""
+    with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
+        now.gate.wait("A->B", 1)
+        for paused, event in ((True, "flow_paused"), (False, "flow_resumed")):
+            Pauses(f"{tmp_path}/state").set("A->B", paused)
+            now.wait_for(lambda event=event: event in events(now.logs))
+
+
+def test_a_pause_that_cannot_be_kept_holds_and_is_kept_later(tmp_path: Path) -> None:
+    """A disk that is full: the flow is paused all the same, and once there is room the pause
+    outlives the process."""
+    state = tmp_path / "state"
+    state.write_text("no folder")
+    lines = (f"state.dir = {state}", "B->A.enabled = true")
+    with running(tmp_path, *lines) as now:
+        now.gate.wait("A->B", 1)
+        now.daemon.pause("A->B")
+        now.wait_for(lambda: now.told("pause_not_written"))
+        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.PAUSED)
+        state.unlink()
+        now.wait_for(lambda: state.is_dir() and list(state.glob("*.paused")))
+        warnings = [one["log_level"] for one in now.told("pause_not_written")]
+        assert warnings.count("warning") == 1
+        assert now.board.statuses()[0].state is FlowState.PAUSED
+
+
+def test_a_flow_whose_lists_cannot_be_read_at_the_start_is_held_back(tmp_path: Path) -> None:
+    """It may be that just its groups were taken out: nothing is committed before that is known."""
+    state = tmp_path / "state"
+    OverridesFiles(str(state)).write("A->B", Overrides({"groups": ListChange(("app",), (".*",))}))
+    (file,) = state.iterdir()
+    content = file.read_bytes()
+    file.write_text("{")
+    with running(tmp_path, f"state.dir = {state}", "B->A.enabled = true") as now:
+        now.gate.wait("B->A", 1)
+        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.FAILED)
+        assert "remove the file" in now.board.statuses()[0].messages[0]
+        assert now.gate.ran["A->B"] == 0
+        file.write_bytes(content)
+        now.gate.wait("A->B", 1)
+        assert now.board.statuses()[0].lists == ("groups with app", "groups without .*")
+
+
+def test_the_last_flow_can_be_turned_off(tmp_path: Path) -> None:
+    """Who turns it off before a failover is obeyed; the daemon goes on, and takes it up again."""
+    with running(tmp_path) as now:
+        now.gate.wait("A->B", 1)
+        now.write("A->B.enabled = false")
+        now.wait_for(lambda: not now.board.statuses())
+        assert now.daemon.alive()
+        now.write()
+        now.gate.wait("A->B", now.gate.ran["A->B"] + 1)
+
+
+def test_a_loop_that_breaks_goes_on(tmp_path: Path) -> None:
+    """Whatever a cycle's end raises is told, in log and status, and the next cycle is tried."""
+    with running(tmp_path) as now:
+        now.gate.wait("A->B", 1)
+        now.gate.broken = True
+        now.wait_for(lambda: now.told("flow_broke"))
+        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.FAILED)
+        now.gate.broken = False
+        now.wait_for(lambda: now.board.statuses()[0].state is FlowState.RUNNING)
+
+
+def test_cycles_are_numbered_over_the_process_s_life(tmp_path: Path) -> None:
+    """A flow that leaves and comes back goes on counting: history tells cycles by their numbers."""
+    with running(tmp_path, "B->A.enabled = true") as now:
+        # Two cycles have ended, not only begun.
+        now.wait_for(lambda: (ended := now.board.statuses()[1].last) and ended.number >= 2)
+        now.write()
+        now.wait_for(lambda: len(now.board.statuses()) == 1)
+        now.write("B->A.enabled = true")
+        now.wait_for(lambda: len(now.board.statuses()) == 2 and now.board.statuses()[1].last)
+        last = now.board.statuses()[1].last
+        assert last is not None
+        assert last.number > 2
+
+
+def test_lists_that_change_are_taken_up_and_shown(tmp_path: Path) -> None:
+    """`tsoffset lists` writes beside the state; the daemon runs with it, the status names it."""
+    with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
+        now.gate.wait("A->B", 1)
+        change = Overrides({"groups": ListChange(("app-.*",), (".*",))})
+        OverridesFiles(f"{tmp_path}/state").write("A->B", change)
+        now.wait_for(lambda: now.board.statuses()[0].lists)
+        (status,) = now.board.statuses()
+        assert status.lists == ("groups with app-.*", "groups without .*")
+        assert status.flow.group_filter.should_replicate_group("app-1")
+        assert not status.flow.group_filter.should_replicate_group("other")
+
+
+def test_lists_that_cannot_be_read_leave_those_that_are_known(tmp_path: Path) -> None:
+    """A damaged file is a warning with a next step, and no group that was left out comes back."""
+    with running(tmp_path, f"state.dir = {tmp_path}/state") as now:
+        OverridesFiles(f"{tmp_path}/state").write(
+            "A->B", Overrides({"groups.exclude": ListChange(("secret",))})
+        )
+        now.wait_for(lambda: now.board.statuses()[0].lists)
+        (file,) = (tmp_path / "state").glob("*.lists.json")
+        file.write_text("{")
+        now.daemon.reload()
+        now.wait_for(lambda: now.board.warnings)
+        (status,) = now.board.statuses()
+        assert not status.flow.group_filter.should_replicate_group("secret")
+        assert "remove the file" in now.board.warnings[0]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcd")), max_size=8))
+def test_the_last_word_on_an_entry_holds(words: list[tuple[bool, str]]) -> None:
+    """Whatever was added and removed before, an entry is in the list if it was added last."""
+    change = ListChange()
+    for add, entry in words:
+        change = change.add(entry) if add else change.remove(entry)
+    last = {entry: add for add, entry in words}
+    assert set(change.apply(("a", "b"))) == {
+        entry for entry in "abcd" if last.get(entry, entry in "ab")
+    }
+    overrides = Overrides().changed("topics", change)
+    assert Overrides.from_json(overrides.to_json()) == overrides
+
+
+# --- the session that they share --------------------------------------------------------------
+
+
+class Session:
+    """In the place of a session of Spark: it is there, or it has died."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    @property
+    def sparkContext(self) -> Any:  # noqa: N802 (pyspark's name)
+        told = SimpleNamespace(isStopped=lambda: self.stopped)
+        return SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: told))
+
+
+class Opened:
+    """Sessions that were opened, or why none was; its clock stands still."""
+
+    def __init__(self) -> None:
+        self.sessions: list[Any] = []
+        self.error: Exception | None = None
+        self.now = 0.0
+
+    @contextmanager
+    def __call__(self) -> Iterator[Any]:
+        if self.error is not None:
+            raise self.error
+        self.sessions.append(Session())
+        yield self.sessions[-1]
+
+
+def leased(sessions: Sessions, error: Exception | None = None) -> Any:
+    """The session that a cycle got, which ended with the error."""
+    with suppress(CycleFailed), sessions.lease() as session:
+        found = session
+        if error is not None:
+            raise error
+    return found
+
+
+GAVE_UP = CycleFailed("Spark gave up")
+
+
+def test_a_session_that_died_is_replaced() -> None:
+    """The next cycle runs in a new session; one that lives is kept."""
+    opened = Opened()
+    sessions = Sessions(opened)
+    first = leased(sessions)
+    assert leased(sessions) is first
+    opened.sessions[0].stopped = True
+    assert leased(sessions) is opened.sessions[1]
+
+
+def test_a_session_that_keeps_failing_is_replaced() -> None:
+    """After three failures in a row, of whichever flow; a cycle that ends well begins anew, and
+    one that its limit ended says nothing of Spark."""
+    opened = Opened()
+    sessions = Sessions(opened)
+    for error in (GAVE_UP, GAVE_UP, None, GAVE_UP, CycleOverLimit("slow"), GAVE_UP):
+        assert leased(sessions, error) is opened.sessions[0]
+        if error is None:
+            sessions.ended_well()
+    leased(sessions, GAVE_UP)
+    assert leased(sessions) is opened.sessions[1]
+
+
+def test_a_session_in_which_another_flow_works_is_not_taken_from_it() -> None:
+    """It is replaced once nobody is at work in it; what ran in an old one says nothing of it."""
+    opened = Opened()
+    sessions = Sessions(opened)
+    with suppress(CycleFailed), sessions.lease() as of_other:
+        for _ in range(4):
+            assert leased(sessions, GAVE_UP) is of_other
+        opened.sessions[0].stopped = True
+        assert leased(sessions) is opened.sessions[1]
+        raise GAVE_UP
+    for _ in range(2):
+        assert leased(sessions, GAVE_UP) is opened.sessions[1]
+    assert leased(sessions) is opened.sessions[1]
+
+
+def test_a_spark_that_does_not_start_is_tried_with_growing_pauses() -> None:
+    """No flow waits for it: each cycle until then fails with why, and the first success ends it."""
+    opened = Opened()
+    sessions = Sessions(opened, now=lambda: opened.now)
+    opened.error = CycleFailed("no memory")
+    tried = []
+    for second in range(20):
+        opened.now = float(second)
+        with pytest.raises(CycleFailed) as failure, sessions.lease():
+            pass
+        if "no memory" in str(failure.value):
+            tried.append(second)
+    assert tried == [0, 1, 3, 7, 15]
+    opened.error, opened.now = None, 40.0
+    assert leased(sessions) is opened.sessions[0]

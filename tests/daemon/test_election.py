@@ -1,0 +1,253 @@
+"""Who of several instances leads, as far as one of them can know.
+
+What the coordinator does about it is in tests/daemon/test_elections_on_brokers.py.
+"""
+
+import json
+
+import pytest
+
+from tests.memory_flows import StillTime, flow
+from tsoffset.cluster import Assignment, Standing
+from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by, chosen, instance_of
+from tsoffset.daemon.status import Instance
+from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.model import Failed, FailureKind
+
+FLOW = flow(leader_election=True)
+OLD, NEW, NEWEST = (Instance(name, f"host-{name}", 1, at) for at, name in enumerate("abc"))
+AWAY = Failed(FailureKind.UNREACHABLE, "stay in group g, cluster B: away; wait", patience_seconds=1)
+REFUSED = Failed(FailureKind.AUTHORIZATION, "join group g, cluster B: not allowed; grant READ")
+
+
+class Coordinator:
+    """A membership whose answers are those that a test says, each after `seconds`; what it was
+    told is in `said`. With `others` in the group it is we who say who leads."""
+
+    def __init__(self, time: StillTime) -> None:
+        self.time = time
+        self.others: dict[str, bytes] = {}
+        self.answers: list[Standing | Failed] = []
+        self.seconds = 0.0
+        self.said: list[str] = []
+
+    def join(self, metadata, assign):
+        self.said.append(f"join {'holding' if json.loads(metadata)['leads'] else ''}".strip())
+        if self.answers:
+            return self.answers.pop(0)
+        return Assignment(assign({**self.others, "us": metadata}), self.time.now)
+
+    def beat(self):
+        self.said.append("beat")
+        self.time.now += self.seconds
+        return self.answers.pop(0) if self.answers else Standing.MEMBER
+
+    def leave(self):
+        self.said.append("leave")
+
+    def interrupt(self): ...
+
+    def close(self):
+        self.said.append("close")
+
+
+@pytest.fixture
+def time() -> StillTime:
+    return StillTime()
+
+
+@pytest.fixture
+def coordinator(time: StillTime) -> Coordinator:
+    return Coordinator(time)
+
+
+@pytest.fixture
+def election(coordinator: Coordinator, time: StillTime) -> Election:
+    """That of NEW."""
+    return Election(FLOW, NEW, enter=lambda *_: coordinator, now=time.monotonic)
+
+
+def metadata(instance: Instance, *, leads: bool = False) -> bytes:
+    facts = {name: getattr(instance, name) for name in Instance.__slots__}
+    return json.dumps({"version": 1, "instance": facts, "leads": leads}).encode()
+
+
+# --- who is chosen ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("there", [(OLD, NEW, NEWEST), (NEWEST, OLD, NEW)])
+def test_the_lead_stays_where_it_is(there: tuple[Instance, ...]) -> None:
+    """Whoever joins, and in whichever order they are listed."""
+    assert chosen([(one, one is OLD) for one in there]) is OLD
+
+
+def test_the_one_that_started_last_takes_over() -> None:
+    """Of instances that are replaced one by one it is the one that stays."""
+    assert chosen([(NEW, False), (NEWEST, False), (OLD, False)]) is NEWEST
+    assert chosen([]) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"instance": 3}', b"[" * 100_000])
+def test_a_member_that_says_nothing_of_use_is_left_out(content: bytes) -> None:
+    """It does not lead, and keeps nobody else from it."""
+    told = json.loads(agreed_by({"odd": content, "us": metadata(NEW)}))
+    assert told["leader"] == NEW.id
+    assert [one["id"] for one in told["instances"]] == [NEW.id]
+
+
+def test_what_a_later_version_adds_is_passed_over() -> None:
+    """In a rolling deployment both versions are in the group."""
+    facts = json.loads(metadata(OLD, leads=True))
+    facts["version"], facts["mood"], facts["instance"]["shoe_size"] = 2, "good", 43
+    told = json.loads(agreed_by({"later": json.dumps(facts).encode(), "us": metadata(NEW)}))
+    assert told["leader"] == OLD.id
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://sync-2:8083", "https://sync-2:8083"),
+        ("http://[2001:db8::1]:8083", "http://[2001:db8::1]:8083"),
+        (None, None),
+        ("javascript:alert(1)", None),
+        ("https://user:password@evil.example", None),
+        ("https://sync-2:8083/\x1b[2J", None),
+        (7, None),
+    ],
+)
+def test_an_address_of_another_instance_is_one(url: object, kept: str | None) -> None:
+    """Whoever is in the group may have written it, and people follow it."""
+    facts = json.loads(metadata(OLD))["instance"]
+    found = instance_of({**facts, "url": url})
+    assert found is not None
+    assert found.url == kept
+    del facts["url"]
+    assert instance_of(facts) == OLD
+
+
+# --- how long one leads -------------------------------------------------------------------
+
+
+def test_nobody_leads_before_the_group_has_agreed(election: Election) -> None:
+    """Nothing is known, and nothing is wrong yet."""
+    assert (election.leads(), election.leader(), election.others()) == (False, None, ())
+    assert election.problem() is None
+
+
+def test_a_follower_knows_who_leads(election: Election, coordinator: Coordinator) -> None:
+    """And who else is there."""
+    coordinator.others = {"x": metadata(OLD, leads=True), "y": metadata(NEWEST)}
+    election.step()
+    assert (election.leads(), election.leader()) == (False, OLD)
+    assert election.others() == (OLD, NEWEST)
+
+
+def test_the_lead_ends_with_the_session(
+    election: Election, coordinator: Coordinator, time: StillTime
+) -> None:
+    """Counted from when the last heartbeat that was answered was sent: what the coordinator
+    counts begins later."""
+    election.step()
+    coordinator.seconds = 2.0
+    election.step()
+    coordinator.answers = [AWAY, AWAY]
+    coordinator.seconds = 0.0
+    election.step()
+    assert election.leads()
+    assert election.problem() is None
+    time.now = SESSION_SECONDS - 0.01
+    assert election.leads()
+    time.now = SESSION_SECONDS
+    assert not election.leads()
+    assert (election.leader(), election.others()) == (None, ())
+    assert election.problem() == AWAY.message
+
+
+def test_a_member_that_is_still_known_leads_again(
+    election: Election, coordinator: Coordinator, time: StillTime
+) -> None:
+    """A coordinator that was away, and then takes a heartbeat of the same generation, has given
+    the lead to nobody meanwhile."""
+    election.step()
+    coordinator.answers = [AWAY]
+    time.now = 100.0
+    election.step()
+    assert not election.leads()
+    election.step()
+    assert election.leads()
+    assert election.problem() is None
+
+
+def test_the_lead_lasts_while_others_join(election: Election, coordinator: Coordinator) -> None:
+    """We join again, say that we have it, and keep it."""
+    election.step()
+    coordinator.answers = [Standing.REBALANCING]
+    election.step()
+    assert election.leads()
+    coordinator.others = {"y": metadata(NEWEST)}
+    election.step()
+    assert election.leads()
+    assert election.others() == (NEWEST,)
+    assert coordinator.said == ["join", "beat", "join holding"]
+
+
+@pytest.mark.parametrize("while_joining", [False, True])
+def test_a_member_that_was_removed_stops_at_once(
+    election: Election, coordinator: Coordinator, while_joining: bool
+) -> None:
+    """Somebody else may lead by now: it joins anew, without a claim."""
+    election.step()
+    answers = [Standing.REBALANCING, Standing.REMOVED] if while_joining else [Standing.REMOVED]
+    coordinator.answers = list(answers)
+    for _ in answers:
+        election.step()
+    assert not election.leads()
+    coordinator.others = {"x": metadata(OLD, leads=True)}
+    election.step()
+    assert coordinator.said[-1] == "join"
+    assert election.leader() == OLD
+
+
+def test_a_refusal_is_not_repeated_every_second(
+    election: Election, coordinator: Coordinator
+) -> None:
+    """What somebody has to mend waits longer than what may pass."""
+    coordinator.answers = [AWAY, REFUSED]
+    assert election.step() < election.step()
+    assert election.problem() == REFUSED.message
+
+
+def test_a_mistake_of_ours_is_a_problem_and_no_end(
+    election: Election, coordinator: Coordinator
+) -> None:
+    """The thread goes on."""
+    coordinator.answers = [None]  # type: ignore[list-item]
+    election.step()
+    assert "report this" in (election.problem() or "")
+    election.step()
+    assert election.leads()
+
+
+def test_settings_that_cannot_be_used_are_a_problem(time: StillTime) -> None:
+    """They are those of every cycle, too; the daemon lives on."""
+
+    def enter(*_: object) -> Coordinator:
+        raise ConfigurationError((Problem("B.client", "x", "must be y"),))
+
+    election = Election(FLOW, NEW, enter=enter, now=time.monotonic)
+    election.step()
+    assert election.problem() == "B.client = x: must be y"
+    election.close()
+
+
+@pytest.mark.parametrize(("answers", "left"), [([], True), ([AWAY], False)])
+def test_who_ends_gives_up_the_lead_and_leaves(
+    election: Election, coordinator: Coordinator, answers: list[Failed], left: bool
+) -> None:
+    """A coordinator that was away just now is not waited for."""
+    election.step()
+    coordinator.answers = list(answers)
+    election.step()
+    election.close()
+    assert not election.leads()
+    assert coordinator.said[2:] == (["leave", "close"] if left else ["close"])

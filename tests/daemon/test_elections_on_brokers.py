@@ -1,0 +1,349 @@
+"""Elections of a flow's leader, held by real coordinators."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from kafka import KafkaAdminClient
+
+from tests.kafka.test_versions import KRAFT, NEWEST, OLDEST, ZOOKEEPER
+from tests.memory_flows import flow
+from tests.scenarios.flows import member
+from tests.secured import PASSWORDS, Secured
+from tests.serving import TOKEN, bearing, row
+from tests.waiting import wait_until
+from tsoffset.config.selecting import Selector
+from tsoffset.config.selection import Selection
+from tsoffset.cycle.values import rows_table
+from tsoffset.daemon.daemon import Daemon
+from tsoffset.daemon.election import SESSION_SECONDS, Election
+from tsoffset.daemon.points import RecentCycles
+from tsoffset.daemon.status import Board, Instance
+from tsoffset.flow.security import PasswordLogin, Security
+from tsoffset.flow.settings import ClusterSettings, FlowSettings, ServerSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.kafka.membership import KafkaMembership
+from tsoffset.model import Failed, FailureKind
+from tsoffset.server.listeners import advertised, serve
+from tsoffset.spark.flow import CycleResult, Rows
+from tsoffset.testing.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.integration
+
+OLD, NEW, NEWEST_STARTED = (Instance(name, f"host-{name}", 1, at) for at, name in enumerate("abc"))
+
+
+class Machine(KafkaMembership):
+    """A membership of a machine that can be cut off from the network, which no broker is told."""
+
+    cut = False
+
+    def beat(self):
+        if self.cut:
+            self.close()
+            return Failed(FailureKind.UNREACHABLE, "cut off", patience_seconds=1.0)
+        return super().beat()
+
+    def leave(self):
+        if not self.cut:
+            super().leave()
+
+
+class Part(Election):
+    """The part of one machine in an election."""
+
+    def __init__(self, flow: FlowSettings, instance: Instance, rivals: list["Part"]) -> None:
+        self.rivals = rivals
+        self.times_led = 0
+        self.clashes = 0
+
+        self.machine = Machine(flow.target, flow.election_group, SESSION_SECONDS)
+        super().__init__(flow, instance, enter=lambda *_: self.machine)
+
+    def step(self) -> float:
+        """One that gains the lead must not find another with it."""
+        led = self.leads()
+        pause = super().step()
+        if self.leads() and not led:
+            self.times_led += 1
+            self.clashes += sum(one.leads() for one in self.rivals if one is not self)
+        return pause
+
+
+class Electing:
+    """The election of one flow, whose instances begin one by one."""
+
+    def __init__(self, flow: FlowSettings, stack: ExitStack) -> None:
+        self.flow = flow
+        self.parts: list[Part] = []
+        self._stack = stack
+
+    def begin(self, instance: Instance) -> Part:
+        """An instance that takes part, once it knows who leads."""
+        part = self._stack.enter_context(closing(Part(self.flow, instance, self.parts)))
+        self.parts.append(part)
+        part.start()
+        wait_until(lambda: part.leader() is not None, "the instance knows who leads")
+        return part
+
+    def leading(self) -> list[Part]:
+        found = [part for part in self.parts if part.leads()]
+        assert len(found) <= 1, "two lead"
+        return found
+
+    def wait_for(self, part: Part) -> None:
+        """Wait until it leads, and see that no two do on the way."""
+        wait_until(lambda: self.leading() == [part], "the lead is where it belongs")
+        assert not any(one.clashes for one in self.parts)
+
+
+Hold = Callable[[str], Electing]
+
+
+@pytest.fixture
+def hold(unique: Callable[[str], str]) -> Iterator[Hold]:
+    """A function that holds an election of a new flow into the cluster at an address."""
+    with ExitStack() as stack:
+
+        def start(bootstrap: str) -> Electing:
+            into = ClusterSettings("B", (bootstrap,))
+            return Electing(replace(flow(unique("A")), target=into, leader_election=True), stack)
+
+        yield start
+
+
+@pytest.fixture
+def electing(hold: Hold, target_broker: EmbeddedBroker) -> Electing:
+    """An election on the shared target."""
+    return hold(target_broker.bootstrap)
+
+
+def test_one_of_two_leads_and_both_know_each_other(electing: Electing) -> None:
+    """The first to come keeps the lead when another joins."""
+    first, second = electing.begin(NEW), electing.begin(OLD)
+    wait_until(lambda: first.others() == (OLD,), "the first knows of the second")
+    assert (first.leads(), second.leads()) == (True, False)
+    assert second.leader() == NEW
+    assert second.others() == (NEW,)
+    assert first.times_led == 1
+
+
+def test_who_leaves_hands_over_at_once(electing: Electing) -> None:
+    """The lead goes once, to the one that started last, though an older one may be replaced
+    next; nobody waits for a session to end."""
+    first, older, newest = map(electing.begin, (NEW, OLD, NEWEST_STARTED))
+    wait_until(lambda: len(older.others()) == 2, "all know each other")
+    first.close()
+    assert not first.leads()
+    electing.wait_for(newest)
+    older.close()
+    wait_until(lambda: newest.others() == (), "the last one knows that it is alone")
+    assert newest.leads()
+    assert (newest.times_led, older.times_led) == (1, 0)
+
+
+class OneGroup:
+    """Cycles that come to a row of the group billing."""
+
+    def run(self, _: Selection, flow: FlowSettings) -> CycleResult:
+        return CycleResult(flow.name, Rows(rows_table([row("billing")])), (), False, 0.0, 1, 1)
+
+
+@dataclass
+class Served:
+    """An instance of a flow, and where it is served at."""
+
+    daemon: Daemon
+    api: httpx2.Client
+    url: str
+
+
+@contextmanager
+def instance(file: Path) -> Iterator[Served]:
+    """A daemon that takes part in its flow's election, with its API."""
+    selector, recent = Selector(file), RecentCycles()
+    selection, board = selector.select(), Board(Instance.here())
+
+    def peers(flow: FlowSettings) -> Election:
+        election = Election(flow, board.instance)
+        election.start()
+        return election
+
+    daemon = Daemon(
+        selector, selection, lambda _: OneGroup(), board, observers=(recent,), peers=peers
+    )
+    settings = ServerSettings(("http://127.0.0.1:0",), token=TOKEN)
+    thread = threading.Thread(target=daemon.run)
+    with (
+        serve(settings, board, daemon, recent) as addresses,
+        httpx2.Client(base_url=addresses[0], headers=bearing(TOKEN)) as api,
+    ):
+        board.instance = replace(board.instance, url=advertised(addresses))
+        thread.start()
+        try:
+            yield Served(daemon, api, addresses[0])
+        finally:
+            daemon.stop()
+            thread.join()
+
+
+@pytest.mark.thorough
+def test_behind_one_address_the_standby_sends_to_the_leader(
+    target_broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Half of all requests meet it: it answers nothing as if it were so, and does nothing as if the
+    leader did it. When the leader goes it answers with what it does itself."""
+    source, file = unique("A"), tmp_path / "mm2.properties"
+    file.write_text(
+        f"clusters = {source}, B\n{source}.bootstrap.servers = 127.0.0.1:1\n"
+        f"B.bootstrap.servers = {target_broker.bootstrap}\n{source}->B.enabled = true\n"
+        "leader.election.enabled = true\nsync.group.offsets.interval.seconds = 1\n"
+    )
+    flow = f"{source}->B"
+    path = f"/api/v1/flows/{quote(flow)}"
+    asked = {"flow": flow, "group": "billing"}
+    with instance(file) as standby, instance(file) as leader:
+        first, second = standby, leader
+        wait_until(lambda: any(one.daemon.lead(flow).here for one in (first, second)), "a lead")
+        if first.daemon.lead(flow).here:
+            standby, leader = second, first
+        wait_until(lambda: standby.daemon.lead(flow).leader is not None, "it is known")
+        wait_until(lambda: leader.api.get(f"{path}/groups").json().get("total") == 1, "a cycle")
+        for answer in (
+            standby.api.get(f"{path}/groups"),
+            standby.api.get("/api/v1/translate", params=asked),
+            *(standby.api.post(f"{path}/{what}") for what in ("pause", "sync", "resume")),
+        ):
+            assert (answer.status_code, answer.json()["leader"]) == (409, leader.url)
+        assert standby.api.get(path).json()["leader"]["url"] == leader.url
+        assert standby.api.get("/readyz").is_success
+        told = standby.api.get("/api/v1/translate", params=asked).json()["next_step"]
+        assert leader.api.get(told.removeprefix("send GET ")).json()["group"] == "billing"
+        assert leader.api.post(f"{path}/sync").status_code == 202
+        leader.daemon.stop()
+        wait_until(lambda: standby.daemon.lead(flow).here, "the lead has moved")
+        wait_until(lambda: standby.api.get(f"{path}/groups").status_code == 200, "a cycle")
+        assert standby.api.post(f"{path}/pause").status_code == 202
+
+
+@pytest.mark.thorough
+def test_who_is_cut_off_stops_before_another_begins(electing: Electing) -> None:
+    """It counts its session from an earlier moment than the coordinator, which hears nothing. Back
+    on the network it is told that it was removed, and follows."""
+    first, second = electing.begin(OLD), electing.begin(NEW)
+    first.machine.cut = True
+    electing.wait_for(second)
+    assert first.problem() == "cut off"
+    first.machine.cut = False
+    wait_until(lambda: first.leader() == NEW, "it follows")
+    assert (first.leads(), first.problem()) == (False, None)
+    electing.wait_for(second)
+
+
+@pytest.mark.thorough
+def test_who_ends_while_it_joins_holds_nobody_up(electing: Electing) -> None:
+    """It waits for a member that is away, and is gone at once all the same."""
+    first = electing.begin(OLD)
+    first.machine.cut = True
+    joining = Part(electing.flow, NEW, electing.parts)
+    joining.start()
+    wait_until(lambda: joining.machine._member_id != "", "the coordinator knows the new one")
+    joining.close()
+    assert not joining._thread.is_alive()
+    newest = electing.begin(NEWEST_STARTED)
+    electing.wait_for(newest)
+    assert newest.others() == ()
+
+
+@pytest.mark.thorough
+def test_a_coordinator_that_stops_and_comes_back(hold: Hold, tmp_path: Path) -> None:
+    """A restart within the session changes nothing; a broker that hangs for longer leaves the flow
+    without a leader, with a sentence, and the same one leads when it answers again."""
+    with EmbeddedBroker(tmp_path, name="coordinator") as broker:
+        electing = hold(broker.bootstrap)
+        first, second = electing.begin(OLD), electing.begin(NEW)
+        broker.restart()
+        wait_until(lambda: bool(electing.leading()), "somebody leads")
+        process = broker.pid
+        os.kill(process, signal.SIGSTOP)
+        try:
+            wait_until(lambda: first.problem() is not None, "the first one notices")
+            wait_until(lambda: second.problem() is not None, "the second one notices")
+            assert electing.leading() == []
+            assert "cluster B" in (first.problem() or "")
+        finally:
+            os.kill(process, signal.SIGCONT)
+        wait_until(lambda: bool(electing.leading()), "somebody leads again")
+        wait_until(lambda: first.problem() is None and second.problem() is None, "all is well")
+        assert not any(one.clashes for one in electing.parts)
+
+
+def test_the_group_is_no_group_to_sync(electing: Electing, target_broker: EmbeddedBroker) -> None:
+    """Flows that have this cluster as their source see nothing of it, with members or without;
+    other tools do."""
+    group = electing.flow.election_group
+
+    def listed() -> bool:
+        with KafkaCluster(ClusterSettings("B", (target_broker.bootstrap,))) as cluster:
+            return group in cluster.groups().groups
+
+    part = electing.begin(OLD)
+    with closing(KafkaAdminClient(bootstrap_servers=target_broker.bootstrap)) as admin:
+        assert group in {one["group_id"] for one in admin.list_groups()}
+    assert not listed()
+    part.close()
+    assert not listed()
+
+
+def test_a_group_of_somebody_else_is_left_alone(
+    electing: Electing, target, unique: Callable[[str], str]
+) -> None:
+    """Nobody leads, and the sentence says why."""
+    topic = target.create_topic(unique("topic"))
+    with member(target, electing.flow.election_group, topic):
+        part = Part(electing.flow, OLD, [])
+        with closing(part):
+            part.start()
+            wait_until(lambda: part.problem() is not None, "it is told")
+            assert "another application uses" in str(part.problem())
+            assert not part.leads()
+
+
+@pytest.mark.thorough
+def test_the_right_to_read_the_group_is_enough(
+    secured: Secured, unique: Callable[[str], str]
+) -> None:
+    """Without it nobody leads, and the sentence says what to grant."""
+    into = ClusterSettings(
+        "B",
+        (secured.broker.bootstrap_at("SASL"),),
+        security=Security(login=PasswordLogin("PLAIN", "alice", PASSWORDS["alice"])),
+    )
+    guarded = replace(flow(unique("A")), target=into, leader_election=True)
+    with closing(Part(guarded, OLD, [])) as part:
+        part.start()
+        wait_until(lambda: part.problem() is not None, "it is told")
+        assert f"group {guarded.election_group}, cluster B: not authorized" in str(part.problem())
+    secured.grant("alice", "group", guarded.election_group, "read")
+    with closing(Part(guarded, OLD, [])) as part:
+        part.start()
+        wait_until(part.leads, "it leads")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", [NEWEST, KRAFT, ZOOKEEPER, OLDEST])
+def test_brokers_of_all_versions_hold_elections(
+    hold: Hold, broker_of: Callable[[str], EmbeddedBroker], version: str
+) -> None:
+    """Joining, following, leaving, taking over."""
+    electing = hold(broker_of(version).bootstrap)
+    first, second = electing.begin(OLD), electing.begin(NEW)
+    first.close()
+    electing.wait_for(second)

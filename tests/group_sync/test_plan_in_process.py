@@ -1,0 +1,165 @@
+"""Small cycles that only plan run in the command's own process: no Java is needed for them."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_scope import Command, export, failover, plan, sync
+from tests.configured import properties_file
+from tests.memory_flows import Estate, mirrored_estate
+from tsoffset.commands.export import run_export
+from tsoffset.commands.plan_sync import run_once
+from tsoffset.config.selection import Selection
+from tsoffset.errors import JavaMissing
+from tsoffset.model import Failed, FailureKind, Reason, Row
+from tsoffset.spark import packing
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.row_columns import RowFilter
+from tsoffset.testing.memory_cluster import Verb
+
+
+@pytest.fixture(autouse=True)
+def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark, if it is started, does not start."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+@pytest.fixture
+def estate() -> Estate:
+    """Groups of which one is translated, one has members on the target, one is further there."""
+    estate = mirrored_estate(100, first_offset=40)
+    for group in ("ahead", "billing", "busy"):
+        estate.commit(group, "orders", 60)
+    estate.commit("ahead", "A.orders", 130, on="B")
+    estate["B"].group("busy").state = "Stable"
+    return estate
+
+
+def dry_failover(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
+    return failover(selection, estate, output, folder, dry_run=True)
+
+
+def ran(command: Command, estate: Estate, folder: Path, *lines: str, clusters: str = "A, B") -> str:
+    out = io.StringIO()
+    file = properties_file(folder, "a:1", "b:1", *lines, clusters=clusters)
+    command(Selection.of(file, (), None, None), estate, Output(out, Format.JSON), folder)
+    return out.getvalue()
+
+
+def test_a_small_plan_has_the_rows_of_a_cycle_and_needs_no_java(
+    estate: Estate, tmp_path: Path
+) -> None:
+    """What a plan learns is kept in `state.dir`, as on Spark."""
+    expected = estate.plan()
+    state = tmp_path / "state"
+    for _ in range(2):
+        found = ran(plan, estate, tmp_path, f"state.dir = {state}").splitlines()
+        assert [Row(**json.loads(line)) for line in found] == expected
+    (kept,) = state.iterdir()
+    assert kept.suffix == ".state"
+
+
+def test_flows_that_compete_count(tmp_path: Path) -> None:
+    """Two flows that write the same offsets of a group, under one name."""
+    estate = Estate("A", "B", "C")
+    for alias in ("A", "C"):
+        estate[alias].create_topic("orders")
+        estate.commit("billing", "orders", 0, on=alias)
+    lines = (
+        "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+        "C.bootstrap.servers = c:1",
+        "C->B.enabled = true",
+    )
+    found = ran(plan, estate, tmp_path, *lines, clusters="A, B, C").splitlines()
+    assert {json.loads(line)["reason"] for line in found} == {Reason.SEVERAL_SOURCES}
+
+
+@pytest.mark.parametrize("command", [plan, export, dry_failover])
+def test_other_commands_that_only_plan_need_none_either(
+    command: Command, estate: Estate, tmp_path: Path
+) -> None:
+    assert "billing" in ran(command, estate, tmp_path)
+    assert estate["B"].group("billing").offsets == {}
+
+
+@pytest.mark.parametrize("command", [plan, export, dry_failover])
+def test_spark_runs_plans_that_are_large_or_that_it_is_asked_for(
+    command: Command, estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More groups, more positions to translate than pay without it; or a `spark.master`."""
+    with pytest.raises(JavaMissing):
+        ran(command, estate, tmp_path, "spark.master = local[1]")
+    for limit in ("PAIRS_HERE", "POSITIONS_HERE"):
+        with monkeypatch.context() as patched:
+            patched.setattr(packing, limit, 0)
+            with pytest.raises(JavaMissing):
+                ran(command, estate, tmp_path)
+
+
+def test_what_commits_runs_on_spark(estate: Estate, tmp_path: Path) -> None:
+    with pytest.raises(JavaMissing):
+        ran(sync, estate, tmp_path)
+
+
+# --- what is printed of it ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("only", "groups"),
+    [
+        (RowFilter(outcomes=("skipped",)), ["ahead", "busy"]),
+        (RowFilter(reasons=("GROUP_ACTIVE", "EXPIRED")), ["busy"]),
+        (RowFilter(("would_commit",), ("GROUP_ACTIVE",)), []),
+        (RowFilter(("would_commit", "skipped"), ()), ["ahead", "billing", "busy"]),
+    ],
+)
+@pytest.mark.parametrize("format", [Format.JSON, Format.TABLE])
+def test_a_filter_narrows_what_is_printed_alone(
+    only: RowFilter,
+    groups: list[str],
+    format: Format,
+    estate: Estate,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The summary counts all rows, and says how many are printed; the status is that of all."""
+    broken = Failed(FailureKind.COORDINATOR, "made to fail")
+    estate.commit("broken", "orders", 60)
+    estate["A"].fail(broken, verb=Verb.COMMITTED, group="broken")
+    out = io.StringIO()
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    output = Output(out, format)
+    given = {"commit": False, "only": only, "connect": estate.connect}
+    assert run_once(selection, output, Notices(), **given) == 1
+    lines = out.getvalue().splitlines()
+    if format is Format.JSON:
+        assert [json.loads(line)["group"] for line in lines] == groups
+        summary = capsys.readouterr().err
+    else:
+        named = [line.split()[0] for line in lines if " orders-0 " in line]
+        assert named == groups
+        summary = lines[-1]
+    assert "1 to commit, 0 unchanged, 2 skipped" in summary or "1 would be committed" in summary
+    assert "1 failed (1 COORDINATOR)" in summary
+    assert f"{len(groups)} of 4 rows printed" in summary
+
+
+def test_an_export_may_be_narrowed_to_what_changes(
+    estate: Estate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate.commit("there", "orders", 60)
+    estate.commit("there", "A.orders", 100, on="B")
+    selection = Selection.of(properties_file(tmp_path, "a:1", "b:1"), (), None, None)
+    for outcomes, expected in (((), 2), (("would_commit",), 1), (("unchanged",), 1)):
+        out = io.StringIO()
+        output = Output(out, Format.CSV)
+        given = {"with_group": True, "state": None, "connect": estate.connect}
+        run_export(selection, output, Notices(), outcomes=outcomes, **given)
+        assert len(out.getvalue().splitlines()) == expected
+        said = capsys.readouterr().err
+        assert "2 offsets of 2 groups for B" in said
+        assert ("1 offset of these written" in said) is bool(outcomes)

@@ -1,0 +1,110 @@
+"""A cycle's rows by columns: the same text and the same sums as of the rows one by one."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.terminal.test_output import COMMITTED, FAILED, SKIPPED
+from tsoffset.cycle.schema import ROWS
+from tsoffset.cycle.values import rows_table
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Reason, Row
+from tsoffset.terminal import row_columns
+from tsoffset.terminal.output import Format, Output, Tally
+from tsoffset.terminal.row_columns import encoded, tally_of
+
+names = st.text() | st.text("a,\"'\\/\r\n\t\0 \x7f\x85\u2028é漢😀", max_size=5) | st.just("null")
+numbers = st.none() | st.integers(-(2**61), 2**61)
+rows_of_any_kind = st.builds(
+    Row,
+    flow=names,
+    group=st.none() | names,
+    source_topic=st.none() | names,
+    partition=st.none() | st.integers(0, 2**31 - 1),
+    source_offset=numbers,
+    source_timestamp_ms=numbers,
+    target_topic=st.none() | names,
+    target_offset=numbers,
+    current_target_offset=numbers,
+    outcome=st.sampled_from(OutcomeKind),
+    reason=st.none() | st.sampled_from([*Reason, *FailureKind]),
+    precision=st.none() | st.sampled_from(Precision),
+    reread_bound=st.none() | st.integers(0, 2**40),
+    message=st.none() | names,
+    consumer_lag=numbers,
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn, rows: Sequence[Row]) -> pa.Table:
+    """The rows as a table: each column cut into chunks of its own, text plain or a dictionary."""
+    columns = []
+    for field in ROWS:
+        values = [getattr(row, field.name) for row in rows]
+        cuts = [0, *sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3))), len(rows)]
+        chunks = [pa.array(values[start:end], field.type) for start, end in pairwise(cuts)]
+        if field.type == pa.string() and draw(st.booleans()):
+            chunks = [chunk.dictionary_encode() for chunk in chunks]
+        columns.append(pa.chunked_array(chunks))
+    return pa.Table.from_arrays(columns, names=ROWS.names)
+
+
+def printed(format: Format, *parts: pa.Table) -> str:
+    stream = io.StringIO()
+    output = Output(stream, format)
+    for rows in parts:
+        output.encoded(rows.schema.names, encoded(rows, format))
+    return stream.getvalue()
+
+
+def as_json(rows: Iterable[Row]) -> str:
+    return "".join(json.dumps(asdict(row)) + "\n" for row in rows)
+
+
+def as_csv(rows: Iterable[Row]) -> str:
+    """Whatever may end a line is put between quotation marks; lines end with a line feed."""
+    lines = []
+    for values in (ROWS.names, *(asdict(row).values() for row in rows)):
+        csv.writer(stream := io.StringIO(), lineterminator="\r\n").writerow(values)
+        lines.append(stream.getvalue().removesuffix("\r\n") + "\n")
+    return "".join(lines)
+
+
+@given(st.data(), st.lists(rows_of_any_kind, max_size=8))
+def test_rows_are_printed_as_json_and_csv_write_them(data: st.DataObject, rows: list[Row]) -> None:
+    """To the byte, whatever is in names and messages, and however Arrow holds them."""
+    table = data.draw(tables(rows))
+    assert printed(Format.JSON, table) == as_json(rows)
+    assert printed(Format.CSV, table) == as_csv(rows)
+
+
+@given(st.data(), st.lists(rows_of_any_kind))
+def test_columns_add_up_to_what_rows_add_up_to(data: st.DataObject, rows: list[Row]) -> None:
+    """Outcomes, reasons, failures, bounds on re-reads, and which groups are in place."""
+    assert tally_of(data.draw(tables(rows))) == Tally.of(rows)
+
+
+def test_csv_has_one_header_for_all_flows() -> None:
+    """The rows of a second flow follow those of the first, or follow none."""
+    rows = [COMMITTED, SKIPPED]
+    first, second = (rows_table([row]) for row in rows)
+    assert printed(Format.CSV, first, rows_table([]), second) == as_csv(rows)
+    assert printed(Format.CSV, rows_table([])) == as_csv([])
+
+
+def test_many_rows_are_printed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a large estate is not held in memory as a whole, and has every row once."""
+    monkeypatch.setattr(row_columns, "_ROWS_AT_ONCE", 100)
+    some = (COMMITTED, SKIPPED, FAILED)
+    rows = [replace(some[number % 3], source_offset=number) for number in range(250)]
+    table = rows_table(rows)
+    assert [text.count("\n") for text in encoded(table, Format.JSON)] == [100, 100, 50]
+    assert printed(Format.JSON, table) == as_json(rows)
+    assert printed(Format.CSV, table) == as_csv(rows)

@@ -1,0 +1,421 @@
+"""A flow's carry-over in a folder or a store: what comes back, and what becomes of other files."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.group_sync.test_cycle_tables import CARRY_OVERS, OFFSET, TEXT
+from tests.memory_flows import flow
+from tsoffset import stores
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.group_sync import state
+from tsoffset.group_sync.rows import arrow_schema
+from tsoffset.group_sync.state import FlowCarryOver, StateFile
+from tsoffset.group_sync.tables import CACHE, PARTITIONS
+from tsoffset.group_sync.translate import carry_overs_of, partitions_frame
+from tsoffset.model import TopicPartition
+from tsoffset.rule.carry_over import LogEnds, LogIdentity, PartitionCarryOver
+from tsoffset.testing.memory_cluster import Verb
+
+LOOKS = (Verb.READ, Verb.FIRST_AT_TIMES, Verb.YOUNGEST)
+KNOWN = st.tuples(*[OFFSET] * 4, *[st.none() | OFFSET] * 4)
+PAIR = st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1))
+REMEMBERED = st.builds(
+    lambda place, known, last: (*place, *known, *last),
+    PAIR,
+    KNOWN | st.just((None,) * 8),
+    st.tuples(OFFSET, OFFSET) | st.just((None, None)),
+)
+
+
+def carry_over(offset: int = 7, binding: str = "these clusters") -> FlowCarryOver:
+    """Of one group and one partition."""
+    same = LogIdentity("id", 3)
+    one = PartitionCarryOver(
+        TopicPartition("orders", 1), True, False, same, same, LogEnds(9, 9, 9), ((offset, offset),)
+    )
+    known = (*[offset] * 4, None, None, None, None)
+    return FlowCarryOver(
+        pairs=pl.DataFrame([("billing", "orders", 1, *known, offset, offset)], CACHE, orient="row"),
+        partitions=partitions_frame([one]),
+        rows=4711,
+        binding=binding,
+    )
+
+
+def contents(one: FlowCarryOver) -> tuple[object, ...]:
+    return one.pairs.rows(), carry_overs_of(one.partitions), one.rows, one.binding
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CARRY_OVERS, st.lists(REMEMBERED, max_size=4), st.none() | st.integers(0, 10**9), TEXT)
+def test_what_is_saved_comes_back(
+    tmp_path: Path,
+    carry_overs: list[PartitionCarryOver],
+    pairs: list[tuple[object, ...]],
+    rows: int | None,
+    flow: str,
+) -> None:
+    """Whatever names and offsets it holds."""
+    file = StateFile(tmp_path, f"{flow}->B")
+    saved = FlowCarryOver(
+        pairs=pl.DataFrame(pairs, CACHE, orient="row"),
+        partitions=partitions_frame(carry_overs),
+        rows=rows,
+        binding="bound",
+    )
+    assert file.save(saved) is None
+    back, warning = file.load()
+    assert warning is None
+    assert contents(back) == contents(saved)
+
+
+def test_a_folder_is_made_and_holds_one_file_a_flow(tmp_path: Path) -> None:
+    """Names of flows may hold what a file's name may not."""
+    folder = tmp_path / "a" / "b"
+    files = [StateFile(folder, "A->B"), StateFile(folder, "../A->B")]
+    for number, file in enumerate(files):
+        assert file.save(carry_over(number)) is None
+    assert sorted(folder.iterdir()) == sorted({file.path for file in files})
+    assert len(set(folder.iterdir())) == 2
+    assert [contents(file.load()[0]) for file in files] == [
+        contents(carry_over(n)) for n in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "pairs"),
+    [(Narrowing("billing"), 1), (Narrowing("other"), 0), (Narrowing(topics="orders"), 1)],
+)
+def test_a_narrowed_cycle_reads_the_state_and_leaves_none(
+    narrowing: Narrowing, pairs: int, tmp_path: Path
+) -> None:
+    """It knows nothing of the other groups, and of its own what the whole cycles have left; that
+    these had many rows says nothing of it."""
+    whole, settings = StateFile(tmp_path, "A->B"), narrowing.apply(flow())
+    narrowed = StateFile.of(str(tmp_path), settings, narrowing)
+    assert narrowed.save(carry_over(8)) is None
+    assert list(tmp_path.iterdir()) == []
+    assert whole.save(carry_over()) is None
+    found, _ = narrowed.load()
+    assert (len(found.pairs), len(found.partitions)) == (pairs, pairs)
+    assert (found.rows, found.binding) == (None, "these clusters")
+    assert narrowed.save(carry_over(8)) is None
+    assert contents(whole.load()[0]) == contents(carry_over())
+
+
+def test_there_is_no_warning_where_there_is_no_file_yet(tmp_path: Path) -> None:
+    """The first cycle ever begins with nothing."""
+    found, warning = StateFile(tmp_path / "nowhere", "A->B").load()
+    assert (contents(found), warning) == (contents(FlowCarryOver()), None)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda whole: whole[: len(whole) // 2], "damaged"),
+        (lambda whole: whole[:-1], "damaged"),
+        (lambda whole: whole + b"\0", "damaged"),
+        (lambda _: b"", "no state of tsoffset"),
+        (lambda _: b"PAR1 and so on", "no state of tsoffset"),
+        (lambda whole: whole.replace(b"state 3 ", b"state 2 ", 1), "another version"),
+        (lambda whole: whole.replace(b"state 3 ", b"state 10 ", 1), "another version"),
+    ],
+)
+def test_a_file_that_is_none_is_a_warning_and_nothing_else(
+    tmp_path: Path, spoil: Callable[[bytes], bytes], why: str
+) -> None:
+    """Cut off, foreign or of another version: named with its path, and replaced by the next."""
+    file = StateFile(tmp_path, "A->B")
+    file.save(carry_over())
+    file.path.write_bytes(spoil(file.path.read_bytes()))
+    found, warning = file.load()
+    assert contents(found) == contents(FlowCarryOver())
+    assert warning is not None
+    assert why in warning
+    assert str(file.path) in warning
+    assert file.save(carry_over(8)) is None
+    assert contents(file.load()[0]) == contents(carry_over(8))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_no_flipped_bit_is_read_as_an_offset(tmp_path: Path, data: st.DataObject) -> None:
+    """A wrong offset would be taken for a proven one, so a file that differs from what was
+    written in a single bit is not read at all."""
+    file = StateFile(tmp_path, "A->B")
+    file.save(carry_over())
+    whole = bytearray(file.path.read_bytes())
+    at = data.draw(st.integers(0, 8 * len(whole) - 1))
+    whole[at // 8] ^= 1 << at % 8
+    file.path.write_bytes(whole)
+    found, warning = file.load()
+    assert contents(found) == contents(FlowCarryOver())
+    assert warning is not None
+
+
+def test_tables_of_another_shape_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file whose digest is right, with a column that this version does not know."""
+    file = StateFile(tmp_path, "A->B")
+    another = arrow_schema({**PARTITIONS, "more": pl.Int64})
+    with monkeypatch.context() as version:
+        version.setattr(state, "_PARTITIONS", another)
+        file.save(carry_over())
+    found, warning = file.load()
+    assert contents(found) == contents(FlowCarryOver())
+    assert "not as expected" in str(warning)
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    """A folder that cannot be made, or a file that cannot be replaced: a warning with the reason,
+    and neither half a file nor a file beside it."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file")
+    warning = StateFile(blocked / "state", "A->B").save(carry_over())
+    assert warning is not None
+    assert "write state" in warning
+    file = StateFile(tmp_path / "state", "A->B")
+    file.path.mkdir(parents=True)
+    assert "Is a directory" in str(file.save(carry_over()))
+    assert list((tmp_path / "state").iterdir()) == [file.path]
+    assert "Is a directory" in str(file.load()[1])
+
+
+def test_two_processes_of_one_number_do_not_meet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process of each container is number 1: one that writes while another does gets in
+    nobody's way, and what the last one wrote is whole."""
+    file = StateFile(tmp_path, "A->B")
+    others: list[str | None] = []
+
+    def other_writes(_: int) -> None:
+        monkeypatch.undo()
+        others.append(file.save(carry_over(8)))
+
+    monkeypatch.setattr(os, "fsync", other_writes)
+    assert file.save(carry_over(7)) is None
+    assert others == [None]
+    assert contents(file.load()[0]) == contents(carry_over(7))
+    assert list(tmp_path.iterdir()) == [file.path]
+
+
+def test_what_a_killed_process_left_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a file that is an hour old goes with the next write; a younger one may be another
+    process's, which is still at it, and another flow's is not ours."""
+
+    def killed(_: int) -> None:
+        raise SystemExit
+
+    def left_by(one: StateFile) -> Path:
+        before = set(tmp_path.iterdir())
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", killed)
+            with pytest.raises(SystemExit):
+                one.save(carry_over())
+        (half,) = set(tmp_path.iterdir()) - before
+        return half
+
+    file, other = StateFile(tmp_path, "A->B"), StateFile(tmp_path, "A->C")
+    old, young, others = left_by(file), left_by(file), left_by(other)
+    for half in (old, others):
+        os.utime(half, (0, 0))
+    assert file.save(carry_over()) is None
+    assert set(tmp_path.iterdir()) == {file.path, young, others}
+
+
+@pytest.mark.timeout(20)
+def test_a_file_that_never_ends_holds_no_cycle(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, or a device, in the file's place: a warning, and it is
+    replaced."""
+    file = StateFile(tmp_path, "A->B")
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        make(file.path)
+        _, warning = file.load()
+        assert warning is not None
+        assert "no regular file" in warning
+        assert file.save(carry_over()) is None
+        assert file.load()[1] is None
+        Path(file.path).unlink()
+
+
+def test_nobody_else_may_write_the_file(tmp_path: Path) -> None:
+    """Who could change it could say where groups resume; it is the user's alone."""
+    before = os.umask(0)
+    try:
+        file = StateFile(tmp_path, "A->B")
+        file.save(carry_over())
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+
+
+def test_what_is_of_other_clusters_is_dropped_as_a_whole() -> None:
+    """Another cluster id, another setting: nothing of it is used, and the caller is told."""
+    found = carry_over()
+    assert found.bind("these clusters")
+    assert not found.bind("others")
+    assert contents(found) == contents(FlowCarryOver(binding="others"))
+    assert found.bind("others")
+
+
+def test_an_empty_carry_over_is_a_table_too(tmp_path: Path) -> None:
+    """A flow without groups saves and loads as any other."""
+    file = StateFile(tmp_path, "A->B")
+    file.save(FlowCarryOver(binding="x"))
+    found, warning = file.load()
+    assert warning is None
+    assert (found.pairs.schema, found.partitions.schema) == (CACHE, PARTITIONS)
+
+
+# --- stores -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    """The URI of a file system in this process's memory, in which a file is an object."""
+    uri = "mock://secret@store/state/"
+    stores._opened.cache_clear()
+    stores._opened(uri)[0].create_dir("state")
+    yield uri
+    stores._opened.cache_clear()
+
+
+def test_a_uri_of_this_machine_is_its_folder(tmp_path: Path) -> None:
+    """The same file, written with the same care, whether its folder has a path or a URI."""
+    folder = tmp_path / "one two"
+    assert StateFile(folder.as_uri(), "A->B").save(carry_over()) is None
+    assert contents(StateFile(folder, "A->B").load()[0]) == contents(carry_over())
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_what_a_store_is_given_comes_back(store: str) -> None:
+    """Nothing at first, then what was saved last, a file a flow."""
+    files = [StateFile(store, "A->B"), StateFile(store, "A->C")]
+    found, warning = files[0].load()
+    assert (contents(found), warning) == (contents(FlowCarryOver()), None)
+    for number in range(2):
+        assert [file.save(carry_over(number)) for file in files] == [None, None]
+        found, warning = files[0].load()
+        assert warning is None
+        assert contents(found) == contents(carry_over(number))
+
+
+def test_a_store_is_given_nothing_that_it_has(store: str) -> None:
+    """A flow in which nothing moves puts no object; half of one is replaced."""
+    file = StateFile(store, "A->B")
+    system, _ = stores._opened(store)
+    path = "state/A-%3EB.state"
+    file.save(carry_over())
+    written = system.get_file_info(path).mtime
+    file.save(carry_over())
+    assert system.get_file_info(path).mtime == written
+    with system.open_input_file(path) as whole:
+        half = whole.read()[:-7]
+    with system.open_output_stream(path) as damaged:
+        damaged.write(half)
+    assert "damaged" in str(file.load()[1])
+    file.save(carry_over())
+    assert contents(file.load()[0]) == contents(carry_over())
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process puts a longer one: what is read is one of the two."""
+    file = StateFile(store, "A->B")
+    file.save(carry_over())
+    read = stores.Store.read
+    cut = iter([True])
+    monkeypatch.setattr(
+        stores.Store, "read", lambda *one: read(*one)[: -1 if next(cut, False) else None]
+    )
+    found, warning = file.load()
+    assert warning is None
+    assert contents(found) == contents(carry_over())
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("foo://key:secret@bucket/state", "Unrecognized filesystem"),
+        ("file://host/state", "Unsupported hostname"),
+        ("mock://key:secret@bucket/nowhere", "does not exist"),
+        (
+            "s3://key:secret@bucket/state?endpoint_override=127.0.0.1:1&scheme=http&region=x",
+            "NETWORK_CONNECTION",
+        ),
+        ("s3://key:a/secret@bucket/state", "Cannot parse URI"),
+        ("s3://key:se?cret/secret@bucket/state", "Cannot parse URI"),
+        ("s3://key:[secret@bucket/state", "Cannot parse URI"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_a_warning(uri: str, why: str) -> None:
+    """Unknown, unreachable, or without the folder: named, and without credentials."""
+    file = StateFile(uri, "A->B")
+    warning = file.save(carry_over())
+    assert warning is not None
+    assert why in warning
+    assert str(file.path) in warning
+    found, not_read = file.load()
+    assert contents(found) == contents(FlowCarryOver())
+    assert "secret" not in f"{warning} {not_read} {file.path}"
+
+
+def test_no_cycle_waits_long_for_a_store(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not answer is a warning, too."""
+    answering = Event()
+    monkeypatch.setattr(stores, "ANSWERS_WITHIN_SECONDS", 0.01)
+    monkeypatch.setattr(stores, "_opened", lambda _: answering.wait())
+    file = StateFile(store, "A->B")
+    try:
+        assert "no answer within" in str(file.load()[1])
+        assert "no answer within" in str(file.save(carry_over()))
+    finally:
+        answering.set()
+
+
+@pytest.mark.thorough
+def test_a_store_that_hangs_does_not_keep_a_process_from_its_end() -> None:
+    """pyarrow waits then for what is under way, so that has to have an end."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
+        program = f"""
+from tsoffset import stores
+from tsoffset.group_sync import state
+stores.ANSWERS_WITHIN_SECONDS = stores.S3_ANSWERS_WITHIN_SECONDS = 0.5
+uri = "s3://key:secret@bucket/state?endpoint_override={endpoint}&scheme=http&region=x"
+print(state.StateFile(uri, "A->B").load()[1])
+"""
+        run = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
+        )
+    assert "no answer within" in run.stdout
+
+
+def test_what_the_file_says_already_is_not_written_again(tmp_path: Path) -> None:
+    """A flow in which nothing moves writes nothing; a file that was damaged is mended."""
+    file = StateFile(tmp_path, "A->B")
+    file.save(carry_over())
+    written = file.path.stat().st_ino
+    file.save(carry_over())
+    assert file.path.stat().st_ino == written
+    file.path.write_bytes(file.path.read_bytes()[:-1] + b"?")
+    file.save(carry_over())
+    assert file.load()[1] is None
+    assert file.path.stat().st_ino != written

@@ -1,0 +1,1046 @@
+"""Cycles from source commits to target commits, on clusters in memory."""
+
+import pickle
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.flow.test_policy import SuffixPolicy
+from tests.memory_flows import (
+    COMMITTED,
+    NOW_MS,
+    UNCHANGED,
+    WOULD_COMMIT,
+    Estate,
+    failed,
+    flow,
+    identity_flow,
+    messages,
+    mirrored_estate,
+    row_of,
+    skipped,
+    verdict,
+    with_floor,
+)
+from tsoffset.cycle.source_commits import preflight
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.flow.policy import DefaultTopicFilter
+from tsoffset.group_sync.in_process import cycle
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    GroupListing,
+    GroupListings,
+    GroupType,
+    Isolation,
+    Precision,
+    Reason,
+    TimestampType,
+    TopicPartition,
+)
+from tsoffset.testing.memory_cluster import MemoryCluster, Message, Transaction, Verb
+
+
+def broken(kind: FailureKind = FailureKind.TIMEOUT, **facts: bool) -> Failed:
+    return Failed(kind, f"made to fail with {kind}", **facts)
+
+
+# --- what is committed ------------------------------------------------------------------
+
+
+def test_a_group_resumes_on_the_target_at_its_next_record():
+    """The record at C on the source is the one at the commit on the target."""
+    estate = mirrored_estate(first_offset=400)
+    estate.commit("billing", "orders", 40)
+    row = row_of(estate.sync(), "billing")
+    assert verdict(row) == COMMITTED
+    assert (row.target_offset, row.precision, row.reread_bound) == (440, Precision.EXACT, 0)
+    assert estate.standing("billing", "A.orders") == CommittedOffset(440)
+
+
+def test_a_flow_that_is_turned_off_is_only_planned():
+    """sync.group.offsets.enabled = false: nothing is committed whoever asks."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    assert verdict(row_of(estate.sync(flow(sync_enabled=False)), "billing")) == WOULD_COMMIT
+    assert estate.asked("B", Verb.COMMIT) == 0
+
+
+def test_metadata_goes_along():
+    """It is the group's own."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40, metadata="checkpoint 7")
+    estate.sync()
+    [(_, _, sent)] = [
+        item for request in estate["B"].requests if request.verb is Verb.COMMIT
+        for item in request.items
+    ]  # fmt: skip
+    assert sent == CommittedOffset(40, "checkpoint 7")
+
+
+def test_metadata_that_the_target_refuses_is_left_out():
+    """The offset is worth more than its metadata: committed empty, with a message; rows beside
+    it keep theirs and are not committed again."""
+    estate = Estate("A", "B", max_metadata_length=20)
+    estate.write("orders", partitions=2)
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 40, partition=0, metadata="x" * 21)
+    estate.commit("billing", "orders", 50, partition=1, metadata="y" * 20)
+    rows = estate.sync()
+    shortened, kept = row_of(rows, "billing", partition=0), row_of(rows, "billing", partition=1)
+    assert verdict(shortened) == verdict(kept) == COMMITTED
+    assert "offset.metadata.max.bytes" in (shortened.message or "")
+    assert kept.message is None
+    assert estate.standing("billing", "A.orders") == CommittedOffset(40, "")
+    assert estate.standing("billing", "A.orders", partition=1) == CommittedOffset(50, "y" * 20)
+    assert Counter(partition for _, partition, _ in estate["B"].commits) == {
+        TopicPartition("A.orders", 0): 1,
+        TopicPartition("A.orders", 1): 1,
+    }
+
+
+def test_a_group_that_becomes_active_before_its_metadata_is_left_out_is_active():
+    """The second try can be refused for another reason than the first."""
+    estate = Estate("A", "B", max_metadata_length=20)
+    estate.write("orders")
+    estate.mirror("orders")
+    estate.commit("billing", "orders", 40, metadata="x" * 21)
+    estate["B"].fail(
+        broken(FailureKind.COORDINATOR, metadata_too_large=True), verb=Verb.COMMIT, times=1
+    )
+    estate["B"].fail(broken(FailureKind.COORDINATOR, group_active=True), verb=Verb.COMMIT)
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.GROUP_ACTIVE)
+
+
+def test_a_cluster_that_is_lost_before_the_second_try_keeps_what_was_committed():
+    """Only the row whose metadata was refused fails; the one beside it stands committed."""
+    estate = Estate("A", "B", max_metadata_length=20)
+    estate.write("orders", partitions=2)
+    estate.mirror("orders")
+    for number, metadata in enumerate(("x" * 21, "y")):
+        estate.commit("billing", "orders", 40, partition=number, metadata=metadata)
+    rows = cycle(flow(), estate["A"], Vanishing(estate["B"], Verb.COMMIT, calls=1))
+    assert [verdict(row) for row in rows] == [failed(FailureKind.UNREACHABLE), COMMITTED]
+    assert [verdict(row) for row in estate.sync()] == [COMMITTED, UNCHANGED]
+
+
+def test_a_commit_that_expired_on_the_target_is_made_again():
+    """Offsets of groups without members expire there although the source group stays put."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate.sync()
+    del estate["B"].group("billing").offsets[TopicPartition("A.orders", 0)]
+    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
+    assert estate.standing("billing", "A.orders") == CommittedOffset(40)
+
+
+def test_a_group_that_is_gone_on_the_target_is_made_again():
+    """The broker makes a group when it first commits."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate.sync()
+    estate["B"].delete_group("billing")
+    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
+
+
+# --- never backwards --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"), [(101, COMMITTED), (102, UNCHANGED), (103, UNCHANGED)]
+)
+def test_a_commit_past_markers_alone_is_not_ahead(current, expected):
+    """No data record between p and D, only a transaction's marker: `unchanged`, p < D or not."""
+    estate = Estate()
+    estate.write("orders")
+    transaction = estate["A"].log("orders").begin()
+    transaction.append(messages("orders", range(100, 102)))
+    transaction.commit()
+    estate.mirror("orders")
+    estate.commit("billing", "A.orders", 102, on="B")
+    estate.commit("billing", "orders", current, on="A")
+    row = row_of(estate.sync(flow("B", "A")), "billing")
+    assert (*verdict(row), row.target_offset) == (*expected, 102)
+
+
+@pytest.mark.parametrize("current", [100, 102, 105, 106])
+def test_markers_at_the_end_are_no_difference(current):
+    """A caught-up group stands as well before the last markers of the target as behind them."""
+    estate = mirrored_estate()
+    for _ in range(3):
+        transaction = estate["B"].log("A.orders").begin()
+        transaction.append([Message(NOW_MS, b"foreign", b"foreign")])
+        transaction.abort()
+    assert estate["B"].log("A.orders").end == 106
+    estate.commit("billing", "orders", 100)
+    estate.commit("billing", "A.orders", current, on="B")
+    assert verdict(row_of(estate.sync(), "billing")) == UNCHANGED
+
+
+# --- the target's log range -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("current", [0, 9, 10])
+def test_a_commit_below_the_targets_log_start_is_made_again(current):
+    """Retention on the target has passed the group's commit: consumers would be reset."""
+    estate = mirrored_estate()
+    estate["B"].log("A.orders").delete_records(10)
+    estate.commit("billing", "orders", 40)
+    estate.commit("billing", "A.orders", current, on="B")
+    row = row_of(estate.sync(), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 40)
+
+
+def test_a_group_whose_record_the_target_has_lost_resumes_at_the_log_start():
+    """Every source record from C on that is on the target lies at its start or after."""
+    estate = mirrored_estate()
+    estate["B"].log("A.orders").delete_records(60)
+    estate.commit("billing", "orders", 40)
+    estate.commit("billing", "A.orders", 40, on="B")
+    row = row_of(estate.sync(), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 60)
+
+
+def test_a_log_that_grew_since_its_end_was_read_is_not_passed():
+    """What the mirror appended, and a consumer on the target read, while the cycle ran."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    target = Growing(estate["B"], "A.orders")
+    rows = cycle(flow(), estate["A"], target)
+    assert estate.standing("billing", "A.orders") == CommittedOffset(120)
+    assert verdict(row_of(rows, "billing")) == skipped(Reason.TARGET_AHEAD)
+
+
+def test_a_commit_in_an_open_transaction_is_not_past_the_log_end():
+    """A read_uncommitted consumer of the target may stand past its last stable offset."""
+    estate = mirrored_estate()
+    open_transaction = estate["B"].log("A.orders").begin()
+    open_transaction.append(messages("orders", range(100, 110)))
+    estate.commit("billing", "orders", 40)
+    estate.commit("billing", "A.orders", 105, on="B")
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_AHEAD)
+    estate.commit("billing", "A.orders", 111, on="B")
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.TARGET_PAST_LOG_END)
+
+
+@pytest.mark.parametrize("how", ["fails", "unreachable"])
+def test_a_log_end_that_cannot_be_read_again_accuses_nobody(how):
+    """Without the log's own range it is not said that the topic was made anew."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate.commit("billing", "A.orders", 150, on="B")
+    target = Growing(estate["B"], "A.orders", then=how)
+    row = row_of(cycle(flow(), estate["A"], target), "billing")
+    assert verdict(row) == skipped(Reason.TARGET_AHEAD)
+
+
+class Growing(MemoryCluster):
+    """The cluster `inner`, whose topic grows before commits are read: a consumer of it reads on
+    to 120. Or else its logs cannot be asked from `then` on, or nothing of it can."""
+
+    def __init__(self, inner: MemoryCluster, topic: str, *, then: str = "grows") -> None:
+        vars(self).update(vars(inner))
+        self._topic = topic
+        self._then = then
+
+    def committed(self, groups, *, require_stable, within_seconds=None):
+        if self._then == "grows":
+            self.log(self._topic).append(messages("orders", range(100, 130)))
+            where = TopicPartition(self._topic, 0)
+            self.group("billing").offsets[where] = CommittedOffset(120)
+        answer = super().committed(groups, require_stable=require_stable)
+        if self._then == "fails":
+            self.fail(broken(), verb=Verb.LOG_RANGES)
+        self.unreachable = self._then == "unreachable"
+        return answer
+
+
+def test_nothing_comes_between_reading_a_groups_offsets_and_committing():
+    """A suspect of TARGET_PAST_LOG_END is looked into after the commits of its neighbours."""
+    estate = mirrored_estate(partitions=2)
+    for number in range(2):
+        estate.commit("billing", "orders", 40, partition=number)
+    estate.commit("billing", "A.orders", 150, on="B")
+    rows = estate.sync()
+    assert [verdict(row) for row in rows] == [skipped(Reason.TARGET_PAST_LOG_END), COMMITTED]
+    asked = [request.verb for request in estate["B"].requests]
+    assert asked[asked.index(Verb.COMMITTED) + 1] is Verb.COMMIT
+
+
+# --- who may commit ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["Stable", "PreparingRebalance", "CompletingRebalance"])
+def test_a_group_with_members_on_the_target_is_left_alone(state):
+    """Seen in the listing: translated and not committed; the broker is not even asked."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate["B"].group("billing").state = state
+    row = row_of(estate.sync(), "billing")
+    assert verdict(row) == skipped(Reason.GROUP_ACTIVE)
+    assert (row.target_offset, row.precision) == (40, Precision.EXACT)
+    assert estate.asked("B", Verb.COMMIT) == 0
+
+
+def test_a_group_that_becomes_active_during_the_cycle_is_left_alone():
+    """Seen by the broker's refusal: the same row as by the listing."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate["B"].group("billing").state = "Stable"
+    listed = row_of(estate.sync(), "billing")
+    estate["B"].group("billing").state = "Empty"
+    estate["B"].fail(broken(FailureKind.COORDINATOR, group_active=True), verb=Verb.COMMIT)
+    assert row_of(estate.sync(), "billing") == listed
+    assert estate.standing("billing", "A.orders") is None
+
+
+def test_a_group_that_is_being_removed_fails_until_it_is_gone():
+    """A dead group has no members, so it is no skip: its coordinator says to try again."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate["B"].group("billing").state = "Dead"
+    assert verdict(row_of(estate.sync(), "billing")) == failed(FailureKind.COORDINATOR)
+    estate["B"].delete_group("billing")
+    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
+
+
+def test_a_group_with_members_on_the_source_is_synced():
+    """Consumers run on the source; that is the usual case."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40)
+    estate["A"].group("billing").state = "Stable"
+    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
+
+
+def test_a_consumer_group_of_the_new_protocol_is_synced():
+    """KIP-848 groups are consumer groups; without members they take commits from outside."""
+    estate = mirrored_estate()
+    estate.commit("billing", "orders", 40, type=GroupType.CONSUMER)
+    estate["B"].group("billing", GroupType.CONSUMER)
+    assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
+
+
+@pytest.mark.parametrize("type_", [GroupType.SHARE, GroupType.STREAMS])
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_groups_of_other_kinds_are_not_synced(type_, side):
+    """Share and streams groups, on either side, are UNSUPPORTED_GROUP; others go on."""
+    estate = mirrored_estate()
+    estate[side].group("odd", type_)
+    if (side, type_) != ("A", GroupType.SHARE):
+        estate.commit("odd", "orders", 40)
+    estate.commit("billing", "orders", 40)
+    rows = estate.sync()
+    assert verdict(row_of(rows, "odd")) == skipped(Reason.UNSUPPORTED_GROUP)
+    assert type_ in (row_of(rows, "odd").message or "")
+    assert verdict(row_of(rows, "billing")) == COMMITTED
+    assert {group for group, _, _ in estate["B"].commits} == {"billing"}
+
+
+# --- topics that are not there ----------------------------------------------------------
+
+
+def test_a_partition_that_is_not_mirrored_is_named():
+    """The target topic has fewer partitions: the others of the group are synced."""
+    estate = mirrored_estate()
+    estate["A"].delete_topic("orders")
+    estate.write("orders", partitions=2)
+    for number in range(2):
+        estate.commit("billing", "orders", 40, partition=number)
+    rows = estate.sync()
+    assert verdict(row_of(rows, "billing", partition=0)) == COMMITTED
+    assert verdict(row_of(rows, "billing", partition=1)) == skipped(Reason.TARGET_MISSING)
+
+
+def test_a_topic_that_is_deleted_before_the_commit_is_missing():
+    """The broker refuses the commit of one partition; the group's others are committed."""
+    estate = mirrored_estate(partitions=2)
+    for number in range(2):
+        estate.commit("billing", "orders", 40, partition=number)
+    gone = TopicPartition("A.orders", 1)
+    estate["B"].fail(broken(FailureKind.NO_LEADER, missing=True), verb=Verb.COMMIT, partition=gone)
+    rows = estate.sync()
+    assert verdict(row_of(rows, "billing", partition=0)) == COMMITTED
+    assert verdict(row_of(rows, "billing", partition=1)) == skipped(Reason.TARGET_MISSING)
+
+
+def test_a_topic_whose_target_stamps_records_is_skipped_whole():
+    """LogAppendTime is seen in a batch of one partition and told of all the topic's."""
+    estate = mirrored_estate(partitions=3)
+    estate.write("other")
+    estate.mirror("other")
+    for number in range(3):
+        estate.commit("billing", "orders", 40, partition=number)
+    estate.commit("billing", "other", 40)
+    estate["B"].log("A.orders", 1).append([Message(NOW_MS, b"before", b"the switch")])
+    stamped = estate["B"].log("A.orders", 1)
+    stamped.delete_records(stamped.end)
+    stamped.timestamp_type = TimestampType.LOG_APPEND_TIME
+    stamped.append(messages("orders", range(100)))
+    rows = estate.sync()
+    assert [verdict(row_of(rows, "billing", "orders", number)) for number in range(3)] == [
+        skipped(Reason.TARGET_REWRITES_TIMESTAMPS)
+    ] * 3
+    assert verdict(row_of(rows, "billing", "other")) == COMMITTED
+    assert {partition.topic for _, partition, _ in estate["B"].commits} == {"A.other"}
+
+
+def test_a_failure_in_a_topic_that_is_skipped_whole_stays_a_failure():
+    """What could not be asked is not explained away by its neighbours."""
+    estate = mirrored_estate(partitions=2)
+    estate["B"].delete_topic("A.orders")
+    estate["B"].create_topic("A.orders", 2, timestamp_type=TimestampType.LOG_APPEND_TIME)
+    for number in range(2):
+        estate["B"].log("A.orders", number).append(messages("orders", range(100)))
+        estate.commit("billing", "orders", 40, partition=number)
+    estate["B"].elect_leader(TopicPartition("A.orders", 1), None)
+    rows = estate.sync()
+    assert verdict(row_of(rows, "billing", partition=0)) == skipped(
+        Reason.TARGET_REWRITES_TIMESTAMPS
+    )
+    assert verdict(row_of(rows, "billing", partition=1)) == failed(FailureKind.NO_LEADER)
+
+
+# --- failures stay where they are -------------------------------------------------------
+
+
+def everybody(estate: Estate) -> None:
+    """Groups one and two on both partitions of orders, three on payments."""
+    for group in ("one", "two"):
+        for number in range(2):
+            estate.commit(group, "orders", 40 + number, partition=number)
+    estate.commit("three", "payments", 40)
+
+
+@pytest.fixture
+def estate() -> Estate:
+    """Two topics mirrored, three groups on them, one broker for each group."""
+    estate = Estate("A", "B", brokers=3)
+    for topic, partitions in (("orders", 2), ("payments", 1)):
+        estate.write(topic, partitions=partitions)
+        estate.mirror(topic)
+    everybody(estate)
+    return estate
+
+
+ORDERS_1, COPY_1 = TopicPartition("orders", 1), TopicPartition("A.orders", 1)
+ALL = {("one", 0), ("one", 1), ("two", 0), ("two", 1), ("three", 0)}
+
+
+def failures_of(estate: Estate, kind: FailureKind) -> set[tuple[str | None, int | None]]:
+    """The (group, partition) of the rows that failed with `kind`, where all others were
+    committed, on the target as in the rows."""
+    rows = estate.sync()
+    wrong = [row for row in rows if verdict(row) not in (COMMITTED, failed(kind))]
+    assert not wrong
+    done = {(row.group, row.partition) for row in rows if verdict(row) == COMMITTED}
+    assert {(group, partition.partition) for group, partition, _ in estate["B"].commits} == done
+    assert len(estate["B"].commits) == len(done)
+    return {(row.group, row.partition) for row in rows if verdict(row) == failed(kind)}
+
+
+THREE, ONE, BOTH_OF_1 = {("three", 0)}, {("one", 0), ("one", 1)}, {("one", 1), ("two", 1)}
+
+
+@pytest.mark.parametrize(
+    ("side", "fault", "expected"),
+    [
+        # No right to read a topic.
+        ("A", {"topic": "payments"}, THREE),
+        ("A", {"topic": "payments", "verb": Verb.LOG_RANGES}, THREE),
+        ("A", {"topic": "payments", "verb": Verb.READ}, THREE),
+        ("B", {"topic": "A.payments", "verb": Verb.LOG_RANGES}, THREE),
+        ("B", {"topic": "A.payments", "verb": Verb.FIRST_AT_TIMES}, THREE),
+        ("B", {"topic": "A.payments", "verb": Verb.READ}, THREE),
+        # A batch that cannot be decoded.
+        ("A", {"partition": ORDERS_1, "verb": Verb.READ}, BOTH_OF_1),
+        # Source commits of a group, whose partitions are not known then, or of one partition.
+        ("A", {"group": "one", "verb": Verb.COMMITTED}, {("one", None)}),
+        ("A", {"group": "one", "verb": Verb.COMMITTED, "partition": ORDERS_1}, {("one", 1)}),
+        # Target commits, over which nothing is committed unseen.
+        ("B", {"group": "one", "verb": Verb.COMMITTED}, ONE),
+        ("B", {"group": "one", "verb": Verb.COMMITTED, "partition": COPY_1}, {("one", 1)}),
+        # Commits that are refused.
+        ("B", {"group": "one", "verb": Verb.COMMIT}, ONE),
+        ("B", {"group": "one", "verb": Verb.COMMIT, "partition": COPY_1}, {("one", 1)}),
+    ],
+)
+def test_what_fails_costs_its_own_rows(estate, side, fault, expected):
+    """Whatever is asked for: those rows fail with its cause, all others are committed."""
+    estate.commit("one", "A.orders", 5, on="B", partition=1)
+    estate[side].fail(broken(FailureKind.AUTHORIZATION), **fault)
+    assert failures_of(estate, FailureKind.AUTHORIZATION) == expected
+
+
+@pytest.mark.parametrize(("side", "topic"), [("A", "orders"), ("B", "A.orders")])
+def test_a_partition_without_a_leader_fails_its_rows_alone(estate, side, topic):
+    """The other partition of the topic, and of the same groups, is synced."""
+    estate[side].elect_leader(TopicPartition(topic, 1), None)
+    assert failures_of(estate, FailureKind.NO_LEADER) == {("one", 1), ("two", 1)}
+
+
+def test_commits_of_an_open_transaction_fail_the_row_on_the_target(estate):
+    """What a transaction is about to commit is not overwritten; on the source, a group's commit is
+    what it has for certain."""
+    estate["A"].group("two").pending[ORDERS_1] = CommittedOffset(90)
+    group = estate["B"].group("one")
+    group.pending[TopicPartition("A.orders", 0)] = CommittedOffset(90)
+    assert failures_of(estate, FailureKind.COORDINATOR) == {("one", 0)}
+    group.end_transaction(commit=True)
+    assert verdict(row_of(estate.sync(), "one", partition=0)) == skipped(Reason.TARGET_AHEAD)
+
+
+def test_a_commit_whose_answer_is_lost_is_found(estate):
+    """Nobody said so, but the group has it when it is read again; nothing is sent twice."""
+    estate["B"].fail(
+        broken(FailureKind.TIMEOUT), verb=Verb.COMMIT, group="three", takes_effect=True, times=1
+    )
+    row = row_of(estate.sync(), "three")
+    assert verdict(row) == COMMITTED
+    assert row.current_target_offset is None
+    assert verdict(row_of(estate.sync(), "three")) == UNCHANGED
+    assert Counter(group for group, _, _ in estate["B"].commits)["three"] == 1
+
+
+def test_a_broker_that_cannot_list_its_groups_is_one_row(estate):
+    """Which groups it has is not known, so the row has none; those of the others are synced."""
+    node = next(
+        listing.coordinator
+        for listing in estate["A"].groups().groups.values()
+        if listing.group == "three"
+    )
+    lost = {
+        group
+        for group, listing in estate["A"].groups().groups.items()
+        if listing.coordinator == node
+    }
+    estate["A"].fail(broken(FailureKind.TIMEOUT), verb=Verb.GROUPS, broker=node)
+    rows = estate.sync()
+    assert {row.group for row in rows} == {"one", "two", "three", None} - lost
+    assert verdict(row_of(rows, None)) == failed(FailureKind.TIMEOUT)
+    others = [verdict(row) for row in rows if row.group is not None]
+    assert set(others) <= {COMMITTED}
+
+
+def test_groups_whose_state_on_the_target_cannot_be_listed_are_committed_if_the_broker_lets_them(
+    estate,
+):
+    """The coordinator itself refuses groups with members, whether they are listed or not."""
+    estate["B"].group("one").state = "Stable"
+    for node in range(3):
+        estate["B"].fail(broken(FailureKind.TIMEOUT), verb=Verb.GROUPS, broker=node)
+    rows = estate.sync()
+    assert [verdict(row) for row in rows if row.group is None] == [failed(FailureKind.TIMEOUT)] * 3
+    assert verdict(row_of(rows, "one", partition=0)) == skipped(Reason.GROUP_ACTIVE)
+    assert {verdict(row) for row in rows if row.group in ("two", "three")} == {COMMITTED}
+
+
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_a_cluster_that_cannot_be_reached_stops_the_cycle(estate, side):
+    """Nothing is known of its groups: no row could be made, and nothing is committed."""
+    estate[side].unreachable = True
+    with pytest.raises(ClusterUnreachable):
+        estate.sync()
+    estate[side].unreachable = False
+    assert estate["B"].commits == []
+
+
+@pytest.mark.parametrize(
+    ("side", "verb"),
+    [
+        ("A", Verb.COMMITTED),
+        ("A", Verb.LOG_RANGES),
+        ("A", Verb.READ),
+        ("B", Verb.LOG_RANGES),
+        ("B", Verb.FIRST_AT_TIMES),
+        ("B", Verb.READ),
+        ("B", Verb.COMMITTED),
+        ("B", Verb.COMMIT),
+    ],
+)
+def test_a_cluster_that_is_lost_on_the_way_fails_rows(estate, side, verb):
+    """Each row says what could not be done; none is lost, and nothing is committed twice."""
+    lost = Vanishing(estate[side], verb)
+    clusters = {"A": estate["A"], "B": estate["B"], side: lost}
+    rows = cycle(flow(), clusters["A"], clusters["B"])
+    assert {verdict(row) for row in rows} == {failed(FailureKind.UNREACHABLE)}
+    groups = {(row.group, row.partition) for row in rows}
+    assert groups == ({("one", None), ("two", None), ("three", None)} if lost.groups_only else ALL)
+    assert estate["B"].commits == []
+    assert {verdict(row) for row in estate.sync()} == {COMMITTED}
+
+
+class Vanishing(MemoryCluster):
+    """The cluster `inner`, until it has answered `calls` of `verb` and is asked once more: from
+    then on it cannot be reached."""
+
+    def __init__(self, inner: MemoryCluster, verb: Verb, *, calls: int = 0) -> None:
+        vars(self).update(vars(inner))
+        self._verb = verb
+        self._calls = calls
+        self.groups_only = (self.alias, verb) == ("A", Verb.COMMITTED)
+
+    def _asked(self, verb, items, isolation=None):
+        if verb is self._verb:
+            self.unreachable = self.unreachable or self._calls == 0
+            self._calls -= 1
+        super()._asked(verb, items, isolation)
+
+
+def test_a_dead_address_is_a_warning(estate):
+    """One address of several does not answer: the cycle goes on and says so."""
+    start = preflight(flow(), Listed(estate["A"]), estate["B"])
+    assert len(start.warnings) == 1
+    assert "dead:9092" in start.warnings[0]
+    assert "A.bootstrap.servers" in start.warnings[0]
+    assert [work.group for work in start.groups] == ["one", "three", "two"]
+
+
+class Listed(MemoryCluster):
+    """The cluster `inner` with an address that does not answer."""
+
+    def __init__(self, inner: MemoryCluster) -> None:
+        vars(self).update(vars(inner))
+
+    def describe(self):
+        return replace(super().describe(), dead_addresses=("dead:9092",))
+
+
+def test_groups_known_from_before_are_not_listed_again(estate):
+    """Between two refreshes only the target's groups are listed, whose members matter."""
+    before = estate["A"].requests.copy()
+    one = GroupListings({"one": GroupListing("one", GroupType.CLASSIC, "Empty")})
+    start = preflight(flow(), estate["A"], estate["B"], list_groups=lambda: one)
+    assert [work.group for work in start.groups] == ["one"]
+    assert Verb.GROUPS not in [r.verb for r in estate["A"].requests[len(before) :]]
+    assert Verb.GROUPS in [r.verb for r in estate["B"].requests]
+
+
+@pytest.mark.parametrize("records_a_millisecond", [1, 5])
+def test_time_lookups_do_not_grow_with_the_groups(records_a_millisecond: int) -> None:
+    """The pairs of the highest and the lowest position predict those between."""
+    estate = Estate()
+    estate["A"].create_topic("orders", 1)
+    stamped = [
+        Message(NOW_MS + n // records_a_millisecond, b"k%d" % n, b"%d" % n) for n in range(5000)
+    ]
+    estate["A"].log("orders").append(stamped, batch_size=50)
+    estate.mirror("orders", first_offset=70)
+    for number in range(40):
+        estate.commit(f"g{number}", "orders", 100 + 117 * number)
+    rows = estate.sync()
+    assert {row.precision for row in rows} == {Precision.EXACT}
+    assert estate.asked("A", Verb.FIRST_AT_TIMES) + estate.asked("B", Verb.FIRST_AT_TIMES) <= 4
+
+
+# --- several sources --------------------------------------------------------------------
+
+
+def fan_in() -> Estate:
+    """A and B both have a topic t, merged into t on C."""
+    estate = Estate("A", "B", "C")
+    for alias in ("A", "B"):
+        estate.write("t", on=alias, content=f"{alias}.t")
+        estate.mirror("t", "t", source=alias, target="C")
+        estate.commit("billing", "t", 40, on=alias)
+    return estate
+
+
+A_TO_C, B_TO_C = identity_flow("A", "C"), identity_flow("B", "C")
+
+
+def test_fan_in_under_identity_commits_nothing():
+    """The larger of two offsets would skip the other source's records: SEVERAL_SOURCES for both
+    flows, which name each other."""
+    estate = fan_in()
+    for one, other in ((A_TO_C, B_TO_C), (B_TO_C, A_TO_C)):
+        row = row_of(estate.sync(one, competing_flows=[other]), "billing")
+        assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+        assert other.name in (row.message or "")
+    assert estate["C"].commits == []
+
+
+def test_a_competing_flow_is_asked_once_for_all_groups():
+    """Its commits are one question, however many groups and partitions could meet."""
+    estate = fan_in()
+    for number in range(5):
+        for alias in ("A", "B"):
+            estate.commit(f"g{number}", "t", 40, on=alias)
+    rows = estate.sync(A_TO_C, competing_flows=[B_TO_C])
+    assert [verdict(row) for row in rows] == [skipped(Reason.SEVERAL_SOURCES)] * 6
+    assert [request.verb for request in estate["B"].requests].count(Verb.COMMITTED) == 1
+
+
+def test_a_group_on_one_source_alone_has_no_competing_flow():
+    """Only groups that both flows would write are several sources."""
+    estate = fan_in()
+    del estate["B"].group("billing").offsets[TopicPartition("t", 0)]
+    assert verdict(row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")) == COMMITTED
+    estate.commit("billing", "t", 40, on="B", partition=1)
+    assert verdict(row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")) == UNCHANGED
+
+
+def test_a_competing_flow_that_filters_the_group_or_topic_out_is_none():
+    """A flow that does not sync the group or the topic writes nothing."""
+    estate = fan_in()
+    for settings in (
+        replace(B_TO_C, topic_filter=DefaultTopicFilter(exclude=("t",))),
+        replace(B_TO_C, group_filter=type(B_TO_C.group_filter)(exclude=("billing",))),
+    ):
+        assert row_of(estate.sync(A_TO_C, competing_flows=[settings]), "billing").reason is None
+
+
+def test_names_that_differ_have_no_competing_flow():
+    """DefaultReplicationPolicy keeps sources apart; nothing is asked of the other source."""
+    estate = Estate("A", "B", "C")
+    for alias in ("A", "B"):
+        estate.write("t", on=alias)
+        estate.mirror("t", source=alias, target="C")
+        estate.commit("billing", "t", 40, on=alias)
+    asked = estate.asked("B", Verb.COMMITTED)
+    assert verdict(
+        row_of(estate.sync(flow("A", "C"), competing_flows=[flow("B", "C")]), "billing")
+    ) == (COMMITTED)
+    assert estate.asked("B", Verb.COMMITTED) == asked
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_competing_flow_that_cannot_be_asked_may_be_one(whole):
+    """Its commits are not known, so nothing is committed where it may write; elsewhere it is."""
+    estate = fan_in()
+    estate.write("only_a", on="A")
+    estate.mirror("only_a", "only_a", source="A", target="C")
+    estate.commit("billing", "only_a", 40)
+    if whole:
+        estate["B"].unreachable = True
+    else:
+        estate["B"].fail(broken(), verb=Verb.COMMITTED, group="billing")
+    without_b = replace(B_TO_C, topic_filter=DefaultTopicFilter(include=("t",)))
+    rows = estate.sync(A_TO_C, competing_flows=[without_b])
+    shared, own = row_of(rows, "billing", "t"), row_of(rows, "billing", "only_a")
+    assert verdict(shared) == skipped(Reason.SEVERAL_SOURCES)
+    assert "cannot be asked" in (shared.message or "")
+    assert verdict(own) == COMMITTED
+
+
+def test_a_partition_whose_commit_the_competing_flow_cannot_read_is_claimed():
+    """A failure of one partition there is no reason to take it as absent."""
+    estate = fan_in()
+    estate["B"].fail(broken(), verb=Verb.COMMITTED, partition=TopicPartition("t", 0))
+    row = row_of(estate.sync(A_TO_C, competing_flows=[B_TO_C]), "billing")
+    assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+
+
+def test_two_flows_that_fail_back_into_one_topic_are_several_sources():
+    """C.t on A and on B are both replicas of t on C: the flows from A and B meet there."""
+    estate = Estate("A", "B", "C")
+    estate.write("t", on="C")
+    for alias, offset in (("A", 40), ("B", 60)):
+        estate.mirror("t", source="C", target=alias)
+        estate.commit("billing", "C.t", offset, on=alias)
+    for one, other in (("A", "B"), ("B", "A")):
+        row = row_of(estate.sync(flow(one, "C"), competing_flows=[flow(other, "C")]), "billing")
+        assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+    assert estate["C"].commits == []
+
+
+def test_a_flow_that_fails_back_gives_way_to_the_one_that_copies():
+    """A.t on C is A's copy: A->C commits for it, whether C.A.t of B would come back there or not,
+    and does not even ask B; B->C leaves it alone."""
+    estate = Estate("A", "B", "C")
+    estate.write("t")
+    estate.mirror("t", target="C")
+    estate.mirror("A.t", source="C", target="B")
+    estate.commit("billing", "t", 40)
+    estate.commit("billing", "C.A.t", 60, on="B")
+    row = row_of(estate.sync(flow("B", "C"), competing_flows=[flow("A", "C")]), "billing")
+    assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+    estate["B"].unreachable = True
+    row = row_of(estate.sync(flow("A", "C"), competing_flows=[flow("B", "C")]), "billing")
+    assert verdict(row) == COMMITTED
+
+
+def test_flows_with_different_policies_can_meet():
+    """Under Identity a topic of B is called as A's replica is: both write A.t on C."""
+    estate = Estate("A", "B", "C")
+    estate.write("t", on="A")
+    estate.mirror("t", source="A", target="C")
+    estate.write("A.t", on="B")
+    estate.commit("billing", "t", 40, on="A")
+    estate.commit("billing", "A.t", 40, on="B")
+    from_a, from_b = flow("A", "C"), identity_flow("B", "C")
+    for one, other in ((from_a, from_b), (from_b, from_a)):
+        row = row_of(estate.sync(one, competing_flows=[other]), "billing")
+        assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+
+
+class LoweringPolicy(SuffixPolicy):
+    """A user's own, whose names cannot be told backwards: `Orders` becomes `orders`."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return topic.lower()
+
+    def topic_source(self, topic: str) -> str | None:
+        return None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return None
+
+
+def test_flows_with_policies_of_ones_own_are_compared_by_what_they_write():
+    """Whatever a policy makes of names, two flows into one target partition are seen."""
+    estate = Estate("A", "B", "C")
+    for alias, topic in (("A", "Orders"), ("B", "ORDERS")):
+        estate.write(topic, on=alias)
+        estate.mirror(topic, "orders", source=alias, target="C")
+        estate.commit("billing", topic, 40, on=alias)
+    one, other = flow("A", "C", LoweringPolicy()), flow("B", "C", LoweringPolicy())
+    row = row_of(estate.sync(one, competing_flows=[other]), "billing")
+    assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+
+
+def test_two_topics_of_one_source_that_become_one_are_several_sources():
+    """The larger of a group's two offsets would skip records of the other topic."""
+    estate = Estate()
+    for topic, offset in (("Orders", 40), ("ORDERS", 60), ("payments", 50)):
+        estate.write(topic)
+        estate.mirror(topic, topic.lower())
+        estate.commit("billing", topic, offset)
+    rows = estate.sync(flow(policy=LoweringPolicy()))
+    for topic in ("Orders", "ORDERS"):
+        row = row_of(rows, "billing", topic)
+        assert verdict(row) == skipped(Reason.SEVERAL_SOURCES)
+        assert "ORDERS and Orders" in (row.message or "")
+    assert verdict(row_of(rows, "billing", "payments")) == COMMITTED
+    narrowed = flow(policy=LoweringPolicy(), topic_filter=DefaultTopicFilter(exclude=("ORDERS",)))
+    assert [row.source_topic for row in estate.sync(narrowed)] == ["Orders", "payments"]
+
+
+# --- directions -------------------------------------------------------------------------
+
+
+def failed_over(*, behind: int = 0, more: int = 0) -> Estate:
+    """orders of A mirrored to B but for the last `behind` records, read there by billing up
+    to its end; A has `more` records that came after the failover."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", first_offset=400, up_to=100 - behind)
+    estate.commit("billing", "orders", 40)
+    estate.sync()
+    estate.commit("billing", "A.orders", 500 - behind, on="B")
+    if more:
+        estate.write("orders", more)
+    return estate
+
+
+@pytest.mark.parametrize(("behind", "more"), [(0, 0), (0, 50), (30, 0), (30, 50), (30, 3_000)])
+def test_failback_never_passes_what_the_replica_never_had(behind, more):
+    """The original holds records that the mirror had not copied: a group at the replica's end
+    resumes behind the last record that it read, not at the original's end."""
+    estate = failed_over(behind=behind, more=more)
+    row = row_of(estate.sync(flow("B", "A")), "billing")
+    assert (row.source_topic, row.target_topic) == ("A.orders", "orders")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 100 - behind)
+    assert estate["A"].log("orders").end == 100 + more
+
+
+def test_failback_of_an_empty_replica_moves_nothing_past_the_originals_records():
+    """The replica was made and nothing was copied yet: its end says nothing of the original."""
+    estate = Estate()
+    estate.write("orders", 100)
+    estate.mirror("orders", up_to=0)
+    estate.commit("billing", "A.orders", 0, on="B")
+    row = row_of(estate.sync(flow("B", "A")), "billing")
+    assert row.target_offset in (None, 0)
+    assert estate.standing("billing", "orders", on="A") in (None, CommittedOffset(0))
+
+
+def chain() -> Estate:
+    """t of A on B as A.t, on C as B.A.t, back on A as C.B.A.t (by hand); the group on A."""
+    estate = Estate("A", "B", "C")
+    estate.write("t")
+    estate.mirror("t", first_offset=100)
+    estate.mirror("A.t", source="B", target="C", first_offset=200)
+    estate.commit("billing", "t", 40)
+    return estate
+
+
+def test_a_chain_hands_a_group_on_from_cluster_to_cluster():
+    """A->B makes the commit that B->C translates in turn."""
+    estate = chain()
+    estate.sync(flow("A", "B"))
+    estate.sync(flow("B", "C"))
+    assert estate.standing("billing", "A.t") == CommittedOffset(140)
+    assert estate.standing("billing", "B.A.t", on="C") == CommittedOffset(240)
+
+
+def test_failback_along_a_chain_goes_one_hop_at_a_time():
+    """B.A.t of C is A.t on B, and that is t on A; never t on B (MirrorMaker 2 says so)."""
+    estate = chain()
+    estate.write("t", on="B", content="B's own")
+    estate.commit("billing", "B.A.t", 290, on="C")
+    row = row_of(estate.sync(flow("C", "B")), "billing")
+    assert (row.target_topic, row.target_offset) == ("A.t", 190)
+    estate.sync(flow("B", "A"))
+    assert estate.standing("billing", "t", on="A") == CommittedOffset(90)
+    assert estate.standing("billing", "t", on="B") is None
+
+
+def test_a_circle_ends_where_it_began():
+    """A->B->C->A: the topic never comes back to A by the long way, and no group there moves."""
+    estate = chain()
+    for source, target in (("A", "B"), ("B", "C")):
+        assert len(estate.sync(flow(source, target))) == 1
+    assert estate.sync(flow("C", "A")) == []
+    assert estate.standing("billing", "t", on="A") == CommittedOffset(40)
+    assert estate["A"].commits == []
+    again = [verdict(row) for pair in ("AB", "BC", "CA") for row in estate.sync(flow(*pair))]
+    assert again == [UNCHANGED] * 2
+
+
+def test_identity_keeps_the_names():
+    """The same topic on both sides; a caught-up group takes the log end once a pair is proven."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", "orders", first_offset=400)
+    for group, offset in (("lagging", 40), ("caught-up", 100), ("new", 0)):
+        estate.commit(group, "orders", offset)
+    rows = estate.sync(identity_flow())
+    found = {row.group: (*verdict(row), row.target_topic, row.target_offset) for row in rows}
+    assert found == {
+        "lagging": (*COMMITTED, "orders", 440),
+        "caught-up": (*COMMITTED, "orders", 500),
+        "new": (*COMMITTED, "orders", 400),
+    }
+
+
+# --- settings ---------------------------------------------------------------------------
+
+
+def test_the_floor_commits_the_log_start_where_nothing_is_proven():
+    """translation.floor = log_start: a new group stands at the start until there is proof, so
+    that consumers with auto.offset.reset=latest miss nothing."""
+    estate = Estate()
+    estate.write("orders", 700)
+    estate["B"].create_topic("A.orders", first_offset=7)
+    estate["B"].log("A.orders").append(messages("B's own", range(100)), batch_size=10)
+    estate.commit("billing", "orders", 640)
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.NO_PROOF)
+    settings = flow(translation=with_floor())
+    row = row_of(estate.sync(settings), "billing")
+    assert (*verdict(row), row.target_offset, row.reread_bound) == (*COMMITTED, 7, 640)
+    assert verdict(row_of(estate.sync(settings), "billing")) == skipped(Reason.NO_PROOF)
+    estate.mirror("orders")
+    row = row_of(estate.sync(settings), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 747)
+    assert len(estate["B"].commits) == 2
+
+
+def test_a_mirror_that_retention_emptied_answers_its_end():
+    """What was mirrored is gone, and what is still to come is written behind the end."""
+    estate = Estate()
+    estate.write("orders")
+    estate.mirror("orders", up_to=0, first_offset=7)
+    estate.commit("billing", "orders", 40)
+    row = row_of(estate.sync(), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, 7)
+    assert (row.precision, row.reread_bound) == (Precision.FRONTIER, 40)
+
+
+READ_COMMITTED = flow(isolation=Isolation.READ_COMMITTED)
+
+
+def with_open_transaction() -> tuple[Estate, Transaction]:
+    """100 records, 10 aborted ones (marker at 110), and 10 of a transaction that is open, of
+    which a read_committed replicator has copied the first 100."""
+    estate = Estate()
+    estate.write("orders")
+    log = estate["A"].log("orders")
+    aborted = log.begin()
+    aborted.append(messages("aborted", range(100, 110)))
+    aborted.abort()
+    transaction = log.begin()
+    transaction.append(messages("open", range(111, 121)))
+    estate.mirror("orders", isolation=Isolation.READ_COMMITTED, first_offset=400)
+    return estate, transaction
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"), [(40, 440), (99, 499), (100, 500), (105, 500), (111, 500), (115, 500)]
+)
+def test_read_committed_flows_pass_over_what_is_not_committed(offset, expected):
+    """Aborted records do not count, and those of an open transaction are still to come: the
+    mirror's end is where such groups resume."""
+    estate, _ = with_open_transaction()
+    estate.commit("billing", "orders", offset)
+    row = row_of(estate.sync(READ_COMMITTED), "billing")
+    assert (*verdict(row), row.target_offset) == (*COMMITTED, expected)
+    assert verdict(row_of(estate.sync(READ_COMMITTED), "billing")) == UNCHANGED
+
+
+def test_read_committed_flows_know_the_logs_own_end():
+    """A commit is past the log only behind its high watermark."""
+    estate, _ = with_open_transaction()
+    estate.commit("at-end", "orders", 121)
+    estate.commit("past", "orders", 122)
+    rows = estate.sync(READ_COMMITTED)
+    assert row_of(rows, "at-end").reason is not Reason.PAST_LOG_END
+    assert verdict(row_of(rows, "past")) == skipped(Reason.PAST_LOG_END)
+
+
+def test_records_of_a_transaction_that_commits_later_are_not_passed():
+    """A group before an open transaction's records gets them once they are copied."""
+    estate, transaction = with_open_transaction()
+    estate.commit("billing", "orders", 111)
+    estate.sync(READ_COMMITTED)
+    standing = estate.standing("billing", "A.orders")
+    assert standing is not None
+    transaction.commit()
+    estate.mirror("orders", isolation=Isolation.READ_COMMITTED)
+    copied = {m.value: offset for offset, m in estate["B"].log("A.orders").messages()}
+    assert standing.offset <= copied[b"open 111"]
+
+
+def test_an_empty_log_resumes_at_the_end_of_its_empty_mirror():
+    """Nothing was written yet: both ends are the same place."""
+    estate = mirrored_estate(0, first_offset=7)
+    estate.commit("billing", "orders", 0)
+    row = row_of(estate.sync(), "billing")
+    assert (*verdict(row), row.target_offset, row.precision) == (*COMMITTED, 7, Precision.EXACT)
+    assert row.source_timestamp_ms is None
+
+
+# --- commits go out once ----------------------------------------------------------------
+
+
+def test_all_groups_are_committed_in_one_call(estate):
+    """The target is asked once for the commits of all groups, and told once."""
+    estate.sync()
+    verbs = Counter(request.verb for request in estate["B"].requests)
+    assert (verbs[Verb.COMMITTED], verbs[Verb.COMMIT]) == (1, 1)
+    told = Counter(
+        item[:2] for request in estate["B"].requests if request.verb is Verb.COMMIT
+        for item in request.items
+    )  # fmt: skip
+    assert set(told.values()) == {1}
+    assert {(group, partition.partition) for group, partition in told} == ALL
+
+
+def test_nothing_is_asked_where_there_is_nothing_to_do():
+    """No groups, or none with source commits: the target's offsets are neither read nor written."""
+    estate = mirrored_estate()
+    estate.commit("only-there", "A.orders", 40, on="B")
+    assert estate.sync() == []
+    estate["A"].group("without-commits")
+    assert estate.sync() == []
+    estate["A"].group("shares", GroupType.SHARE)
+    assert [row.group for row in estate.sync()] == ["shares"]
+    assert estate.asked("B", Verb.COMMITTED) == estate.asked("B", Verb.COMMIT) == 0
+
+
+def test_rows_and_settings_can_cross_processes(estate):
+    """What a cycle takes and gives can be pickled, as Spark does."""
+    rows = estate.sync()
+    assert pickle.loads(pickle.dumps(rows)) == rows
+    assert pickle.loads(pickle.dumps(flow())).name == "A->B"

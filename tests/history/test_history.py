@@ -1,0 +1,764 @@
+"""History without Spark: what is written of cycles, what comes back, what is left of old days, and
+what becomes of it when something fails."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from tests.past_cycles import DAY, FLOW, MINUTE, NOON, Past, files, pairs_of, row, rows_of
+from tests.random_examples import scaled
+from tests.waiting import wait_until
+from tsoffset.config.overrides_files import OverridesFiles
+from tsoffset.cycle.cells import to_cell
+from tsoffset.daemon.freshness import PAIRS_KNOWN
+from tsoffset.daemon.points import CyclePoint
+from tsoffset.daemon.status import Instance
+from tsoffset.flow.settings import HistorySettings
+from tsoffset.group_sync.state import StateFile
+from tsoffset.history import flow_history, tidying
+from tsoffset.history.files import Kind, day_of, days, look
+from tsoffset.history.reading import last_known, points
+from tsoffset.history.tables import CYCLES, Kept, replayed
+from tsoffset.history.tidying import remove_before, tidy
+from tsoffset.history.views import below_root, without_root
+from tsoffset.history.writing import History
+from tsoffset.model import FailureKind, OutcomeKind, Precision, Row
+from tsoffset.stores import Folder, Store, place_of
+
+NO_FOLDER = r"Not a directory|File exists"
+TODAY = date(2026, 11, 22)
+LONG_AGO = TODAY - timedelta(days=9)
+LATER = TODAY + timedelta(days=9)
+
+
+def kept(directory: Path) -> list[tuple[int, str, str]]:
+    """Cycle, group and why it is kept, of every row of pairs."""
+    rows = rows_of(directory, Kind.PAIRS)
+    return [(one["cycle"], one["group"], one["kept"]) for one in rows]
+
+
+def merge(directory: Path, today: date = LATER, oldest: date = date.min) -> None:
+    """As two days in a row do: what was replaced on the first one goes on the second."""
+    for _ in range(2):
+        tidy(place_of(directory), FLOW, today)
+    remove_before(place_of(directory), FLOW, oldest)
+
+
+# --- what is written ----------------------------------------------------------------------
+
+
+def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
+    """The first cycle has every pair, a later one those that differ, and none where none does."""
+    past = Past(tmp_path)
+    past.keep(row("a"), row("b"))
+    past.keep(row("a"), row("b", offset=9))
+    past.keep(row("a"), row("b", offset=9))
+    assert kept(tmp_path) == [(1, "a", "changed"), (1, "b", "changed"), (2, "b", "changed")]
+    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3]
+
+
+def test_a_pair_that_goes_is_told_once(tmp_path: Path) -> None:
+    """Absence cannot be told from no change otherwise."""
+    past = Past(tmp_path)
+    past.keep(row("a"), row("b"))
+    past.keep(row("a"))
+    past.keep(row("a"))
+    assert kept(tmp_path)[2:] == [(2, "b", "gone")]
+
+
+def test_every_so_many_cycles_all_pairs_are_written(tmp_path: Path) -> None:
+    """Those that did not change are marked, so that merging can drop them."""
+    past = Past(tmp_path, full_every=2)
+    for offset in (7, 7, 8):
+        past.keep(row("a"), row("b", offset=offset))
+    assert kept(tmp_path)[2:] == [(3, "a", "full"), (3, "b", "changed")]
+
+
+def test_a_day_needs_no_other(tmp_path: Path) -> None:
+    """Its first cycle has every pair, whether it changed or not; days are those of UTC."""
+    past = Past(tmp_path, started=NOON + DAY / 2 - 1.5 * MINUTE)
+    past.keep(row("a"), row("b"))
+    past.keep(row("a"), row("b", offset=8))
+    assert days(place_of(tmp_path), Kind.PAIRS, FLOW) == [TODAY, TODAY + timedelta(days=1)]
+    assert kept(tmp_path)[2:] == [(2, "a", "first"), (2, "b", "changed")]
+
+
+def test_folders_are_named_as_hive_does(tmp_path: Path) -> None:
+    """So that other tools find flow and day in them."""
+    Past(tmp_path).keep(row())
+    assert sorted(str(path.relative_to(tmp_path).parent) for path in files(tmp_path)) == [
+        "cycles/flow=A-%3EB/day=2026-11-22",
+        "pairs/flow=A-%3EB/day=2026-11-22",
+    ]
+
+
+def test_a_cycle_that_came_to_nothing_has_a_row(tmp_path: Path) -> None:
+    """With its error, and without anything of pairs."""
+    past = Past(tmp_path)
+    past.history.add(*past.ended(None))
+    past.history.write()
+    (found,) = rows_of(tmp_path, Kind.CYCLES)
+    assert (found["state"], found["error"]) == ("failed", "Spark gave up")
+    assert (found["reached"], found["exact"], found["groups"]) == (False, None, None)
+    assert kept(tmp_path) == []
+
+
+def test_a_cycles_row_sums_its_pairs(tmp_path: Path) -> None:
+    """By precision, where a translation is in place, and what a failover would find."""
+    past = Past(tmp_path)
+    bounded = {"precision": Precision.BOUNDED, "reread_bound": 3}
+    skipped = {"outcome": OutcomeKind.SKIPPED, "current_target_offset": None}
+    past.keep(row("a"), row("b", **bounded), row("c", **skipped), bytes_read=4)
+    (found,) = rows_of(tmp_path, Kind.CYCLES)
+    assert (found["exact"], found["bounded"], found["frontier"]) == (1, 1, 0)
+    assert (found["lag_records"], found["lag_records_max"], found["bytes_read"]) == (3, 3, 4)
+    assert found["lag_seconds_max"] == 0.0
+
+
+def test_cycles_share_files_of_which_the_last_one_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is too little for a file: a file is replaced by one with a row more, up to a limit. It
+    stays for who has listed it, but is not read by others."""
+    monkeypatch.setattr(flow_history, "_CYCLES_IN_A_FILE", 3)
+    past = Past(tmp_path)
+    for _ in range(7):
+        past.keep(row())
+    assert len(files(tmp_path / "cycles")) == 7
+    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3, 4, 5, 6, 7]
+    for _ in range(6):
+        past.keep(row())
+    listed = [path.name.split("-")[2:] for path in files(tmp_path / "cycles")]
+    assert ["1", "1.parquet"] not in listed
+    assert ["1", "3.parquet"] in listed
+
+
+GROUPS = st.sampled_from(["a", "b", "c"])
+NUMBERS = st.none() | st.integers(-1, 3)
+ROWS = st.lists(
+    st.builds(
+        row,
+        GROUPS,
+        st.integers(0, 1),
+        st.integers(0, 3),
+        source_timestamp_ms=NUMBERS,
+        target_offset=st.none() | st.integers(0, 3),
+        current_target_offset=st.none() | st.integers(0, 3),
+        outcome=st.sampled_from(OutcomeKind),
+        reread_bound=st.none() | st.integers(0, 3),
+        message=st.none() | st.sampled_from(["one thing", "another"]),
+    )
+    | st.builds(
+        row,
+        GROUPS,
+        source_topic=st.none(),
+        partition=st.none(),
+        outcome=st.just(OutcomeKind.FAILED),
+        reason=st.just(FailureKind.COORDINATOR),
+        target_offset=st.none(),
+    ),
+    unique_by=lambda one: (one.group, one.source_topic and one.partition),
+    max_size=6,
+)
+
+
+def without_pairs_of_failed_groups(rows: list[Row]) -> list[Row]:
+    """A group that failed as a whole has no other row."""
+    failed = {one.group for one in rows if one.source_topic is None}
+    return [one for one in rows if one.source_topic is None or one.group not in failed]
+
+
+CYCLES_OF_ROWS = st.lists(
+    st.none() | ROWS.map(without_pairs_of_failed_groups), min_size=1, max_size=8
+)
+
+
+@settings(deadline=None, max_examples=scaled(25), suppress_health_check=list(HealthCheck))
+@given(CYCLES_OF_ROWS, st.integers(1, 4), st.sampled_from([NOON, NOON + DAY / 2 - 3.5 * MINUTE]))
+def test_replaying_gives_each_cycles_rows_back(
+    tmp_path: Path, cycles: Sequence[list[Row] | None], full_every: int, started: float
+) -> None:
+    """Of every cycle that reached the clusters, to the last column and time: from its files as
+    they were written, and, of whole days, after they were merged. So does what is known last."""
+    directory = tmp_path / "history"
+    shutil.rmtree(directory, ignore_errors=True)
+    past = Past(directory, started, full_every=full_every)
+    expected = {}
+    for rows in cycles:
+        cycle, status = past.ended(rows)
+        past.history.add(cycle, status)
+        past.history.write()
+        if cycle.reached:
+            expected[cycle.number] = cycle.ended_at, pairs_of(status.pairs)
+            last = last_known(directory, FLOW)
+            assert last is not None
+            assert last.schema == PAIRS_KNOWN
+            assert pairs_of(last) == expected[cycle.number][1]
+    for _ in range(2):
+        for number, (ended_at, pairs) in expected.items():
+            day = look(place_of(directory), Kind.PAIRS, FLOW, day_of(ended_at))
+            table = pa.concat_tables(file.table() for file in day.files).unify_dictionaries()
+            until_then = table.filter(pc.less_equal(table["cycle"], number))
+            assert pairs_of(replayed(until_then, ended_at, FLOW)) == pairs
+        merge(directory)
+
+
+# --- what is read -------------------------------------------------------------------------
+
+
+def test_nothing_is_known_of_a_flow_without_history(tmp_path: Path) -> None:
+    """The first start ever."""
+    assert last_known(tmp_path, FLOW) is None
+    assert last_known(tmp_path / "nowhere", FLOW) is None
+    assert not points(place_of(tmp_path), FLOW, 0, float("inf"), 10, (), "a1")
+
+
+def test_the_last_instance_is_what_is_known(tmp_path: Path) -> None:
+    """A process that started later says all; pairs that it does not have are no more."""
+    Past(tmp_path, id="b2").keep(row("a"), row("b"))
+    expected = Past(tmp_path, NOON + 9 * MINUTE, id="a1").keep(row("a", offset=9))
+    found = last_known(tmp_path, FLOW)
+    assert found is not None
+    assert pairs_of(found) == pairs_of(expected)
+
+
+def test_points_are_the_last_ones_between_two_times(tmp_path: Path) -> None:
+    """Oldest first, over days and processes, whether they are in files, merged, or known to this
+    process; those of one process are not told twice."""
+    past = Past(tmp_path, started=NOON + DAY / 2 - 3.5 * MINUTE)
+    recent = []
+    for _ in range(6):
+        cycle, status = past.ended([row()])
+        recent.append(CyclePoint.of(cycle, status))
+        past.history.add(cycle, status)
+        past.history.write()
+    Past(tmp_path, NOON, id="b2").keep(row())
+    start, end = past.started + 2 * MINUTE, past.started + 5.5 * MINUTE
+
+    def at(limit: int, since: float, until: float, known: int) -> list[int]:
+        found = points(place_of(tmp_path), FLOW, since, until, limit, recent[6 - known :], past.id)
+        return [round((point.at - past.started) // MINUTE) for point in found]
+
+    for _ in range(2):
+        for known in (0, 2, 6):
+            assert at(10, start, end, known) == [2, 3, 4, 5]
+            assert at(2, start, end, known) == [4, 5]
+            assert at(10, 0.0, float("inf"), known)[1:] == [1, 2, 3, 4, 5, 6]
+            assert at(10, -1e300, 1e300, known)[1:] == [1, 2, 3, 4, 5, 6]
+            assert len(at(10, float("-inf"), past.started, known)) == 1
+        merge(tmp_path)
+
+
+def test_points_come_back_from_files(tmp_path: Path) -> None:
+    """All of each, of cycles that reached nothing, too."""
+    past = Past(tmp_path)
+    expected = []
+    for rows in ([row("a"), row("b", reread_bound=3, current_target_offset=2)], None):
+        cycle, status = past.ended(rows)
+        past.history.add(cycle, status)
+        expected.append(CyclePoint.of(cycle, status))
+    past.history.write()
+    found = points(place_of(tmp_path), FLOW, 0, float("inf"), 9, (), "b2")
+    assert found == expected
+
+
+def test_points_of_this_process_need_no_file(tmp_path: Path) -> None:
+    """Where it knows as many as are asked for."""
+    history, past = observer(tmp_path), Past(tmp_path)
+    for _ in range(3):
+        history.cycle_ended(*past.ended([row()]))
+    assert history.close(60)
+    shutil.rmtree(tmp_path / "cycles")
+    found = history.points(FLOW, 0.0, float("inf"), 2)
+    assert [round((point.at - NOON) // MINUTE) for point in found] == [2, 3]
+
+
+# --- days that are over -------------------------------------------------------------------
+
+
+def test_a_day_becomes_one_file_of_each_kind(tmp_path: Path) -> None:
+    """Without rows that only say again what is known; the day that goes on stays as it is."""
+    past = Past(tmp_path, full_every=2)
+    for offset in (1, 2, 3, 3):
+        past.keep(row("a"), row("b", offset=offset))
+    before = files(tmp_path)
+    merge(tmp_path, today=TODAY)
+    assert files(tmp_path) == before
+    merge(tmp_path)
+    assert len(files(tmp_path)) == 2
+    assert Kept.FULL not in {why for _, _, why in kept(tmp_path)}
+    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3, 4]
+    merged = files(tmp_path)
+    merge(tmp_path)
+    assert files(tmp_path) == merged
+
+
+def test_large_days_become_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is made in memory, which has to stay small."""
+    monkeypatch.setattr(tidying, "_ROWS_IN_A_FILE", 4)
+    past = Past(tmp_path)
+    for offset in range(5):
+        past.keep(row("a", offset=offset), row("b", offset=offset))
+    before = rows_of(tmp_path, Kind.PAIRS)
+    merge(tmp_path)
+    assert len(files(tmp_path / "pairs")) == 3
+    assert rows_of(tmp_path, Kind.PAIRS) == before
+
+
+def test_what_comes_late_is_merged_with_the_rest(tmp_path: Path) -> None:
+    """Another instance wrote a file of that day after it was merged."""
+    past, other = Past(tmp_path), Past(tmp_path, id="b2")
+    past.keep(row("a"))
+    past.keep(row("a", offset=8))
+    merge(tmp_path)
+    other.keep(row("a", offset=8))
+    before = rows_of(tmp_path, Kind.PAIRS)
+    assert len(before) == 3
+    merge(tmp_path)
+    assert len(files(tmp_path)) == 2
+    assert rows_of(tmp_path, Kind.PAIRS) == before
+
+
+@pytest.mark.parametrize("removed", range(5))
+def test_an_end_in_the_middle_of_merging_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int
+) -> None:
+    """After the merged file is there and before all others are gone: nothing is read twice, nothing
+    is lost, and the next merging goes on."""
+    past = Past(tmp_path)
+    for offset in range(4):
+        past.keep(row("a", offset=offset))
+    before = rows_of(tmp_path, Kind.PAIRS)
+    tidy(place_of(tmp_path), FLOW, LATER)
+    assert len(files(tmp_path / "pairs")) == 5
+    left = [removed]
+    remove = Folder.remove
+
+    def killed(place: Folder, name: str) -> None:
+        if not left[0]:
+            raise SystemExit
+        left[0] -= 1
+        remove(place, name)
+
+    with monkeypatch.context() as patch, suppress(SystemExit):
+        patch.setattr(Folder, "remove", killed)
+        merge(tmp_path)
+    assert len(files(tmp_path / "pairs")) == max(1, 5 - removed)
+    assert rows_of(tmp_path, Kind.PAIRS) == before
+    merge(tmp_path)
+    assert len(files(tmp_path / "pairs")) == 1
+    assert rows_of(tmp_path, Kind.PAIRS) == before
+
+
+def test_days_older_than_the_retention_go(tmp_path: Path) -> None:
+    """All of them, both kinds; later ones stay."""
+    for day in range(3):
+        Past(tmp_path, NOON + day * DAY, id=f"a{day}").keep(row())
+    merge(tmp_path, oldest=TODAY + timedelta(days=1))
+    for kind in Kind:
+        left = days(place_of(tmp_path), kind, FLOW)
+        assert left == [TODAY + timedelta(days=1), TODAY + timedelta(days=2)]
+
+
+# --- the daemon's thread ------------------------------------------------------------------
+
+
+def observer(directory: Path, **changes: Any) -> History:
+    settings = HistorySettings(str(directory), **changes)
+    return History(settings, Instance("a1", "here", 1, NOON), now=lambda: NOON)
+
+
+def test_the_observer_writes_what_it_is_told(tmp_path: Path) -> None:
+    """In a thread of its own; at the end it waits for what is under way."""
+    past, history = Past(tmp_path), observer(tmp_path)
+    history.cycle_ended(*past.ended([row("a")]))
+    history.cycle_ended(*past.ended([row("a", offset=9)]))
+    assert history.close(60)
+    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2]
+    known = last_known(tmp_path, FLOW)
+    assert known is not None
+    assert known["source_offset"].to_pylist() == [9]
+
+
+@pytest.mark.parametrize(
+    ("up_hours", "clock_hours", "retention_days", "left"),
+    [
+        (2, 2, 2, [TODAY]),
+        # Whoever starts with a wrong clock has it set right before long.
+        (0, 0, 2, [LONG_AGO, TODAY]),
+        # It was set forward, or back, while the process ran.
+        (2, 9_000, 30, [LONG_AGO, TODAY]),
+        (2, -9_000, 2, [LONG_AGO, TODAY]),
+    ],
+)
+def test_old_days_go_by_a_clock_that_runs_with_the_process(
+    tmp_path: Path, up_hours: int, clock_hours: int, retention_days: int, left: list[date]
+) -> None:
+    """What a process that was not there at midnight has left undone is done; nothing goes by a
+    clock that has jumped."""
+    Past(tmp_path, NOON - 9 * DAY).keep(row())
+    hours = [0, 0]
+    history = History(
+        HistorySettings(str(tmp_path), retention_days=retention_days),
+        Instance("a1", "here", 1, NOON),
+        now=lambda: NOON + 3600 * hours[0],
+        monotonic=lambda: 3600.0 * hours[1],
+    )
+    past = Past(tmp_path)
+    history.cycle_ended(*past.ended([row()]))
+    wait_until(lambda: len(files(tmp_path / "cycles")) == 2)
+    before = files(tmp_path / "cycles")
+    hours[:] = clock_hours, up_hours
+    history.cycle_ended(*past.ended([row()]))
+    # Written; what follows, before the end, is tidying.
+    wait_until(lambda: files(tmp_path / "cycles") != before)
+    assert history.close(60)
+    assert days(place_of(tmp_path), Kind.CYCLES, FLOW) == left
+
+
+def test_a_place_that_hangs_delays_no_cycle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the cycles that end meanwhile the last one's pairs are written, and a row of each."""
+    begun, go_on = Event(), Event()
+    write = Folder.write
+
+    def hangs(*words: Any) -> None:
+        begun.set()
+        go_on.wait()
+        write(*words)
+
+    monkeypatch.setattr(Folder, "write", hangs)
+    past, history = Past(tmp_path), observer(tmp_path)
+    history.cycle_ended(*past.ended([row("a")]))
+    begun.wait()
+    for offset in (8, 9, 10):
+        history.cycle_ended(*past.ended([row("a", offset=offset)]))
+    assert not history.close(0)
+    go_on.set()
+    assert history.close(60)
+    assert [cycle for cycle, _, _ in kept(tmp_path)] == [1, 4]
+    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [1, 2, 3, 4]
+
+
+def test_a_cycles_row_has_what_its_log_says() -> None:
+    """Every field of `cycle_finished`."""
+    cycle, _ = Past(Path("nowhere")).ended([row()])
+    assert cycle.result is not None
+    assert cycle.tally is not None
+    for commits in (True, False):
+        fields = cycle.result.facts(cycle.tally, commits=commits, seconds=1.0)
+        assert set(fields) - {"flow"} <= set(CYCLES.names)
+
+
+def test_a_place_that_cannot_be_written_is_a_warning_and_covered_later(tmp_path: Path) -> None:
+    """Once for as long as it lasts; the next file that can be written has all pairs, and every
+    cycle has its row."""
+    blocked = tmp_path / "history"
+    blocked.write_text("a file")
+    past, history = Past(blocked), observer(blocked)
+    with capture_logs() as logs:
+        history.cycle_ended(*past.ended([row("a"), row("b")]))
+        assert history.close(60)
+        writer = history._writers[FLOW]
+        for offset in (7, 8):
+            writer.history.add(*past.ended([row("a"), row("b", offset=offset)]))
+            with pytest.raises(OSError, match=NO_FOLDER):
+                writer.history.write()
+        blocked.unlink()
+        writer.history.add(*past.ended([row("a"), row("b", offset=8)]))
+        writer.history.write()
+    (warning,) = [one for one in logs if one["event"] == "history_not_written"]
+    assert "free disk space" in warning["message"]
+    assert str(blocked) in warning["message"]
+    assert [one["cycle"] for one in rows_of(blocked, Kind.CYCLES)] == [1, 2, 3, 4]
+    assert kept(blocked) == [(4, "a", "changed"), (4, "b", "changed")]
+
+
+def test_a_failure_between_two_files_is_covered(tmp_path: Path) -> None:
+    """What changed meanwhile is told from what was written last, among all pairs."""
+    past = Past(tmp_path)
+    past.keep(row("a"), row("b"))
+    folder = tmp_path / "pairs"
+    moved = folder.rename(tmp_path / "away")
+    folder.write_text("a file")
+    with pytest.raises(OSError, match=NO_FOLDER):
+        past.keep(row("a", offset=8), row("b"))
+    folder.unlink()
+    moved.rename(folder)
+    expected = past.keep(row("a", offset=8), row("b"))
+    assert kept(tmp_path)[2:] == [(3, "a", "changed"), (3, "b", "full")]
+    known = last_known(tmp_path, FLOW)
+    assert known is not None
+    assert pairs_of(known) == pairs_of(expected)
+
+
+def test_memory_stays_bounded_while_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest cycles' rows go; of pairs the last are kept alone."""
+    (tmp_path / "cycles").write_text("a file")
+    past = Past(tmp_path)
+    past.history._waiting = flow_history.deque(maxlen=3)
+    for _ in range(5):
+        with pytest.raises(OSError, match=NO_FOLDER):
+            past.keep(row())
+    (tmp_path / "cycles").unlink()
+    past.keep(row())
+    assert [one["cycle"] for one in rows_of(tmp_path, Kind.CYCLES)] == [4, 5, 6]
+
+
+# --- files that are not as they should be -------------------------------------------------
+
+
+def sample(directory: Path) -> pa.Table:
+    past = Past(directory)
+    past.keep(row("a"), row("b"), bytes_read=2)
+    skipped = {"outcome": OutcomeKind.SKIPPED, "current_target_offset": None, "message": "why"}
+    return past.keep(row("a", offset=9), row("b", **skipped), rounds=1)
+
+
+def spoiled(path: Path, value: str | None, fact: str = "history") -> None:
+    """The file with another version, or with none; or with another fact."""
+    table = pq.read_table(path)
+    facts = dict(table.schema.metadata)
+    del facts[f"tsoffset.{fact}".encode()]
+    if value is not None:
+        facts[f"tsoffset.{fact}".encode()] = value.encode()
+    pq.write_table(table.replace_schema_metadata(facts), path)
+
+
+def without(path: Path, column: str) -> None:
+    """The file with nulls alone in a column."""
+    table = pq.read_table(path)
+    at = table.schema.names.index(column)
+    nulls = pa.nulls(len(table), table.schema.field(at).type)
+    pq.write_table(table.set_column(at, column, nulls), path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda path: spoiled(path, "2"), "a newer tsoffset wrote it (version 2, this one reads 1"),
+        (lambda path: spoiled(path, None), "not a history file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is ignored"),
+        (lambda path: path.write_bytes(b""), "is ignored"),
+        *(
+            (
+                lambda path, covers=covers: spoiled(path, covers, "covers"),
+                "not a history file",
+            )
+            for covers in ("{}", '{"a1": "xy"}', '{"a1": [null, null]}', '{"a1": [2, 1]}')
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_left_out_and_named(
+    tmp_path: Path, spoil: Any, why: str
+) -> None:
+    """Of a newer version, foreign, cut off or empty; what else there is, is read."""
+    sample(tmp_path)
+    first, second = files(tmp_path / "pairs")
+    spoil(second)
+    found = look(place_of(tmp_path), Kind.PAIRS, FLOW, TODAY)
+    assert [file.name for file in found.files] == [first.name]
+    (warning,) = found.warnings
+    assert str(second) in warning
+    assert why in warning
+    merge(tmp_path)
+    assert set(files(tmp_path / "pairs")) == {first, second}
+
+
+def damage(path: Path) -> None:
+    """Change bytes of what it holds; its metadata stays as it is."""
+    content = bytearray(path.read_bytes())
+    content[40:60] = bytes(byte ^ 0xFF for byte in content[40:60])
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        *((kind, damage) for kind in Kind),
+        (Kind.PAIRS, lambda path: without(path, "at")),
+        (Kind.CYCLES, lambda path: without(path, "state")),
+    ],
+)
+def test_a_damaged_file_costs_its_own_rows_alone(tmp_path: Path, kind: Kind, spoil: Any) -> None:
+    """It is named and stays, and no file stands in its place; the rest is merged and read."""
+    for hour in range(5):
+        Past(tmp_path, NOON + 3600 * hour, cycles=hour).keep(row("a", offset=hour))
+    strange = files(tmp_path / kind)[2]
+    spoil(strange)
+    with capture_logs() as logs:
+        merge(tmp_path)
+        known = last_known(tmp_path, FLOW)
+        found = points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
+    said = {one["message"] for one in logs if one["event"] == "history_not_read"}
+    assert [str(strange) in message for message in said] == [True]
+    assert strange in files(tmp_path / kind)
+    assert len(files(tmp_path / kind)) == 3
+    assert len(files(tmp_path)) == 4
+    assert known is not None
+    assert known["source_offset"].to_pylist() == [4]
+    assert len(found) == (4 if kind is Kind.CYCLES else 5)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_what_strays_into_the_folders_costs_nothing(tmp_path: Path, kind: Kind) -> None:
+    """A file with a day's name, a pipe that nobody writes to, and a name that is no text."""
+    sample(tmp_path)
+    day = files(tmp_path / kind)[0].parent
+    day.with_name("day=9999-12-31").write_text("")
+    (day / os.fsdecode(b"\xff.parquet")).touch()
+    os.mkfifo(day / "9999999999999-a1-9.parquet")
+    merge(tmp_path)
+    assert last_known(tmp_path, FLOW) is not None
+    assert points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")
+
+
+def test_a_state_of_a_later_version_is_no_point(tmp_path: Path) -> None:
+    """The chart lacks it, and shows the others."""
+    sample(tmp_path)
+    *_, last = files(tmp_path / "cycles")
+    table = pq.read_table(last)
+    at = table.schema.names.index("state")
+    pq.write_table(table.set_column(at, "state", pa.array(["later"] * len(table))), last)
+    assert len(points(place_of(tmp_path), FLOW, 0, 2**40, 9, (), "b")) == 1
+
+
+def test_columns_that_an_older_version_did_not_have_are_null(tmp_path: Path) -> None:
+    """So a later version may add some."""
+    sample(tmp_path)
+    for path in files(tmp_path / "cycles"):
+        table = pq.read_table(path)
+        pq.write_table(table.drop_columns("lag_records"), path)
+    assert {one["lag_records"] for one in rows_of(tmp_path, Kind.CYCLES)} == {None}
+
+
+def test_stores_are_written_like_folders() -> None:
+    """Whatever pyarrow knows by a URI, here one in memory."""
+    uri = "mock://history"
+    expected = sample(uri)  # type: ignore[arg-type]
+    assert isinstance(place_of(uri), Store)
+    known = last_known(uri, FLOW)
+    assert known is not None
+    assert pairs_of(known) == pairs_of(expected)
+    tidy(place_of(uri), FLOW, LATER)
+    assert len(look(place_of(uri), Kind.PAIRS, FLOW, TODAY).files) == 1
+    known = last_known(uri, FLOW)
+    assert known is not None
+    assert pairs_of(known) == pairs_of(expected)
+    remove_before(place_of(uri), FLOW, LATER)
+    assert last_known(uri, FLOW) is None
+
+
+def test_credentials_of_a_store_are_in_no_text_and_no_task() -> None:
+    """A task is told of a file below a root that it finds again by the configuration."""
+    uri = "mock://key:c4n4ry@store/history"
+    Past(uri).keep(row("a"))  # type: ignore[arg-type]
+    (file,) = look(place_of(uri), Kind.PAIRS, FLOW, TODAY).files
+    sent = without_root(file)
+    assert "c4n4ry" not in repr([file, place_of(uri), OverridesFiles(uri), StateFile(uri, FLOW)])
+    assert b"c4n4ry" not in to_cell(sent)
+    assert below_root(sent, lambda: place_of(uri)).table() == file.table()
+
+
+# --- a process that is killed -------------------------------------------------------------
+
+_WRITES_FOR_EVER = """
+import sys
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+from tests.past_cycles import FLOW, Past, row
+from tsoffset.history.tidying import remove_before, tidy
+from tsoffset.history.views import below_root, without_root
+from tsoffset.stores import place_of
+
+directory = Path(sys.argv[1])
+past = Past(directory, full_every=3)
+while True:
+    past.keep(*(row(f"g{n}", offset=past.cycles + n) for n in range(200)))
+    print(past.cycles, flush=True)
+    if past.cycles % 5 == 0:
+        tidy(place_of(directory), FLOW, date.max)
+"""
+
+
+@pytest.mark.thorough
+def test_a_killed_writer_leaves_nothing_that_is_half_there(tmp_path: Path) -> None:
+    """Killed wherever it is, writing or merging: every file can be read, every cycle that it was
+    done with is there once, with all that was known then."""
+    root = Path(__file__).parents[2]
+    for number in range(5):
+        directory = tmp_path / str(number)
+        writer = subprocess.Popen(
+            [sys.executable, "-c", _WRITES_FOR_EVER, str(directory)],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert writer.stdout is not None
+        told = [int(writer.stdout.readline()) for _ in range(4 + number)]
+        writer.send_signal(signal.SIGKILL)
+        told += [int(line) for line in writer.stdout.read().splitlines()]
+        writer.wait()
+        for kind in Kind:
+            assert look(place_of(directory), kind, FLOW, TODAY).warnings == ()
+        cycles = [one["cycle"] for one in rows_of(directory, Kind.CYCLES)]
+        assert cycles == list(range(1, len(cycles) + 1))
+        assert len(cycles) - told[-1] in (0, 1)
+        pairs = [(cycle, group) for cycle, group, _ in kept(directory)]
+        assert len(pairs) == len(set(pairs))
+        assert len(pairs) // 200 in (len(cycles), len(cycles) + 1)
+        known = last_known(directory, FLOW)
+        assert known is not None
+        assert len(known) == 200
+        assert set(known["source_offset"].to_pylist()) == {
+            len(pairs) // 200 - 1 + n for n in range(200)
+        }
+
+
+def test_names_begin_with_a_dot_until_a_file_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark and others take no such file for one of theirs."""
+
+    def killed(_: int) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(os, "fsync", killed)
+    with pytest.raises(SystemExit):
+        Past(tmp_path).keep(row())
+    (half,) = files(tmp_path)
+    assert re.fullmatch(r"\..*\.half", half.name)
+    assert look(place_of(tmp_path), Kind.PAIRS, FLOW, TODAY).files == ()
+
+
+def test_metadata_says_version_and_cycles(tmp_path: Path) -> None:
+    """What a reader decides by is in the file itself."""
+    Past(tmp_path).keep(row())
+    for path in files(tmp_path):
+        facts = pq.read_schema(path).metadata
+        assert facts[b"tsoffset.history"] == b"1"
+        assert json.loads(facts[b"tsoffset.covers"]) == {"a1": [1, 1]}

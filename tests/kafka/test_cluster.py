@@ -1,0 +1,479 @@
+"""The adapter beyond the contract: addresses, pipelining, versions, damage, its own ending."""
+
+import contextlib
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.producing import Contents, Written, numbered
+from tests.waiting import wait_until
+from tsoffset.errors import ClusterUnreachable, ConfigurationError
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka import reads
+from tsoffset.kafka.client_settings import WINDOW
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    TimedOffset,
+    TopicPartition,
+)
+from tsoffset.records import Stretch
+from tsoffset.testing.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.integration
+
+UNCOMMITTED = Isolation.READ_UNCOMMITTED
+Connect = Callable[..., KafkaCluster]
+
+
+@pytest.fixture
+def connect(source_broker: EmbeddedBroker) -> Iterator[Connect]:
+    """A function that makes an adapter to the source; all are closed when the test ends."""
+    with contextlib.ExitStack() as made:
+
+        def start(
+            *addresses: str, client: Mapping[str, str] | None = None, admin_timeout_ms: int = 60_000
+        ) -> KafkaCluster:
+            settings = ClusterSettings(
+                "A",
+                addresses or (source_broker.bootstrap,),
+                client or {},
+                admin_timeout_ms=admin_timeout_ms,
+            )
+            return made.enter_context(KafkaCluster(settings))
+
+        yield start
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address at which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """An address that takes connections and never says a word."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def stranger() -> Iterator[str]:
+    """An address at which something else than Kafka answers."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def answer() -> None:
+            with contextlib.suppress(OSError), contextlib.ExitStack() as kept:
+                while True:
+                    accepted, _ = listening.accept()
+                    kept.enter_context(accepted)
+                    accepted.recv(1_000)
+                    accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def filled(contents: Contents, unique: Callable[[str], str], count: int) -> TopicPartition:
+    """A partition with `count` batches of two records."""
+    topic = contents.create_topic(unique("topic"))
+    contents.produce(topic, numbered(2 * count), batch=2)
+    return TopicPartition(topic, 0)
+
+
+# --- addresses ----------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(25)
+def test_a_cluster_without_a_reachable_address_names_them_all(
+    connect: Connect, nobody: str, stranger: str
+) -> None:
+    """It is said for each address why, well before the deadline where they refuse."""
+    with pytest.raises(ClusterUnreachable) as caught:
+        connect(nobody, stranger).groups()
+    text = str(caught.value)
+    assert "cluster A" in text
+    assert f"{nobody}: no connection to the broker (111 ECONNREFUSED)" in text
+    assert f"{stranger}: no connection to the broker (it does not speak Kafka's protocol" in text
+    assert "A.bootstrap.servers" in text
+
+
+@pytest.mark.timeout(25)
+def test_an_address_that_never_answers_ends_with_the_deadline(connect: Connect, mute: str) -> None:
+    """`admin.timeout.ms` bounds the whole call, whatever single waits would be allowed."""
+    with pytest.raises(ClusterUnreachable, match="no answer in time"):
+        connect(mute, admin_timeout_ms=1_000).topics()
+
+
+@pytest.mark.timeout(40)
+def test_dead_addresses_among_others_are_named_and_do_no_harm(
+    connect: Connect, source_broker: EmbeddedBroker, nobody: str, mute: str
+) -> None:
+    """One living address is enough; the others are for a warning."""
+    cluster = connect(nobody, source_broker.bootstrap, mute)
+    description = cluster.describe()
+    assert description.dead_addresses == (nobody, mute)
+    (broker,) = description.brokers
+    assert f"{broker.host}:{broker.port}" == source_broker.bootstrap
+    assert broker.version == "4.3"
+
+
+@pytest.mark.timeout(40)
+@pytest.mark.parametrize("name", ["kafka..svc", "a" * 64 + ".svc", "nobody.invalid"])
+def test_a_name_that_has_no_address_is_a_dead_one(
+    connect: Connect, source_broker: EmbeddedBroker, name: str
+) -> None:
+    """Whether it has none or can have none; the address beside it is used."""
+    with pytest.raises(ClusterUnreachable, match=f"{name}:9092: .*the name {name} cannot"):
+        connect(f"{name}:9092", admin_timeout_ms=5_000).groups()
+    cluster = connect(f"{name}:9092", source_broker.bootstrap)
+    assert cluster.describe().dead_addresses == (f"{name}:9092",)
+
+
+@pytest.fixture
+def slow_name(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """A name for which the system looks until the test ends, and how often it was asked for it."""
+    asked: list[str] = []
+    ends = threading.Event()
+    look_up = socket.getaddrinfo
+
+    def slow(host: str, *rest: Any, **named: Any) -> Any:
+        if host == "slow.invalid":
+            asked.append(host)
+            ends.wait()
+        return look_up(host, *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    yield "slow.invalid", asked
+    ends.set()
+
+
+@pytest.mark.timeout(40)
+def test_a_name_that_is_looked_for_holds_up_nothing(
+    connect: Connect, source_broker: EmbeddedBroker, slow_name: tuple[str, list[str]]
+) -> None:
+    """Neither the address beside it, nor a deadline, nor the end; it is looked for once at a
+    time."""
+    name, asked = slow_name
+    with pytest.raises(ClusterUnreachable, match=f"the DNS lookup of {name} has not finished"):
+        connect(f"{name}:9092", admin_timeout_ms=1_000).groups()
+    cluster = connect(f"{name}:9092", source_broker.bootstrap)
+    for _ in range(3):
+        assert cluster.describe().dead_addresses == (f"{name}:9092",)
+    cluster.close()
+    assert len(asked) == 2
+    assert len(_threads()) == 1, "that of the first"
+
+
+def test_a_bootstrap_list_that_cannot_be_read_is_a_configuration_error() -> None:
+    """Before anything is opened."""
+    with pytest.raises(ConfigurationError, match=r"A\.bootstrap\.servers = localhost:kafka"):
+        KafkaCluster(ClusterSettings("A", ("localhost:kafka",)))
+
+
+@pytest.mark.parametrize(("idle_ms", "kept"), [("200", 0), ("-1", 1)])
+def test_connections_end_when_they_were_not_used_for_so_long(
+    connect: Connect, idle_ms: str, kept: int
+) -> None:
+    """With -1 they stay."""
+    cluster = connect(client={"connections.max.idle.ms": idle_ms})
+    assert cluster.describe().brokers
+    time.sleep(1)
+    assert len(cluster._connections.pool.connected_nodes()) == kept
+
+
+# --- pipelining ---------------------------------------------------------------------------
+
+
+def test_many_reads_of_one_call_share_a_connection(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """Far more than may be under way at once: each is sent once and answered."""
+    tp = filled(source, unique, 5 * WINDOW)
+    cluster = connect()
+    asked = [ReadFrom(tp, offset) for offset in range(10 * WINDOW)]
+    answers = cluster.read(asked, UNCOMMITTED)
+    assert cluster.requests["fetch"] == len(asked)
+    for request in asked:
+        answer = answers[request]
+        assert isinstance(answer, Stretch)
+        assert answer.start == request.offset - request.offset % 2
+        assert answer.end == answer.start + 2
+    assert cluster.bytes_read == sum(
+        answer.bytes_read for answer in answers.values() if isinstance(answer, Stretch)
+    )
+
+
+def test_calls_that_are_made_together_share_a_connection(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """Each has its own answers, those that it has alone, and is asked once; also the first calls
+    of all."""
+    tp = filled(source, unique, 5 * WINDOW)
+    reads = [ReadFrom(tp, offset) for offset in range(2 * WINDOW)]
+    times = [FirstAtTime(tp, time) for time in range(2 * WINDOW)]
+    alone, cluster = connect(), connect()
+    for _ in range(3):
+        found: list[object] = cluster.together(
+            [
+                lambda: cluster.read(reads, UNCOMMITTED),
+                lambda: cluster.first_at_times(times, UNCOMMITTED),
+                lambda: cluster.log_ranges([tp], UNCOMMITTED),
+            ]
+        )
+        assert found == [
+            alone.read(reads, UNCOMMITTED),
+            alone.first_at_times(times, UNCOMMITTED),
+            alone.log_ranges([tp], UNCOMMITTED),
+        ]
+    for kind in ("fetch", "list_offsets"):
+        assert cluster.requests[kind] == alone.requests[kind]
+
+
+def test_many_groups_take_few_requests_to_read_and_one_each_to_commit(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """Coordinators and offsets are asked for in batches; OffsetCommit takes one group."""
+    tp = filled(source, unique, 1)
+    cluster = connect()
+    names = [unique("group") for _ in range(WINDOW + 50)]
+    done = cluster.commit(
+        {group: {tp: CommittedOffset(number)} for number, group in enumerate(names)}
+    )
+    assert done == {group: {tp: None} for group in names}
+    assert cluster.committed(names, require_stable=True).by_group() == {
+        group: {tp: CommittedOffset(number)} for number, group in enumerate(names)
+    }
+    sent = cluster.requests
+    assert sent["offset_commit"] == len(names)
+    assert sent["find_coordinator"] == -(-len(names) // 500)
+    assert sent["offset_fetch"] == -(-len(names) // 50)
+
+
+def test_a_commit_of_many_partitions_is_parted(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """A commit becomes one batch on the broker, which is bounded in size."""
+    topic = source.create_topic(unique("topic"), 3)
+    wanted = {TopicPartition(topic, number): CommittedOffset(0) for number in range(3)}
+    missing = {TopicPartition(unique("none"), n): CommittedOffset(0) for n in range(1_500)}
+    cluster = connect()
+    group = unique("group")
+    done = cluster.commit({group: {**wanted, **missing}})[group]
+    assert cluster.requests["offset_commit"] == 2
+    assert {tp for tp, answer in done.items() if answer is None} == set(wanted)
+    assert all(isinstance(done[tp], Failed) and done[tp].missing for tp in missing)
+    assert cluster.committed([group], require_stable=True).by_group()[group] == wanted
+
+
+def test_many_times_of_one_partition_take_a_request_each(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """Brokers refuse a partition that occurs twice, so other partitions ride along."""
+    topic = source.create_topic(unique("topic"), 2)
+    for number in (0, 1):
+        source.produce(topic, numbered(200, start_ms=1_000), partition=number, batch=10)
+    asked = [
+        FirstAtTime(TopicPartition(topic, number), 1_000 + n)
+        for number in (0, 1)
+        for n in range(200)
+    ]
+    cluster = connect()
+    answers = cluster.first_at_times(asked, UNCOMMITTED)
+    assert cluster.requests["list_offsets"] == 200
+    assert answers == {
+        request: TimedOffset(request.timestamp_ms - 1_000, request.timestamp_ms)
+        for request in asked
+    }
+
+
+def test_log_ranges_of_many_partitions_take_two_requests(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """One for the starts and one for the ends."""
+    topic = source.create_topic(unique("topic"), 40)
+    source.produce(topic, numbered(3), partition=17)
+    cluster = connect()
+    ranges = cluster.log_ranges([TopicPartition(topic, n) for n in range(40)], UNCOMMITTED)
+    assert ranges == {TopicPartition(topic, n): LogRange(0, 3 if n == 17 else 0) for n in range(40)}
+    assert cluster.requests["list_offsets"] == 2
+
+
+# --- what brokers may do ------------------------------------------------------------------
+
+
+def test_one_answer_that_cannot_be_taken_leaves_its_neighbours_alone(
+    connect: Connect,
+    source: Contents,
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A response beyond the limit ends the connection with all that is under way on it; only
+    the partition that it was for fails."""
+    monkeypatch.setattr(reads, "FETCH", replace(reads.FETCH, answer_bytes=30_000))
+    topic = source.create_topic(unique("topic"), 40)
+    for number in range(40):
+        size = 50_000 if number == 5 else 10
+        source.produce(topic, [Written(1_000, b"v" * size)], partition=number)
+    asked = [ReadFrom(TopicPartition(topic, number), 0) for number in range(40)]
+    answers = connect().read(asked, UNCOMMITTED)
+    assert [n for n in range(40) if not isinstance(answers[asked[n]], Stretch)] == [5]
+    failed = answers[asked[5]]
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.INTERNAL
+
+
+def test_an_offset_outside_the_log_is_told_with_the_range(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """The broker says only that it is outside; the message says of what."""
+    tp = filled(source, unique, 2)
+    source.delete_records(tp.topic, 1)
+    cluster = connect()
+    answers = cluster.read([ReadFrom(tp, 0), ReadFrom(tp, 1), ReadFrom(tp, 9)], UNCOMMITTED)
+    assert isinstance(answers[ReadFrom(tp, 1)], Stretch)
+    for offset in (0, 9):
+        failed = answers[ReadFrom(tp, offset)]
+        assert isinstance(failed, Failed)
+        assert f"read {tp}@{offset}, cluster A: the offset is outside the log (1 to 4)" in (
+            failed.message
+        )
+
+
+def test_a_topic_made_anew_is_noticed(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """What is remembered of leaders never outlives the topic: gone is missing, and the new
+    one is read under its old name."""
+    tp = filled(source, unique, 3)
+    cluster = connect()
+    assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 6)}
+    source.delete_topic(tp.topic)
+    gone = cluster.log_ranges([tp], UNCOMMITTED)[tp]
+    assert isinstance(gone, Failed)
+    assert gone.missing
+    source.create_topic(tp.topic)
+    source.produce(tp.topic, numbered(1))
+    assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 1)}
+    assert isinstance(cluster.read([ReadFrom(tp, 0)], UNCOMMITTED)[ReadFrom(tp, 0)], Stretch)
+
+
+def test_partitions_that_were_added_are_noticed(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """A partition beyond those remembered is looked up before it is called missing."""
+    topic = source.create_topic(unique("topic"))
+    cluster = connect()
+    cluster.log_ranges([TopicPartition(topic, 0)], UNCOMMITTED)
+    source.admin.create_partitions({topic: 2})
+    added = TopicPartition(topic, 1)
+    wait_until(
+        lambda: cluster.log_ranges([added], UNCOMMITTED)[added] == LogRange(0, 0),
+        f"{added} is there",
+    )
+
+
+# --- its own ending -----------------------------------------------------------------------
+
+
+class _Interrupted(BaseException):
+    """Raised by a signal's handler."""
+
+
+@pytest.mark.timeout(40)
+def test_a_signal_ends_a_call_at_once_and_the_next_one_works(
+    connect: Connect, source_broker: EmbeddedBroker, mute: str
+) -> None:
+    """The waiting thread only waits, so what a handler raises is not swallowed in a loop."""
+
+    def interrupt(*_: object) -> None:
+        raise _Interrupted
+
+    cluster = connect(mute)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(_Interrupted):
+            cluster.groups()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not _threads()
+    other = connect(source_broker.bootstrap)
+    assert other.describe().brokers
+
+
+def test_closing_ends_the_thread_and_a_later_call_begins_anew(
+    connect: Connect, source: Contents, unique: Callable[[str], str]
+) -> None:
+    """Nothing is opened by making one, and nothing stays after closing it, twice or not."""
+    tp = filled(source, unique, 1)
+    cluster = connect()
+    assert not _threads()
+    assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 2)}
+    assert len(_threads()) == 1
+    cluster.close()
+    cluster.close()
+    assert not _threads()
+    assert cluster.log_ranges([tp], UNCOMMITTED) == {tp: LogRange(0, 2)}
+
+
+def test_one_made_before_a_fork_is_used_after_it(
+    source_broker: EmbeddedBroker, nobody: str
+) -> None:
+    """Spark forks its workers; the child opens connections of its own."""
+    script = (
+        "import os, sys\n"
+        "from tsoffset.kafka.cluster import KafkaCluster\n"
+        "from tsoffset.flow.settings import ClusterSettings\n"
+        f"cluster = KafkaCluster(ClusterSettings('A', ({nobody!r}, {source_broker.bootstrap!r})))\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    ok = bool(cluster.describe().brokers)\n"
+        "    cluster.close()\n"
+        "    os._exit(0 if ok else 1)\n"
+        "ok = bool(cluster.describe().brokers)\n"
+        "cluster.close()\n"
+        "sys.exit(os.waitpid(child, 0)[1] or not ok)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    # The library warns of dead addresses; without logging set up that must not be seen.
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_the_library_logs_reaches_the_application_only() -> None:
+    """There is a handler at its root, and it is for the application to add others."""
+    assert logging.getLogger("kafka").handlers
+    assert logging.getLogger("kafka").propagate
+
+
+def _threads() -> list[str]:
+    """The threads that drive connections of ours."""
+    return [each.name for each in threading.enumerate() if each.name == "kafka-io-tsoffset"]

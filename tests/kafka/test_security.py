@@ -1,0 +1,364 @@
+"""The adapter at a secured broker: who gets in, what is said where not, and that all of it ends."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.configured import two_clusters
+from tests.secured import MECHANISMS, PASSWORDS, Secured, secured_broker
+from tests.token_endpoint import TokenEndpoint
+from tests.waiting import wait_until
+from tsoffset.errors import ClusterRefused, ClusterUnreachable
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.testing.embedded import Access
+from tsoffset.testing.embedded.certificates import Authority, write_jks
+
+pytestmark = pytest.mark.integration
+
+PASSWORD = "c4n4ry"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+
+def cluster(access: Access, **settings: str) -> KafkaCluster:
+    """The adapter as a configuration file has it; `settings` with _ for dots go over those of
+    `access`, and those without a value are left out."""
+    short = {"admin.timeout.ms": "10000"}
+    named = {name.replace("_", "."): text for name, text in settings.items()}
+    lines = []
+    for name, text in {**access.properties(), **short, **named}.items():
+        escaped = text.replace("\\", "\\\\").replace("\n", "\\n")
+        place = name if name == "admin.timeout.ms" else f"A.admin.{name}"
+        if escaped or name == "ssl.endpoint.identification.algorithm":
+            lines.append(f"{place} = {escaped}")
+    return KafkaCluster(two_clusters(*lines).flows[0].source)
+
+
+def seen(access: Access, **settings: str) -> list[str]:
+    """The topics that the adapter gets to see."""
+    with cluster(access, **settings) as entered:
+        return sorted(entered.topics())
+
+
+def refused(access: Access, **settings: str) -> str:
+    """What is said where it does not get in."""
+    with cluster(access, **settings) as entered, pytest.raises(ClusterRefused) as caught:
+        entered.topics()
+    return str(caught.value)
+
+
+def by_token(secured: Secured, **settings: str) -> dict[str, str]:
+    """Settings by which alice enters with a token."""
+    return {
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauthbearer_token_endpoint_url": secured.tokens.token_url,
+        "sasl_oauthbearer_client_credentials_client_id": "alice",
+        "sasl_oauthbearer_client_credentials_client_secret": PASSWORDS["alice"],
+        "sasl_jaas_config": f"{OAUTH};",
+        **settings,
+    }
+
+
+def own_store(secured: Secured, kind: str, authority: Authority | None = None) -> dict[str, str]:
+    """Settings of alice's certificate in a key store of that kind."""
+    alice = (authority or secured.authority).issue("alice")
+    path = secured.folder / f"alice-{kind}"
+    if kind == "text":
+        return {
+            "ssl_keystore_type": "PEM",
+            "ssl_keystore_certificate_chain": alice.chain_pem(),
+            "ssl_keystore_key": alice.key_pem(PASSWORD),
+            "ssl_key_password": PASSWORD,
+        }
+    if kind.startswith("pem"):
+        locked = kind == "pem-encrypted"
+        alice.write_pem(path, PASSWORD if locked else None)
+        own = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(path)}
+        return own | ({"ssl_key_password": PASSWORD} if locked else {})
+    alice.write_pkcs12(path, PASSWORD)
+    own = {"ssl_keystore_location": str(path), "ssl_keystore_password": PASSWORD}
+    if kind == "pkcs12":
+        return own | {"ssl_keystore_type": "PKCS12"}
+    # The file tells that it is JKS; with its type's default.
+    key_password = "another" if kind == "jks-two-passwords" else None
+    jks = write_jks(path, secured.folder / f"{kind}.jks", PASSWORD, key_password)
+    own["ssl_keystore_location"] = str(jks)
+    return own | ({"ssl_key_password": key_password} if key_password else {})
+
+
+# --- who gets in --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_each_mechanism_of_sasl_enters_as_its_user(
+    secured: Secured, mechanism: str, tls: bool
+) -> None:
+    """The broker lets each see what its principal may."""
+    if mechanism == "OAUTHBEARER":
+        access = secured.by_password("alice", "PLAIN", tls=tls)
+        assert seen(access, **by_token(secured)) == ["alices-orders"]
+    else:
+        assert seen(secured.by_password("alice", mechanism, tls=tls)) == ["alices-orders"]
+        assert seen(secured.by_password("bob", mechanism, tls=tls)) == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("pem", "pem-encrypted", "text", "pkcs12", "jks"),
+        pytest.param("jks-two-passwords", marks=pytest.mark.thorough),
+    ],
+)
+def test_each_kind_of_key_store_shows_its_certificate(secured: Secured, kind: str) -> None:
+    """The listener wants one, and the principal is its name."""
+    found = seen(secured.by_tls("MTLS"), **own_store(secured, kind))
+    assert found == ["alices-orders"]
+
+
+@pytest.mark.parametrize("kind", ["text", "pkcs12", "jks"])
+def test_each_kind_of_trust_store_is_read(secured: Secured, kind: str) -> None:
+    """Beside the file of PEM that the others use."""
+    path = secured.folder / f"trust-{kind}"
+    if kind == "text":
+        store = {"ssl_truststore_certificates": secured.authority.pem()}
+        assert seen(secured.by_tls(), ssl_truststore_location="", **store) == []
+        return
+    secured.authority.write_pkcs12(path, PASSWORD)
+    if kind == "jks":
+        path = write_jks(path, path.with_suffix(".jks"), PASSWORD)
+    store = {"ssl_truststore_location": str(path), "ssl_truststore_password": PASSWORD}
+    assert seen(secured.by_tls(), ssl_truststore_type="", **store) == []
+
+
+def test_a_host_name_that_need_not_be_right(secured: Secured) -> None:
+    """As `ssl.endpoint.identification.algorithm=` has it."""
+    assert seen(secured.by_tls("ELSEWHERE"), ssl_endpoint_identification_algorithm="") == []
+
+
+@pytest.mark.parametrize(
+    ("protocols", "suites"),
+    [("TLSv1.2", ""), ("TLSv1.3", ""), ("", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384")],
+)
+def test_versions_and_cipher_suites_are_agreed_on(
+    secured: Secured, protocols: str, suites: str
+) -> None:
+    """Whichever is left of what the broker offers."""
+    chosen = {"ssl_enabled_protocols": protocols, "ssl_cipher_suites": suites}
+    assert seen(secured.by_tls(), **chosen) == []
+
+
+# --- who does not, and what is said -------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", [each for each in MECHANISMS if each != "OAUTHBEARER"])
+def test_a_wrong_password_is_named(secured: Secured, mechanism: str) -> None:
+    """With the setting to look at, and without what it holds."""
+    access = replace(secured.by_password("alice", mechanism), password="c4n4ry")
+    before = secured.broker.said().count("Failed authentication")
+    said = refused(access)
+    assert "does not accept the credentials" in said
+    assert "check sasl.jaas.config of A" in said
+    assert "c4n4ry" not in said
+    # Once: accounts are locked for less.
+    assert secured.broker.said().count("Failed authentication") == before + 1
+
+
+def test_certificates_that_are_not_accepted_are_named(secured: Secured, tmp_path: Path) -> None:
+    """Expired, for another host, of an unknown authority; and ours, or none."""
+    assert "certificate has expired" in refused(secured.by_tls("EXPIRED"))
+    assert "IP address mismatch" in refused(secured.by_tls("ELSEWHERE"))
+    another = Authority()
+    stranger = replace(secured.by_tls(), trust_store=another.write_pem(tmp_path / "another.pem"))
+    assert "self-signed certificate" in refused(stranger)
+    by_system = {"ssl_truststore_location": "", "ssl_truststore_type": ""}
+    assert "self-signed certificate" in refused(secured.by_tls(), **by_system)
+    assert "our certificate is not accepted" in refused(secured.by_tls("MTLS"))
+    of_another = own_store(secured, "pem", another)
+    assert "our certificate is not accepted" in refused(secured.by_tls("MTLS"), **of_another)
+
+
+def test_one_address_that_is_not_accepted_is_not_the_cluster(secured: Secured) -> None:
+    """Another one may come right: certificates are renewed broker by broker. A password that is
+    wrong is not tried again anywhere."""
+    expired = secured.by_tls("EXPIRED")
+    both = replace(expired, bootstrap=f"{expired.bootstrap},127.0.0.1:1")
+    with cluster(both) as entered, pytest.raises(ClusterUnreachable) as caught:
+        entered.topics()
+    assert not isinstance(caught.value, ClusterRefused)
+    assert "certificate has expired" in str(caught.value)
+    password = replace(secured.by_password("alice", "PLAIN"), password="c4n4ry")
+    assert "credentials" in refused(
+        replace(password, bootstrap=f"{password.bootstrap},127.0.0.1:1")
+    )
+
+
+def test_another_protocol_is_named(secured: Secured) -> None:
+    """Whatever the listener expects, the sentence tells what to look at."""
+    tls, sasl = secured.by_tls(), secured.by_password("alice", "PLAIN", tls=False)
+    for access, why in (
+        (replace(tls, bootstrap=sasl.bootstrap), "closed in the handshake of TLS"),
+        (Access(tls.bootstrap), "it speaks TLS"),
+        (Access(sasl.bootstrap), "socket disconnected"),
+    ):
+        with cluster(access) as entered, pytest.raises(ClusterUnreachable) as caught:
+            entered.topics()
+        assert not isinstance(caught.value, ClusterRefused)
+        assert why in str(caught.value)
+        assert "check A.bootstrap.servers and A.security.protocol" in str(caught.value)
+    over_tls = replace(secured.by_password("alice", "PLAIN"), bootstrap=tls.bootstrap)
+    assert "check security.protocol of A" in refused(over_tls)
+
+
+def test_stores_that_cannot_be_used_are_named(secured: Secured, tmp_path: Path) -> None:
+    """Missing, damaged, with a wrong password, without a key: each with its file."""
+    own = own_store(secured, "pkcs12")
+    mtls = secured.by_tls("MTLS")
+    empty = tmp_path / "empty"
+    empty.touch()
+    for store, why in (
+        ({"ssl_keystore_location": "/nowhere"}, "/nowhere: No such file or directory"),
+        ({"ssl_keystore_location": str(empty)}, "neither PKCS12 nor JKS, or its password is wrong"),
+        ({"ssl_keystore_password": "c4n4rj"}, "or its password is wrong"),
+    ):
+        said = refused(mtls, **own | store)
+        assert why in said
+        assert "check ssl.truststore.* and ssl.keystore.* of A" in said
+        assert "c4n4r" not in said
+    text = own_store(secured, "text")
+    assert "ssl.key.password is wrong" in refused(mtls, **text | {"ssl_key_password": "x"})
+    assert "needs ssl.key.password" in refused(mtls, **text | {"ssl_key_password": ""})
+    jks = own_store(secured, "jks")
+    assert "it is damaged, or its password" in refused(mtls, **jks | {"ssl_keystore_password": "x"})
+    assert "no certificate" in refused(replace(mtls, trust_store=empty), **own)
+
+
+def test_tokens_that_cannot_be_had_are_named(secured: Secured, tmp_path: Path) -> None:
+    """A wrong secret, an address where nobody is, a file without one; a token that is refused."""
+    access = secured.by_password("alice", "PLAIN")
+
+    def said(**settings: str) -> str:
+        return refused(access, **by_token(secured, **settings))
+
+    wrong = said(sasl_oauthbearer_client_credentials_client_secret="c4n4ry")
+    assert "answers 401 (invalid_client)" in wrong
+    assert "c4n4ry" not in wrong
+    assert "check the sasl.* settings of A" in wrong
+    nowhere = {"sasl_oauthbearer_token_endpoint_url": "http://127.0.0.1:1/c4n4ry"}
+    with (
+        cluster(access, **by_token(secured, **nowhere)) as entered,
+        pytest.raises(ClusterUnreachable) as caught,
+    ):
+        entered.topics()
+    assert "the token endpoint returned no token" in str(caught.value)
+    assert "check sasl.oauthbearer.token.endpoint.url of A" in str(caught.value)
+    (tmp_path / "token").write_text(secured.tokens.token("alice", iss="somebody"))
+    of_file = {"sasl_oauthbearer_token_endpoint_url": f"file:{tmp_path / 'token'}"}
+    assert "does not accept the credentials" in said(**of_file)
+    (tmp_path / "token").unlink()
+    assert "No such file or directory" in said(**of_file)
+
+
+def test_an_address_of_tokens_by_tls_is_verified(secured: Secured, tmp_path: Path) -> None:
+    """By the options of the login module, and by nothing else that is trusted."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own = secured.authority.issue("tokens", ["127.0.0.1"]).write_pem(tmp_path / "tokens.pem")
+    tls.load_cert_chain(own)
+    access = secured.by_password("alice", "PLAIN")
+    with TokenEndpoint(PASSWORDS, tls=tls) as theirs:
+        settings = by_token(secured, sasl_oauthbearer_token_endpoint_url=theirs.token_url)
+        assert "its certificate is not accepted" in refused(access, **settings)
+        trust = f'ssl.truststore.type=PEM ssl.truststore.location="{secured.trust_store}"'
+        settings["sasl_jaas_config"] = f"{OAUTH} {trust};"
+        # It is signed by a key that the broker does not know, but it was there.
+        assert "does not accept the credentials" in refused(access, **settings)
+
+
+@contextmanager
+def listening(answers: bytes) -> Iterator[Access]:
+    """A server that takes connections, answers that much to each, and nothing more."""
+    kept = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                kept.append(connection)
+                connection.sendall(answers)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield Access(f"127.0.0.1:{server.getsockname()[1]}", "SSL")
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in kept:
+        connection.close()
+
+
+@pytest.mark.parametrize("answers", [b"", b"\x16\x03\x03\x00\x7a"], ids=["silent", "begun"])
+def test_a_handshake_that_hangs_ends_with_the_call(answers: bytes) -> None:
+    """The library's own waits for ever, and keeps the connection."""
+    with listening(answers) as access:
+        settings = {"admin_timeout_ms": "1500", "socket_connection_setup_timeout_ms": "400"}
+        settings["socket_connection_setup_timeout_max_ms"] = "400"
+        with cluster(access, **settings) as entered, pytest.raises(ClusterUnreachable) as caught:
+            entered.topics()
+    assert not isinstance(caught.value, ClusterRefused)
+    assert "imed out" in str(caught.value)
+
+
+# --- what changes meanwhile ---------------------------------------------------------------
+
+
+def test_a_store_that_is_replaced_is_taken_up(secured: Secured, tmp_path: Path) -> None:
+    """By the next connection of the same client, which was refused before."""
+    store = secured.authority.issue("alice", valid_for=-timedelta(days=1)).write_pem(tmp_path / "k")
+    own = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(store)}
+    with cluster(secured.by_tls("MTLS"), **own) as entered:
+        with pytest.raises(ClusterRefused):
+            entered.topics()
+        secured.authority.issue("alice").write_pem(tmp_path / "new").replace(store)
+        assert sorted(entered.topics()) == ["alices-orders"]
+
+
+@pytest.mark.thorough
+def test_sessions_and_tokens_are_renewed_in_time(tmp_path: Path) -> None:
+    """A broker that ends sessions after seconds (KIP-368) goes on to serve one connection, and
+    each token is exchanged before its end."""
+    with secured_broker(tmp_path, sasl_properties={"connections.max.reauth.ms": "2000"}) as short:
+        short.tokens.lifetime_seconds = 4
+        access = short.by_password("alice", "PLAIN")
+        refresh = {
+            "sasl_login_refresh_min_period_seconds": "0",
+            "sasl_login_refresh_buffer_seconds": "0",
+        }
+        with cluster(access, **by_token(short, **refresh)) as entered:
+            entered.groups()
+            (node,) = entered._connections.pool.connected_nodes()
+            first = entered._connections.pool._connections[node]
+
+            def asked() -> int:
+                entered.groups()
+                return short.tokens.requests["/token", 200]
+
+            wait_until(lambda: asked() >= 3, "the third token", seconds=30)
+            assert entered._connections.pool._connections[node] is first
+    assert "Failed re-authentication" not in short.broker.said()
+
+
+def test_nothing_is_left_open(secured: Secured) -> None:
+    """Of connections that were refused, and of those that were closed."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for access in (secured.by_tls("EXPIRED"), secured.by_tls("MTLS")):
+        refused(access)
+    with closing(cluster(secured.by_tls())) as entered:
+        entered.topics()
+    open_files = Path("/proc/self/fd")
+    wait_until(lambda: len(list(open_files.iterdir())) <= before, "all is closed")

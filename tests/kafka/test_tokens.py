@@ -1,0 +1,204 @@
+"""OAUTHBEARER's tokens and stores of keys, without a broker."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.x509 import load_pem_x509_certificates
+
+from tests.token_endpoint import TokenEndpoint
+from tests.waiting import wait_until
+from tsoffset.flow.security import Store, Tls, TokenFile, TokenLogin
+from tsoffset.flow.security import TokenEndpoint as Endpoint
+from tsoffset.kafka.loop import Loop
+from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable, TokenUnavailable
+from tsoffset.kafka.security.scram import as_saslname
+from tsoffset.kafka.security.stores import certificates, own
+from tsoffset.kafka.security.tls import context, new_context
+from tsoffset.kafka.security.tokens import Tokens, fetch
+from tsoffset.testing.embedded.certificates import Authority, write_jks
+
+PASSWORD = "changeit"
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    loop.start()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def theirs() -> Iterator[TokenEndpoint]:
+    with TokenEndpoint({"me": "secret"}) as endpoint:
+        yield endpoint
+
+
+def login(theirs: TokenEndpoint, read_timeout_ms: int = 5_000) -> TokenLogin:
+    origin = Endpoint(theirs.token_url, "me", "secret", None, False, Tls(), 5_000, read_timeout_ms)
+    return TokenLogin(origin, refresh_least_seconds=0, refresh_buffer_seconds=0)
+
+
+# --- tokens ---------------------------------------------------------------------------------
+
+
+def test_a_token_is_asked_for_once_until_it_is_due(loop: Loop, theirs: TokenEndpoint) -> None:
+    """However many connections want it."""
+    ahead = [0.0]
+    tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
+    for _ in range(3):
+        loop.run(tokens.fresh, loop)
+    assert theirs.requests["/token", 200] == 1
+    first = tokens.token()
+    ahead[0] = 0.8 * theirs.lifetime_seconds + 1
+    loop.run(tokens.fresh, loop)
+    assert theirs.requests["/token", 200] == 2
+    assert theirs.issued == [first, tokens.token()]
+
+
+def test_a_token_that_lasts_serves_while_no_other_is_to_be_had(
+    loop: Loop, theirs: TokenEndpoint
+) -> None:
+    """To its end, and not past it; the address is not asked at each connection."""
+    ahead = [0.0]
+    tokens = Tokens(login(theirs), clock=lambda: time.time() + ahead[0])
+    loop.run(tokens.fresh, loop)
+    held = tokens.token()
+    theirs.clients.clear()
+    ahead[0] = 0.8 * theirs.lifetime_seconds + 1
+    for _ in range(3):
+        loop.run(tokens.fresh, loop)
+    assert tokens.token() == held
+    assert theirs.requests["/token", 401] == 1
+    ahead[0] = theirs.lifetime_seconds + 1
+    with pytest.raises(LoginFailed, match="answers 401"):
+        loop.run(tokens.fresh, loop)
+
+
+def test_a_token_that_has_ended_is_named_and_not_asked_for_again_and_again(
+    loop: Loop, theirs: TokenEndpoint
+) -> None:
+    """As where clocks differ, or nobody renews a file."""
+    theirs.lifetime_seconds = -5
+    tokens = Tokens(login(theirs))
+    with pytest.raises(LoginFailed, match="has already expired; compare the clocks"):
+        loop.run(tokens.fresh, loop)
+    time.sleep(1.2)
+    assert theirs.requests["/token", 200] == 1
+
+
+def test_tokens_are_exchanged_while_the_loop_runs(loop: Loop, theirs: TokenEndpoint) -> None:
+    """For connections that prove again who they are; not more often than once a second."""
+    theirs.lifetime_seconds = 2
+    tokens = Tokens(login(theirs))
+    loop.run(tokens.fresh, loop)
+    began = time.monotonic()
+    wait_until(lambda: theirs.requests["/token", 200] >= 3, "the third token", seconds=20)
+    assert time.monotonic() - began > 1.5
+
+
+def test_where_tokens_come_from_may_be_away_for_a_while(theirs: TokenEndpoint) -> None:
+    """That may come right; a refusal does not."""
+    away = login(theirs)
+    assert isinstance(away.origin, Endpoint)
+    nobody = replace(away, origin=replace(away.origin, url="http://127.0.0.1:1/token"))
+    with pytest.raises(TokenUnavailable, match=r"127\.0\.0\.1:1: Connection refused"):
+        fetch(nobody)
+    wrong = replace(away, origin=replace(away.origin, client_secret="c4n4ry"))
+    with pytest.raises(LoginFailed, match=r"answers 401 \(invalid_client\)"):
+        fetch(wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [("", "empty"), ("a\nb", "not one line"), (b"\xff\xfe", "not text")]
+)
+def test_a_file_without_a_token_is_named(tmp_path: Path, content: str | bytes, why: str) -> None:
+    """What goes to a broker is one printable line."""
+    path = tmp_path / "token"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(LoginFailed, match=why):
+        fetch(TokenLogin(TokenFile(str(path))))
+
+
+@pytest.mark.parametrize("claims", [{}, {"exp": "soon"}, {"exp": 1e999}, {"exp": None}, []])
+def test_a_token_that_tells_no_end_is_taken(tmp_path: Path, claims: object) -> None:
+    """Tokens need not be of JSON, nor tell their end."""
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    (tmp_path / "token").write_text(f"a.{body}.c")
+    assert fetch(TokenLogin(TokenFile(str(tmp_path / "token")))).ends == float("inf")
+
+
+def test_who_asks_for_tokens_shares_no_context_with_brokers() -> None:
+    """The library that asks sets options of it, checks of host names among them."""
+    assert context(Tls()) is context(Tls())
+    assert new_context(Tls()) is not context(Tls())
+
+
+# --- SCRAM ----------------------------------------------------------------------------------
+
+
+def test_a_name_is_escaped_for_scram() -> None:
+    """RFC 5802, saslname."""
+    assert as_saslname("a,b=c") == "a=2Cb=3Dc"
+
+
+# --- stores ---------------------------------------------------------------------------------
+
+
+def subjects(store: Store) -> set[str]:
+    found = load_pem_x509_certificates(certificates(store).encode())
+    return {one.subject.rfc4514_string() for one in found}
+
+
+def test_of_a_key_store_only_its_own_certificate_is_trusted(tmp_path: Path) -> None:
+    """As by Java: not the authority, which may have issued many others."""
+    authority = Authority()
+    path = authority.issue("alice").write_pkcs12(tmp_path / "own.p12", PASSWORD)
+    assert subjects(Store(False, str(path), PASSWORD)) == {"CN=alice"}
+    path = authority.write_pkcs12(tmp_path / "trust.p12", PASSWORD)
+    assert len(subjects(Store(False, str(path), PASSWORD))) == 1
+
+
+def test_pem_text_may_be_on_one_line() -> None:
+    """As a properties file makes it of lines that are continued."""
+    alice = Authority().issue("alice")
+    in_one = Store(
+        True,
+        certificates=alice.chain_pem().replace("\n", " "),
+        key=alice.key_pem(PASSWORD).replace("\n", " "),
+        key_password=PASSWORD,
+    )
+    assert subjects(in_one) == subjects(Store(True, certificates=alice.chain_pem()))
+    assert "ENCRYPTED PRIVATE KEY" in own(in_one).key
+
+
+@pytest.mark.parametrize("body", ["ü", "AAAA", "", "-"])
+def test_damaged_pem_is_named(body: str) -> None:
+    """Whatever stands where a certificate should."""
+    text = f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----"
+    with pytest.raises(StoreUnusable, match="the PEM text: "):
+        certificates(Store(True, certificates=text))
+
+
+@pytest.mark.integration
+def test_a_trust_store_of_java_needs_no_password(tmp_path: Path) -> None:
+    """Java reads it without one, unverified."""
+    path = Authority().write_pkcs12(tmp_path / "trust.p12", PASSWORD)
+    jks = write_jks(path, tmp_path / "trust.jks", PASSWORD)
+    assert len(subjects(Store(False, str(jks)))) == 1
+
+
+def test_without_java_a_store_of_java_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a store that cannot be used, and no broker's fault."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    (tmp_path / "x.jks").write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(StoreUnusable, match="keytool"):
+        certificates(Store(False, str(tmp_path / "x.jks"), PASSWORD))

@@ -1,0 +1,290 @@
+"""Clusters of different versions of Kafka, side by side, as real processes.
+
+What the adapter asks of each, and that they answer alike, is in `testing/test_cluster_contract.py`.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import UnsupportedForMessageFormatError
+from kafka.structs import OffsetAndMetadata
+
+from tests.configured import properties_file
+from tests.invoking import start
+from tests.producing import Contents, Written, numbered
+from tests.scenarios.flows import member, one_cycle, read_on
+from tests.waiting import wait_until
+from tsoffset.config.loading import Configuration
+from tsoffset.flow.settings import ClusterSettings
+from tsoffset.kafka.cluster import KafkaCluster
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    Isolation,
+    OutcomeKind,
+    Precision,
+    Reason,
+    TopicPartition,
+    Youngest,
+)
+from tsoffset.testing.embedded import KAFKA_VERSION, EmbeddedBroker
+
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
+
+NEWEST, KRAFT, ZOOKEEPER, OLDEST = KAFKA_VERSION, "3.9.2", "2.8.2", "2.5.1"
+SECONDS = 180
+RECORDS, TRIMMED = 300, 50
+
+ContentsOf = Callable[[str], Contents]
+
+
+@pytest.fixture(scope="module")
+def contents_of(broker_of: Callable[[str], EmbeddedBroker]) -> Iterator[ContentsOf]:
+    """A function that gives what a cluster of that version holds."""
+    with ExitStack() as stack:
+        yield cache(lambda v: stack.enter_context(closing(Contents(broker_of(v).bootstrap))))
+
+
+def run(*words: str) -> tuple[int, list[dict[str, Any]]]:
+    """Exit status and JSON rows of a command in a process of its own."""
+    with start(*words, "--format", "json") as process:
+        out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode in (0, 1), err
+    return process.returncode, [json.loads(line) for line in out.splitlines()]
+
+
+# --- one end to end -----------------------------------------------------------------------
+
+
+class Copied:
+    """A topic on A whose two partitions have lost their first records and hold transactions, its
+    copy on B made by a reader and writer in order, and groups that members have committed."""
+
+    def __init__(self, here: Contents, there: Contents, unique: Callable[[str], str]) -> None:
+        self.here, self.there = here, there
+        self.topic, self.prefix = unique("orders"), unique("billing")
+        self.copy = f"A.{self.topic}"
+        here.create_topic(self.topic, 2)
+        there.create_topic(self.copy, 2)
+        for partition, step_ms in enumerate((1, 0)):
+            records = numbered(RECORDS, step_ms=step_ms)
+            here.produce(self.topic, records[:100], partition=partition, batch=7)
+            for end in ("commit", "abort"):
+                transaction = here.begin_transaction(unique("transaction"))
+                transaction.add(self.topic, numbered(5, first=1_000), partition=partition)
+                getattr(transaction, end)()
+            here.produce(self.topic, records[100:], partition=partition, compression="gzip")
+            here.delete_records(self.topic, TRIMMED, partition=partition)
+            copied = self.read_here(partition)
+            there.produce(
+                self.copy,
+                [Written(r.timestamp_ms, r.value, r.key) for r in copied.values()],
+                partition=partition,
+            )
+        self.end = here.log_range(self.topic)[1]
+
+    def read_here(self, partition: int) -> dict[int, Any]:
+        read = self.here.read(self.topic, partition, isolation="read_committed")
+        return {record.offset: record for record in read}
+
+    def group(self, offset: int) -> str:
+        """A group whose member has committed this offset in both partitions."""
+        name = f"{self.prefix}-{offset}"
+        places = [KafkaTopicPartition(self.topic, partition) for partition in range(2)]
+        with member(self.here, name, self.topic) as consumer:
+            consumer.commit({place: OffsetAndMetadata(offset, "kept", -1) for place in places})
+        return name
+
+    def left(self, partition: int, offset: int) -> list[bytes | None]:
+        """The values of what a group has not read on A."""
+        return [r.value for at, r in self.read_here(partition).items() if at >= offset]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        (ZOOKEEPER, NEWEST),
+        (NEWEST, ZOOKEEPER),
+        (KRAFT, NEWEST),
+        (NEWEST, KRAFT),
+        (OLDEST, NEWEST),
+        (NEWEST, OLDEST),
+    ],
+)
+def test_groups_are_synced_between_versions(
+    contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path, here: str, there: str
+) -> None:
+    """Each group gets on the target just what it had not read on the source; one whose members
+    run there keeps what they have; `check` finds no error; a second sync commits nothing."""
+    copied = Copied(contents_of(here), contents_of(there), unique)
+    offsets = (TRIMMED, 77, 103, 109, 200, copied.end)
+    groups = {copied.group(offset): offset for offset in offsets}
+    busy = copied.group(150)
+    lines = [f"groups = {copied.prefix}-.*", "spark.master = local[1]"]
+    lines.append("A.consumer.isolation.level = read_committed")
+    file = str(properties_file(tmp_path, copied.here.bootstrap, copied.there.bootstrap, *lines))
+    with member(copied.there, busy, copied.copy):
+        if there == OLDEST:
+            # It tells no states of groups, so only the commit meets the members.
+            _, planned = run("plan", "-c", file, "--groups", busy)
+            assert {row["outcome"] for row in planned} == {"would_commit"}
+        status, rows = run("sync", "-c", file)
+    assert status == 0
+    found = {(row["group"], row["partition"]): row for row in rows}
+    for partition in range(2):
+        assert found[busy, partition]["reason"] == Reason.GROUP_ACTIVE
+        for group, offset in groups.items():
+            row = found[group, partition]
+            assert (row["outcome"], row["precision"]) == ("committed", "exact"), row
+            got = read_on(copied.there, group, (copied.copy, partition))
+            assert [record.value for record in got] == copied.left(partition, offset)
+    assert copied.there.committed_offsets(busy) == {}
+    status, rows = run("sync", "-c", file)
+    assert (status, {row["outcome"] for row in rows}) == (0, {"unchanged", "committed"})
+    assert {row["group"] for row in rows if row["outcome"] == "committed"} == {busy}
+    status, findings = run("check", "-c", file)
+    assert status == 0, findings
+
+
+# --- what old brokers cannot be asked -----------------------------------------------------
+
+
+@pytest.fixture(params=[ZOOKEEPER, OLDEST])
+def old(request: pytest.FixtureRequest, contents_of: ContentsOf) -> Contents:
+    contents: Contents = contents_of(request.param)
+    return contents
+
+
+@pytest.fixture
+def cluster(old: Contents) -> Iterator[KafkaCluster]:
+    with KafkaCluster(ClusterSettings("A", (old.bootstrap,))) as cluster:
+        yield cluster
+
+
+def test_old_brokers_are_asked_for_one_group_a_request(
+    old: Contents, cluster: KafkaCluster, unique: Callable[[str], str]
+) -> None:
+    """Before 3.0 neither coordinators nor offsets of several groups are told at once."""
+    tp = TopicPartition(old.create_topic(unique("topic")), 0)
+    names = [unique("group") for _ in range(3)]
+    assert cluster.commit({group: {tp: CommittedOffset(3, "m")} for group in names}) == {
+        group: {tp: None} for group in names
+    }
+    unknown = unique("group")
+    assert cluster.committed([*names, unknown], require_stable=True).by_group() == {
+        **{group: {tp: CommittedOffset(3, "m")} for group in names},
+        unknown: {},
+    }
+    assert cluster.requests["find_coordinator"] == 4
+    assert cluster.requests["offset_fetch"] == 4
+
+
+def test_old_brokers_are_not_asked_for_the_youngest_record(
+    old: Contents, cluster: KafkaCluster, unique: Callable[[str], str]
+) -> None:
+    """Before 3.0 they would take the question for one of a time; None proves nothing."""
+    tp = TopicPartition(old.create_topic(unique("topic")), 0)
+    old.produce(tp.topic, numbered(4))
+    absent = TopicPartition(unique("absent"), 0)
+    answers = cluster.youngest([Youngest(tp), Youngest(absent)], Isolation.READ_UNCOMMITTED)
+    assert answers[Youngest(tp)] is None
+    assert isinstance(answers[Youngest(absent)], Failed)
+    assert "list_offsets" not in cluster.requests
+
+
+# --- old message formats ------------------------------------------------------------------
+
+
+def rows_of_each_position(
+    folder: Path, here: Contents, there: Contents, topic: str, unique: Callable[[str], str]
+) -> Mapping[int, Any]:
+    """The row of each position of the topic on A, of which B holds a copy."""
+    copy = there.create_topic(f"A.{topic}")
+    records = here.read(topic)
+    there.produce(copy, [Written(r.timestamp_ms, r.value, r.key) for r in records])
+    start, end = here.log_range(topic)
+    prefix = unique("group")
+    for offset in range(start, end + 1):
+        here.commit_offsets(f"{prefix}-{offset}", {(topic, 0): offset})
+    file = properties_file(folder, here.bootstrap, there.bootstrap, f"groups = {prefix}-.*")
+    rows = one_cycle(Configuration.read(file).resolve().flow("A->B"), commit=False).all
+    assert len(rows) == end + 1 - start
+    return {row.source_offset or 0: row for row in rows}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("there", [ZOOKEEPER, NEWEST])
+def test_topics_of_message_format_1_are_translated(
+    contents_of: ContentsOf,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    compression: str,
+    there: str,
+) -> None:
+    """Its messages have timestamps, so all is as with the format of today."""
+    here = contents_of(ZOOKEEPER)
+    configs = {"message.format.version": "0.10.0"}
+    topic = here.create_topic(unique("format-1"), configs=configs)
+    here.produce(topic, numbered(60), batch=5, compression=compression)
+    here.delete_records(topic, 20)
+    rows = rows_of_each_position(tmp_path, here, contents_of(there), topic, unique)
+    for offset, row in rows.items():
+        assert row.outcome is OutcomeKind.WOULD_COMMIT, row
+        assert (row.target_offset, row.precision) == (offset - 20, Precision.EXACT)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_topics_of_message_format_0_have_no_timestamps(
+    contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path, compression: str
+) -> None:
+    """Both ends of the log need none. From a position between them all comes again, for no record
+    can be looked up; the bound says so."""
+    here, there = contents_of(ZOOKEEPER), contents_of(NEWEST)
+    topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
+    here.produce(topic, numbered(60), batch=5, compression=compression)
+    here.delete_records(topic, 20)
+    rows = rows_of_each_position(tmp_path, here, there, topic, unique)
+    for offset, row in rows.items():
+        assert row.outcome is OutcomeKind.WOULD_COMMIT, row
+        if offset in (20, 60):
+            assert row.target_offset == offset - 20
+        else:
+            assert (row.target_offset, row.reread_bound) == (0, offset)
+
+
+def test_a_topic_may_have_outgrown_message_format_0(
+    contents_of: ContentsOf, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Where records of today follow, their positions are exact; the others stay as they were."""
+    here, there = contents_of(ZOOKEEPER), contents_of(NEWEST)
+    topic = here.create_topic(unique("format-0"), configs={"message.format.version": "0.9.0"})
+    here.produce(topic, numbered(30), batch=5)
+    later = ConfigResource(ConfigResourceType.TOPIC, topic, {"message.format.version": "2.8"})
+    here.admin.alter_configs([later])
+
+    def taken_up() -> bool:
+        try:
+            here.admin.list_partition_offsets({KafkaTopicPartition(topic, 0): 0})
+        except UnsupportedForMessageFormatError:
+            return False
+        return True
+
+    wait_until(taken_up, f"{topic} is written in the format of today")
+    here.produce(topic, numbered(30, first=30), batch=5)
+    here.delete_records(topic, 20)
+    rows = rows_of_each_position(tmp_path, here, there, topic, unique)
+    for offset, row in rows.items():
+        assert row.outcome is OutcomeKind.WOULD_COMMIT, row
+        if 20 < offset < 30:
+            assert (row.target_offset, row.reread_bound) == (0, offset)
+        else:
+            assert row.target_offset == offset - 20
+            assert offset < 30 or row.precision is Precision.EXACT, row

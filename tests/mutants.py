@@ -1,0 +1,203 @@
+"""Mutation testing of what decides about offsets: `python -m tests.mutants [WORDS] [--list]`.
+
+A mutant is a module with one change: a condition that never holds, an operand of `and` or `or` that
+is removed, a filter that is removed, or `<` in place of `<=`. The examples run against each mutant.
+A mutant that passes them all survives: either no example needs that condition, or the change alters
+cost alone. Words choose mutants whose names contain one.
+
+mutmut 3.8 makes 8,658 mutants of the same packages, seven times as many; most change numbers,
+strings and arguments.
+"""
+
+import argparse
+import ast
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLACES = (
+    "rule/*.py",
+    "group_sync/*.py",
+    "cycle/carry_over.py",
+    "commands/snapshots/restoring.py",
+)
+# Each is short, and states one rule; random tests would hide which example is missing.
+EXAMPLES = tuple(
+    str(next((ROOT / "tests").rglob(f"test_{name}.py")))
+    for name in (
+        "guard_examples",
+        "frontier_examples",
+        "translate",
+        "plan",
+        "offset_header",
+        "five_faults",
+        "same_offsets",
+        "cycle_tables",
+        "ordinary",
+        "snapshots",
+        "settling",
+        "foresight",
+        "memory_of_cycles",
+        "sync",
+    )
+)
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A module of the package, its line, and the whole text with the change."""
+
+    module: str
+    line: int
+    change: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}:{self.line} {self.change}"
+
+
+def mutants(module: str, text: str) -> Iterator[Mutant]:
+    """All mutants of a module, in the order of its lines."""
+    for number, node in enumerate(ast.walk(ast.parse(text))):
+        for change in _changes(node):
+            tree = ast.parse(text)
+            # The same walk gives the same node of the new tree.
+            found = next(it for at, it in enumerate(ast.walk(tree)) if at == number)
+            word = _apply(found, change)
+            line: int = getattr(node, "target", node).lineno
+            yield Mutant(module, line, word, ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def _changes(node: ast.AST) -> Sequence[int]:
+    """The numbers of the changes that fit a node."""
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return ()
+        case ast.If() | ast.IfExp():
+            return (0,)
+        case ast.comprehension(ifs=ifs):
+            return range(len(ifs))
+        case ast.BoolOp(values=values):
+            return range(len(values))
+        case ast.Compare(ops=ops):
+            return [at for at, it in enumerate(ops) if type(it) in _COMPARISONS]
+    return ()
+
+
+def _apply(node: ast.AST, change: int) -> str:
+    """Make a change, and return what it is."""
+    match node:
+        case ast.If(test=test) | ast.IfExp(test=test):
+            node.test = ast.Constant(value=False)
+            return f"never: if {ast.unparse(test)}"
+        case ast.comprehension(ifs=ifs):
+            return f"for all: {ast.unparse(ifs.pop(change))}"
+        case ast.BoolOp(values=values):
+            return f"without operand: {ast.unparse(values.pop(change))}"
+        case ast.Compare(ops=ops):
+            before = ast.unparse(node)
+            ops[change] = _COMPARISONS[type(ops[change])]()
+            return f"{before} becomes {ast.unparse(node)}"
+    raise AssertionError(node)
+
+
+def all_mutants() -> Iterator[Mutant]:
+    """Those of all modules."""
+    for place in PLACES:
+        paths = sorted((ROOT / "tsoffset").glob(place))
+        assert paths, f"no module is called {place}"
+        for path in paths:
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            yield from sorted(mutants(name, path.read_text()), key=lambda it: it.line)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Imports the mutated text in the place of the module."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        if name != self._mutant.module:
+            return None
+        return importlib.util.spec_from_loader(name, self)
+
+    def get_filename(self, fullname: str) -> str:
+        return str(ROOT / (fullname.replace(".", "/") + ".py"))
+
+    def get_data(self, _: str) -> bytes:  # type: ignore[override]
+        return self._mutant.text.encode()
+
+    def path_stats(self, _: str) -> dict[str, int]:  # type: ignore[override]
+        raise OSError("nothing of a mutant is cached")
+
+
+def _run(mutant: Mutant | None, options: Sequence[str]) -> int:
+    """A child process that runs the examples; it ends with pytest's status."""
+    if child := os.fork():
+        return child
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    if mutant is not None:
+        sys.meta_path.insert(0, _Finder(mutant))
+    import pytest
+
+    chosen = "not no_cover and not thorough and not long"
+    common = ("-x", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "timeout=60")
+    os._exit(pytest.main([*common, *options]))
+
+
+def survivors(wanted: Sequence[Mutant], processes: int = 1) -> Iterator[Mutant]:
+    """The mutants that all examples pass. Raises AssertionError where an example fails without
+    any change."""
+    # What takes long to import and is none of ours: a child has it already.
+    for name in ("hypothesis", "kafka", "numpy", "polars", "pyarrow", "pydantic", "pytest"):
+        __import__(name)
+    _run(None, EXAMPLES)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, "examples fail without a mutant"
+    running: dict[int, Mutant] = {}
+    for mutant in (*wanted, *[None] * processes):
+        if len(running) == processes or mutant is None:
+            if not running:
+                return
+            child, status = os.wait()
+            ended = running.pop(child)
+            if os.waitstatus_to_exitcode(status) == 0:
+                yield ended
+        if mutant is not None:
+            running[_run(mutant, EXAMPLES)] = mutant
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the survivors; 1 where there is one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args(arguments)
+    words = options.words or [""]
+    wanted = [it for it in all_mutants() if any(word in it.name for word in words)]
+    survived = 0
+    for mutant in wanted if options.list else survivors(wanted, options.processes):
+        survived += 1
+        print(mutant.name, flush=True)
+    print(f"{survived} of {len(wanted)}")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,535 @@
+"""The demo: its judge by made-up logs, and all of it once, as a stranger runs it."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.invoking import invoke
+from tests.waiting import wait_until
+from tsoffset.demo.consumers import stops
+from tsoffset.demo.groups import GROUPS, Stand
+from tsoffset.demo.stopping import remember
+from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Entry, Topic
+from tsoffset.demo.verdict import (
+    Count,
+    GroupVerdict,
+    Logs,
+    Read,
+    Resumed,
+    conclusion,
+    group_verdict,
+    judge,
+    surprises,
+    way,
+)
+from tsoffset.model import OutcomeKind, Precision, Reason, Row
+
+
+def entries(*numbers: int, first_offset: int = 0, keys: int = 1_000) -> tuple[Entry, ...]:
+    """Records by their numbers, one after the other from an offset on."""
+    return tuple(
+        Entry(first_offset + at, b"%d" % (number % keys), b"value-%d" % number)
+        for at, number in enumerate(numbers)
+    )
+
+
+def values(*numbers: int) -> frozenset[bytes]:
+    return frozenset(b"value-%d" % number for number in numbers)
+
+
+# Ten records, of which the source has lost the first two offsets: the target's are lower.
+SOURCE = entries(*range(10), first_offset=2)
+TARGET = entries(*range(10))
+MIRRORED = Logs(SOURCE, TARGET)
+
+
+def row(
+    outcome: OutcomeKind = OutcomeKind.COMMITTED,
+    *,
+    target_offset: int | None = 6,
+    current: int | None = None,
+    bound: int | None = 0,
+    reason: Reason | None = None,
+) -> Row:
+    return Row(
+        flow="primary->backup",
+        group="g",
+        source_topic="orders",
+        partition=0,
+        source_offset=8,
+        source_timestamp_ms=1,
+        target_topic="primary.orders",
+        target_offset=target_offset,
+        current_target_offset=current,
+        outcome=outcome,
+        reason=reason,
+        precision=Precision.BOUNDED if bound else Precision.EXACT,
+        reread_bound=bound,
+    )
+
+
+def resumed(
+    start: int, *, processed: int = 6, metadata: str = "", at: Row | None = None
+) -> Resumed:
+    """A consumer that got all of the target from `start` on, after `processed` records."""
+    read = Read(start, TARGET[start:], metadata)
+    return Resumed(at or row(), MIRRORED, values(*range(processed)), read)
+
+
+# --- the judge ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "count"),
+    [
+        (6, Count(read=4)),
+        (4, Count(read=6, reread=2)),
+        (0, Count(read=10, reread=6)),
+        (7, Count(read=3, skipped=1)),
+        (10, Count(read=0, skipped=4)),
+    ],
+)
+def test_reread_and_skipped_are_told_by_content(start: int, count: Count) -> None:
+    """What came and had been processed is re-read, what lies on the source and did neither come
+    nor was processed is skipped, whatever the offsets."""
+    assert resumed(start).count == count
+    assert resumed(0).count_from(start) == count
+
+
+def test_record_that_was_never_mirrored_counts_as_skipped() -> None:
+    """The judge looks at the source, not at what the mirror happens to hold."""
+    mirrored_in_part = Logs(SOURCE, TARGET[:8])
+    got = TARGET[6:8]
+    assert judge(mirrored_in_part, values(*range(6)), Read(6, got)).skipped == 2
+
+
+@pytest.mark.parametrize(("start", "reread"), [(9, 0), (3, 4)])
+def test_copy_by_a_repeat_is_no_reread_unless_the_first_one_came_too(
+    start: int, reread: int
+) -> None:
+    """A replicator that repeats a stretch makes copies that no offset could keep away."""
+    target = entries(0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 4, 9)
+    logs = Logs(SOURCE, target)
+    assert judge(logs, values(*range(7)), Read(start, target[start:])).reread == reread
+
+
+@pytest.mark.parametrize(("compacted", "skipped"), [(True, 0), (False, 1)])
+def test_newer_record_of_the_key_makes_up_only_in_a_compacted_topic(
+    compacted: bool, skipped: int
+) -> None:
+    """The copy may be compacted further than the source: then the key's newest value is what
+    counts; in any other topic each record does."""
+    source = entries(0, 1, 2, 3, keys=2)
+    logs = Logs(source, source[2:], compacted)
+    got = source[2:]
+    assert judge(logs, values(0), Read(2, got)).skipped == skipped
+
+
+def test_older_record_of_the_key_makes_up_for_nothing() -> None:
+    """To get an old value in place of the newest is a loss in a compacted topic too."""
+    source = entries(0, 1, 2, 3, keys=2)
+    logs = Logs(source, source[:2], compacted=True)
+    assert judge(logs, frozenset(), Read(0, source[:2])).skipped == 2
+
+
+# --- the verdict on a group ---------------------------------------------------------------
+
+
+def verdict_on(*resumed: Resumed, metadata: str = "") -> GroupVerdict:
+    return group_verdict("g", resumed, metadata)
+
+
+def test_group_that_goes_on_where_its_row_says_has_no_fault() -> None:
+    """Nothing skipped, nothing again, the metadata there: the exit status is 0."""
+    verdict = verdict_on(resumed(6, metadata="m"), metadata="m")
+    assert verdict.moved
+    assert verdict.faults == ()
+    status, sentences = conclusion([verdict], "backup")
+    assert status == 0
+    assert sentences[0].startswith("No record was skipped.")
+
+
+def test_skipped_record_makes_the_exit_status_one() -> None:
+    """One lost record is a failure, of whichever group."""
+    lossy = verdict_on(resumed(7, at=row(target_offset=7)))
+    status, sentences = conclusion([verdict_on(resumed(6)), lossy], "backup")
+    assert status == 1
+    assert sentences == [
+        "1 record skipped, which must never happen; please report it.",
+        "g skipped 1 record.",
+    ]
+
+
+def test_skip_of_a_group_that_was_left_alone_counts_too() -> None:
+    """No skip is explained away."""
+    ahead = row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9)
+    status, _ = conclusion([verdict_on(resumed(9, at=ahead))], "backup")
+    assert status == 1
+
+
+@pytest.mark.parametrize(("bound", "status"), [(2, 0), (1, 1), (0, 1)])
+def test_no_more_is_read_again_than_the_row_announces(bound: int, status: int) -> None:
+    """The bound of a row is a promise."""
+    verdict = verdict_on(resumed(4, at=row(target_offset=4, bound=bound)))
+    assert verdict.announced == bound
+    assert conclusion([verdict], "backup")[0] == status
+
+
+def test_group_that_was_left_alone_announces_nothing() -> None:
+    """Its consumer goes on from offsets of its own; what it reads again is not our doing."""
+    active = row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=0)
+    verdict = verdict_on(resumed(0, at=active))
+    assert not verdict.moved
+    assert verdict.count.reread == 6
+    assert conclusion([verdict], "backup")[0] == 0
+
+
+def test_consumer_that_begins_elsewhere_is_a_fault() -> None:
+    """A commit that did not arrive shows, even if nothing is skipped."""
+    verdict = verdict_on(resumed(0, at=row(bound=6)))
+    assert verdict.faults == ("g did not start orders-0 at the offset in its row",)
+
+
+def test_lost_metadata_is_a_fault() -> None:
+    """The commit's metadata comes along."""
+    verdict = verdict_on(resumed(6, metadata=""), metadata="m")
+    assert verdict.faults == ("g has lost its commit's metadata on orders-0",)
+
+
+def test_way_counts_positions_without_an_answer_apart() -> None:
+    """What has no offset re-reads and skips nothing: it is silent."""
+    starts = iter([8, None])
+    found = way("copied", [resumed(6), resumed(6)], lambda _: next(starts))
+    assert (found.count, found.positions, found.silent) == (Count(2, 0, 2), 2, 1)
+
+
+@pytest.mark.parametrize(("length", "copied"), [(10, 8), (8, 8), (7, None)])
+def test_copied_offset_behind_the_targets_end_is_no_answer(length: int, copied: int | None) -> None:
+    """A consumer is reset from an offset that its log does not have."""
+    logs = Logs(SOURCE, TARGET[:length])
+    assert Resumed(row(), logs, frozenset(), Read(0, ())).copied == copied
+
+
+# --- surprises ----------------------------------------------------------------------------
+
+
+def test_what_is_as_expected_is_no_surprise() -> None:
+    """A committed row of a record that is there needs no sentence."""
+    assert surprises("g", [resumed(6)]) == []
+
+
+@pytest.mark.parametrize(
+    ("on", "words"),
+    [
+        (
+            resumed(2, at=row(OutcomeKind.SKIPPED, reason=Reason.GROUP_ACTIVE, current=2)),
+            ["g was skipped", "re-read 4 records", "it would have re-read 0"],
+        ),
+        (
+            resumed(
+                9,
+                processed=9,
+                at=row(OutcomeKind.SKIPPED, reason=Reason.TARGET_AHEAD, current=9),
+            ),
+            ["3 offsets further on the target", "moves no group backwards"],
+        ),
+        (
+            resumed(
+                0,
+                processed=0,
+                at=row(OutcomeKind.SKIPPED, reason=Reason.EXPIRED, target_offset=None, bound=None),
+            ),
+            ["deleted since", "auto.offset.reset"],
+        ),
+    ],
+)
+def test_each_surprise_has_one_sentence(on: Resumed, words: Sequence[str]) -> None:
+    """A reader is told why a group was left alone, or read records again."""
+    (sentence,) = surprises("g", [on])
+    assert all(word in sentence for word in words), sentence
+
+
+@pytest.mark.parametrize(
+    ("compacted", "word"), [(True, "compaction has removed"), (False, "end of a transaction")]
+)
+def test_group_that_stood_where_no_record_is_shows(compacted: bool, word: str) -> None:
+    """The record a group stood at may be gone, or never have been one."""
+    hole = tuple(entry for entry in SOURCE if entry.offset != 8)
+    logs = Logs(hole, hole, compacted)
+    (sentence,) = surprises("g", [Resumed(row(), logs, values(*range(6)), Read(6, hole[6:]))])
+    assert word in sentence
+
+
+# --- what is in it ------------------------------------------------------------------------
+
+
+def test_demo_holds_what_it_promises() -> None:
+    """Three topics and more of four partitions, 50,000 records, a dozen groups of all kinds."""
+    assert len(TOPICS) >= 3
+    assert PARTITIONS == 4
+    assert WRITTEN >= 50_000
+    assert sum(topic.compacted for topic in TOPICS) == 1
+    assert sum(topic.transactional for topic in TOPICS) == 1
+    assert len({group.name for group in GROUPS}) == len(GROUPS) >= 12
+    assert sum(group.member for group in GROUPS) == 1
+    assert sum(group.on_target is not None and not group.member for group in GROUPS) == 1
+    assert any(group.metadata for group in GROUPS)
+    assert any(group.at == 0 for group in GROUPS)
+    assert {g.topic.name for g in GROUPS if g.at is None} == {topic.name for topic in TOPICS}
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
+def test_every_record_has_a_value_of_its_own(topic: Topic) -> None:
+    """Else content could not tell which record a consumer got."""
+    written = [
+        record.value
+        for partition in range(PARTITIONS)
+        for record in topic.fresh(partition, 0, topic.records, 0)
+    ]
+    assert len(set(written)) == len(written)
+
+
+def test_hundreds_of_clicks_share_a_timestamp() -> None:
+    """A lookup by time cannot tell them apart."""
+    stamps = [record.timestamp_ms for record in CLICKS.fresh(0, 0, CLICKS.records, 0)]
+    assert stamps == sorted(stamps)
+    assert max(stamps.count(stamp) for stamp in set(stamps)) >= 300
+
+
+@pytest.mark.parametrize(
+    ("stand", "offsets"),
+    [
+        (None, [None] * PARTITIONS),
+        (-1, [104] * PARTITIONS),
+        (-5, [100] * PARTITIONS),
+        (0, [100] * PARTITIONS),
+        ((-1, -2, 0, 1), [104, 103, 100, 101]),
+    ],
+)
+def test_group_stops_at_a_record(stand: Stand, offsets: Sequence[int | None]) -> None:
+    """A group stops before the first record that it does not process."""
+    log = {("orders", n): entries(*range(5), first_offset=100) for n in range(PARTITIONS)}
+    assert stops(stand, "orders", log) == dict(enumerate(offsets))
+
+
+# --- all of it ----------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """The command as a stranger runs it, its temporary files in `folder`."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tsoffset", "demo", *options],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs tests in the background has it ignored, and so would we.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def left_of(folder: Path) -> tuple[list[str], list[str]]:
+    """The processes that name the folder in their command lines, and what lies in it."""
+    listed = subprocess.run(
+        ["ps", "-Aww", "-o", "args"], capture_output=True, text=True, check=True
+    )
+    processes = [line for line in listed.stdout.splitlines() if str(folder) in line]
+    return processes, [path.name for path in folder.glob("tsoffset-*")]
+
+
+def rows_in(output: str) -> Mapping[str, list[str]]:
+    """The lines of the outcome table by the group they begin with."""
+    (_, table) = output.split("GROUP  ", 1)
+    lines = table.split("\n\n", 1)[0].splitlines()[1:]
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(line.split()[0], []).append(line)
+    return found
+
+
+SECURE = pytest.param(("--secure",), id="secure", marks=pytest.mark.thorough)
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [pytest.param((), id="plain"), SECURE])
+def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path, options: Sequence[str]) -> None:
+    """Exit status 0, the whole outcome table, a verdict, plain text; and no process, no file."""
+    with demo(tmp_path, *options) as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    assert "\x1b" not in output
+    rows = rows_in(output)
+    assert rows.keys() == {group.name for group in GROUPS}
+    assert {len(lines) for lines in rows.values()} == {PARTITIONS}
+    assert all("GROUP_ACTIVE" in line for line in rows["alerts"])
+    assert all("TARGET_AHEAD" in line for line in rows["pricing"])
+    assert all("EXPIRED" in line for line in rows["archive"])
+    moved = rows.keys() - {"alerts", "pricing", "archive"}
+    assert all(" committed " in line for group in moved for line in rows[group]), output
+    assert "Neither cluster has an offset-syncs or a checkpoints topic." in " ".join(output.split())
+    assert "A second sync: 0 to commit" in " ".join(output.split())
+    assert re.search(r"No record was skipped\. 15 groups resumed on backup and read \d", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_failback_comes_home_with_all_that_was_done_away(tmp_path: Path) -> None:
+    """Groups that worked on the target resume on the source, records that were never mirrored
+    included; each row of the way back is in place, and exact."""
+    with demo(tmp_path, "--scenario", "failback") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    rows = rows_in(output)
+    assert rows.keys() == {g.name for g in GROUPS if g.on_target is None and not g.early}
+    assert all(" exact " in line for lines in rows.values() for line in lines), output
+    assert re.search(r"No record was skipped\. 11 groups resumed on primary and read \d", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_compare_sets_both_side_by_side(tmp_path: Path) -> None:
+    """MirrorMaker 2's checkpoint connector at work: its pairs beside ours, none of ours worse."""
+    with demo(tmp_path, "--scenario", "compare") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    rows = rows_in(output)
+    assert rows.keys() == {group.name for group in GROUPS}
+    assert re.search(
+        r"MirrorMaker 2  \d+ equal, \d+ re-read \(up to \d+ records\), 0 unsafe", output
+    )
+    assert re.search(r"tsoffset       56 exact, 4 none \(4 EXPIRED\)", output)
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_migration_takes_the_steps_that_migrate_prints(tmp_path: Path) -> None:
+    """Each printed step is taken in its order; tsoffset moves groups on from where MirrorMaker 2
+    had them, and goes on without what is deleted in the end."""
+    with demo(tmp_path, "--scenario", "migration") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    printed = re.findall(r"(?m)^     \d\. (.+)$", output)
+    assert len(printed) == 7
+    assert [
+        title for title in re.findall(r"(?m)^\d+\. (.+)$", output) if title in printed
+    ] == printed
+    before, after = (
+        [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line)[-4:]]
+        for line in re.findall(
+            r"(?m)^   as (?:MirrorMaker 2 had|tsoffset has) set them +(.+)$", output
+        )
+    )
+    assert before[0] > 0 == before[1], output
+    assert after == [0, 0, 0, 48], output
+    words = " ".join(output.split())
+    assert re.search(r"[1-9]\d* committed, \d+ unchanged", words)
+    assert "and the topics have not been created again: neither cluster has one." in words
+    assert (
+        "0 to commit, 48 unchanged, 12 skipped (4 EXPIRED, 4 GROUP_ACTIVE, 4 TARGET_AHEAD)" in words
+    )
+    assert re.search(r"No record was skipped\. 15 groups resumed on backup and read \d", words)
+    assert "the 12 groups whose offsets tsoffset committed re-read 0 of them" in words
+    assert "No offset went backwards." in words
+    assert left_of(tmp_path) == ([], [])
+
+
+def test_stop_ends_what_was_kept_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process whose id another program has now is left alone; so is a folder that is a link, and
+    a demo that is being played."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder, playing = tmp_path / "tsoffset-demo-a", tmp_path / "tsoffset-demo-b"
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    for each in (folder, playing):
+        each.mkdir()
+    (tmp_path / "tsoffset-demo-c").symlink_to(elsewhere)
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with (
+        subprocess.Popen([*sleeps, f"-Dconfiguration={folder}/log4j2.properties"]) as ours,
+        subprocess.Popen(sleeps) as other,
+    ):
+        try:
+            remember(folder, {"backup": ours.pid, "primary": other.pid, "mirror-maker": None})
+            remember(elsewhere, {"backup": other.pid})
+            result = invoke("demo", "--stop")
+            assert (result.exit_code, result.output) == (0, f"Stopped backup; removed {folder}.\n")
+            assert ours.wait(10) == -signal.SIGKILL
+            assert other.poll() is None
+        finally:
+            other.kill()
+            ours.kill()
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "elsewhere",
+        "tsoffset-demo-b",
+        "tsoffset-demo-c",
+    ]
+    assert "There is no kept demo" in invoke("demo", "--stop").output
+    assert invoke("demo", "--stop", "--keep").exit_code == 2
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C while the brokers are starting: exit status 130, and all is gone."""
+    with demo(tmp_path) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("1. "):
+                break
+        wait_until(lambda: bool(left_of(tmp_path)[0]))
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (130, "interrupted\n"), output + errors
+    assert left_of(tmp_path) == ([], [])
+
+
+@pytest.mark.integration
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("options", [pytest.param((), id="plain"), SECURE])
+def test_kept_clusters_can_be_explored_and_ended(tmp_path: Path, options: Sequence[str]) -> None:
+    """With --keep the clusters outlive the demo, and the commands it prints work as they are."""
+    with demo(tmp_path, "--keep", *options) as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output + errors
+    commands = [line.strip() for line in output.split("To look around", 1)[1].splitlines()]
+    (end,) = [line for line in commands if line.endswith(" demo --stop")]
+    try:
+        assert len(left_of(tmp_path)[0]) == 3
+        tried = [line for line in commands if " -c " in line or "--bootstrap-server" in line]
+        (daemon,) = [line for line in tried if " run -c " in line]
+        tried.remove(daemon)
+        assert len(tried) == 6
+        for line in tried:
+            done = subprocess.run(shlex.split(line), cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, line + done.stdout + done.stderr
+            assert done.stdout
+    finally:
+        env = {**os.environ, "TMPDIR": str(tmp_path)}
+        subprocess.run(shlex.split(end), cwd=ROOT, env=env, check=True)
+    wait_until(lambda: not left_of(tmp_path)[0])
+    assert left_of(tmp_path) == ([], [])

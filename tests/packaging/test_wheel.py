@@ -1,0 +1,92 @@
+"""The wheel: the same bytes from the same commit, and all that the program needs."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.invoking import ROOT
+
+pytestmark = pytest.mark.thorough
+
+# Files beside the code (Spark's log4j2, pins of jars), entry points, plug-ins by name.
+TESTS = (
+    *("cli/test_cli.py", "config/test_reading.py", "config/test_security.py"),
+    *("group_sync/test_sync.py", "group_sync/test_state_file.py", "kafka/test_fetch_codec.py"),
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"))
+
+
+def build(folder: Path) -> Path:
+    """Build the wheel of a copy of the tree, at another place and time."""
+    tree = folder / "tree"
+    tree.mkdir()
+    for name in ("tsoffset", "pyproject.toml", "README.md", "LICENSE"):
+        of = ROOT / name
+        if of.is_dir():
+            shutil.copytree(of, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(of, tree / name)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_two_builds_are_the_same(wheel: Path, tmp_path: Path) -> None:
+    """So that anybody can see that a wheel is of this commit."""
+    digests = {hashlib.sha256(it.read_bytes()).hexdigest() for it in (wheel, build(tmp_path))}
+    assert len(digests) == 1
+
+
+def test_it_holds_the_tree_and_nothing_else(wheel: Path) -> None:
+    """Each file under tsoffset/, and what wheels have."""
+    files = (path for path in (ROOT / "tsoffset").rglob("*") if path.is_file())
+    listed = {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
+    with ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == listed
+
+
+def test_the_program_runs_from_it(wheel: Path, tmp_path: Path) -> None:
+    """Tests pass beside the unpacked wheel, without the tree."""
+    unpacked, elsewhere = tmp_path / "unpacked", tmp_path / "elsewhere"
+    with ZipFile(wheel) as archive:
+        archive.extractall(unpacked)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tests", elsewhere / "tests", ignore=ignored)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, elsewhere / name)
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("-m", "not integration and not spark and not thorough and not long"),
+            *(f"tests/{name}" for name in TESTS),
+        ],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": str(unpacked)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-4_000:]
+    where = "import tsoffset; print(tsoffset.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", where],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": str(unpacked)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(found.stdout.strip()).is_relative_to(unpacked)

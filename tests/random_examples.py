@@ -1,0 +1,11 @@
+"""How many random examples a property gets."""
+
+import os
+
+# TSOFFSET_EXAMPLES: 1 in `make test`, less in `make test-fast`, more in `make test-long`.
+_FACTOR = float(os.environ.get("TSOFFSET_EXAMPLES", "1"))
+
+
+def scaled(usual: int) -> int:
+    """So many of `usual` as this run has time for, and at least one."""
+    return max(1, round(usual * _FACTOR))

@@ -1,0 +1,306 @@
+"""Ordinary positions answered at once: what each condition is there for, and that they are right.
+
+In these logs a letter is a record, and its time is that of its place in the alphabet; the same
+letter again is an equal record; a capital one has the same time and another content; `.` is an
+offset of which nothing is known.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import structlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.memory_flows import flow
+from tests.random_logs import TIMESTAMPS, Kind
+from tests.replication_model import SOURCE, TARGET, build
+from tests.rule.test_frontier_examples import Logs
+from tests.rule.test_translation_properties import assert_same, kinds, large, seeds
+from tests.translating import Way, mistake_of, silence_logs, translations
+from tsoffset.columns import Flags, RecordColumns, columns_of
+from tsoffset.cycle import rounds
+from tsoffset.cycle.rounds import translate_partitions
+from tsoffset.cycle.work import PartitionWork
+from tsoffset.digests import content_digest
+from tsoffset.flow.settings import TranslationSettings
+from tsoffset.model import Isolation, Precision, Translated
+from tsoffset.records import OffsetHeader, Record, Stretch
+from tsoffset.rule.ordinary import Answers, ordinary
+
+ALL = frozenset({"timestamp", "key", "value"})
+FIRST_MS = 1_700_000_000_000
+
+
+def record(offset: int, letter: str, *, value: bool = True, stamped: bool = True) -> Record:
+    stamp = FIRST_MS + ord(letter.lower()) if stamped else None
+    return Record(offset, stamp, None, content_digest(letter.encode()) if value else None)
+
+
+def known(*records: Record) -> RecordColumns:
+    return columns_of([(0, Stretch(records[0].offset, records[-1].offset + 1, records))])
+
+
+def stretch(letters: str) -> Stretch:
+    records = tuple(record(at, letter) for at, letter in enumerate(letters) if letter != ".")
+    return Stretch(0, len(letters), records)
+
+
+def log(letters: str) -> RecordColumns:
+    return columns_of([(0, stretch(letters))])
+
+
+def answered(
+    source: RecordColumns, target: RecordColumns, offset: int, match: frozenset[str] = ALL
+) -> bool:
+    """Whether this position is answered by the same offset on the target."""
+    where = np.array([0]), np.array([offset]), np.array([0])
+    (found,), _ = ordinary(source, target, *where, match)
+    return bool(found)
+
+
+def test_an_ordinary_position_is_answered() -> None:
+    """What all other examples leave out in one place."""
+    assert answered(log("abcde"), log("abcde"), 2)
+
+
+def test_another_record_at_the_distance_is_no_copy() -> None:
+    """c was left out, and somebody else's record lies in its place."""
+    assert not answered(log("abcde"), log("abCde"), 2)
+    assert not answered(log("abcde"), log("abzde"), 2)
+
+
+@pytest.mark.parametrize("target", ["zbx.e", "zBxde", "abxDe", "abx.e", "a.xde"])
+def test_neighbours_tell_a_copy_from_that_of_an_equal_record(target: str) -> None:
+    """x was written again far behind, in what nobody has read yet; its first copy is lost."""
+    assert answered(log("abxde"), log("abxde"), 2)
+    assert not answered(log("abxde"), log(target), 2)
+
+
+def test_an_equal_record_may_follow_in_what_is_not_known() -> None:
+    """The run of its time goes on: the x in mid-run may be a later one's copy."""
+    assert answered(log("abxXXd"), log("abxXXd"), 2)
+    assert not answered(log("abxXX.d"), log("abxXX.d"), 2)
+    assert not answered(log("abxX"), log("abxX"), 2)
+
+
+def test_a_stretch_that_was_written_again_may_be_meant() -> None:
+    """b, x and d were written twice. Of the first ones nothing was copied, and records of others
+    lie where the second ones' copies would: behind x is what the group has yet to read."""
+    source = log("abxdebxdf")
+    assert not answered(source, log("abxdzzzzf"), 2)
+
+
+def test_a_stretch_that_was_copied_again_may_be_meant() -> None:
+    """The target has two of it: which one the next repeat takes is not told."""
+    assert not answered(log("abxde...f"), log("abxdebxdf"), 2)
+
+
+def test_nothing_is_told_by_records_that_hold_nothing() -> None:
+    """Neither key nor value, or none that counts."""
+    empty = known(record(0, "a"), record(1, "b", value=False), record(2, "c"))
+    assert not answered(empty, empty, 1)
+    full = known(record(0, "a"), record(1, "b"), record(2, "c"))
+    assert answered(full, full, 1)
+    assert not answered(full, full, 1, frozenset({"timestamp", "key"}))
+
+
+def test_a_record_without_timestamp_cannot_be_looked_for() -> None:
+    unstamped = known(record(0, "a"), record(1, "b", stamped=False), record(2, "c"))
+    assert not answered(unstamped, unstamped, 1)
+
+
+def test_what_counts_is_compared() -> None:
+    """Where the replicator rewrites values, keys and times decide."""
+    rewritten = log("abcDe")
+    assert not answered(log("abcde"), rewritten, 2)
+    keyed = [
+        known(*(Record(at, FIRST_MS + at, b"k%d" % at, b"%d%d" % (at, side)) for at in range(3)))
+        for side in (0, 1)
+    ]
+    assert not answered(*keyed, 1)
+    assert answered(*keyed, 1, frozenset({"timestamp", "key"}))
+
+
+def test_each_log_is_looked_at_by_itself() -> None:
+    """Logs of other partitions, in the same call: with the same offsets and records, and distances
+    of their own."""
+    pieces = ["abcde", "vabcde", "abcde"]
+    source = columns_of((at, stretch("abcde")) for at in range(3))
+    target = columns_of((at, stretch(letters)) for at, letters in enumerate(pieces))
+    logs, offsets, distances = np.array([0, 1, 2]), np.array([2, 2, 2]), np.array([0, 1, 1])
+    found, _ = ordinary(source, target, logs, offsets, distances, ALL)
+    assert found.tolist() == [True, True, False]
+
+
+def test_offsets_may_be_as_large_as_kafka_has_them() -> None:
+    """Near the largest, in many logs: no number made of both may wrap."""
+    last = 2**63 - 10
+    far = [Record(last + at, FIRST_MS + at, None, content_digest(b"%d" % at)) for at in range(5)]
+    there = columns_of((at, Stretch(last, last + 5, far)) for at in range(40))
+    logs = np.arange(40)
+    answers, _ = ordinary(there, there, logs, np.full(40, last + 2), np.zeros(40, np.int64), ALL)
+    assert answers.all()
+
+
+# --- which pairs positions lie between ------------------------------------------------------
+
+
+def precisions(logs: Logs) -> dict[int, Precision]:
+    """How precise the answer of each position is where all are asked together."""
+    offsets = tuple(range(logs.source.start, logs.source.end + 1))
+    work = PartitionWork(SOURCE, TARGET, offsets, is_remote_topic=True)
+    positions = translate_partitions(flow(), logs.source_cluster, logs.target_cluster, [work])
+    outcomes = {it.offset: it.translation.outcome for it in positions}
+    return {at: it.precision for at, it in outcomes.items() if isinstance(it, Translated)}
+
+
+def test_what_comes_again_is_no_ordinary_position() -> None:
+    """The mirror began at c, came to l, was set back to a and is at c again: a and b, which groups
+    from c on have read, were copied behind what answers them."""
+    logs = Logs("a b c d e f g h i j k l m", "c d e f g h i j k l a b c")
+    found = precisions(logs)
+    assert {found[offset] for offset in range(2, 12)} == {Precision.BOUNDED}
+
+
+def test_each_walk_of_a_mirror_has_a_distance() -> None:
+    """c was copied twice: before it and behind it offsets are differently far apart."""
+    logs = Logs("a b c d e f g h", "a b c c d e f g h")
+    assert {*precisions(logs).values()} == {Precision.EXACT}
+
+
+@pytest.mark.parametrize(
+    ("settings", "failback"),
+    [
+        (TranslationSettings(), True),
+        (TranslationSettings(proof="timestamps"), False),
+        (TranslationSettings(offset_header=OffsetHeader("from")), False),
+    ],
+    ids=["failback", "proof by timestamps", "offset header"],
+)
+def test_other_flows_are_left_to_conversations(
+    settings: TranslationSettings, failback: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where content alone does not tell, or the target is no copy."""
+    at_once = []
+    monkeypatch.setattr(rounds, "ordinary", lambda *asked: at_once.append(asked))
+    logs = Logs("a b c d e f g h", "a b c d e f g h")
+    work = PartitionWork(SOURCE, TARGET, tuple(range(9)), True, failback)
+    assert [
+        *translate_partitions(
+            flow(translation=settings), logs.source_cluster, logs.target_cluster, [work]
+        )
+    ]
+    assert at_once == []
+
+
+def test_a_mistake_of_ours_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then all positions have their conversations, and the log says so."""
+
+    def broken(*_: object) -> None:
+        raise OverflowError
+
+    monkeypatch.setattr(rounds, "ordinary", broken)
+    with structlog.testing.capture_logs() as logged:
+        found = precisions(Logs("a b c d e f g h", "a b c d e f g h"))
+    assert {*found.values()} == {Precision.EXACT}
+    assert "answering_at_once_broke" in [each["event"] for each in logged]
+
+
+# --- random worlds --------------------------------------------------------------------------
+
+
+def seldom(*values: object) -> st.SearchStrategy[object]:
+    return st.sampled_from((0,) * 5 + values)
+
+
+# Longer logs with few oddities each: where much is answered at once, so where mistakes would show.
+LONG_KINDS = st.builds(
+    Kind,
+    records=st.sampled_from((80, 150, 300)),
+    timestamps=st.sampled_from(TIMESTAMPS),
+    append_time=st.just("never"),
+    twins=seldom(0.05, 0.3),
+    keys=st.sampled_from((1, 3, 12, 1000)),
+    bare=seldom(0.1),
+    tombstones=seldom(0.2),
+    batch=st.sampled_from((3, 10, 30)),
+    segments=st.sampled_from((0, 0, 5, 20)),
+    dropped=seldom(0.02, 0.1),
+    gap=st.sampled_from((False, False, True)),
+    repeats=st.sampled_from((0, 1, 3)),
+    rewind=st.sampled_from((0.0, 0.3, 1.0)),
+    unfinished_repeats=st.sampled_from((0, 1, 2)),
+    lag=seldom(0.3),
+    foreign=seldom(0.05),
+    source_compacted=seldom(True).map(bool),
+    target_compacted=seldom(True).map(bool),
+    source_trimmed=st.sampled_from((0.0, 0.3)),
+    target_trimmed=st.sampled_from((0.0, 0.0, 0.3)),
+    isolation=st.sampled_from(Isolation),
+    couples=seldom(0.05, 0.2),
+)
+
+
+SOME_KINDS = st.one_of(LONG_KINDS, LONG_KINDS, kinds)
+
+
+def judged(
+    worlds: int,
+    monkeypatch: pytest.MonkeyPatch,
+    of: st.SearchStrategy[Kind] = SOME_KINDS,
+) -> float:
+    """Judge what is answered at once in random worlds; the share of all positions that it is."""
+    silence_logs()
+    at_once: set[int] = set()
+
+    def noted(*asked: Any) -> tuple[Flags, Answers]:
+        found = ordinary(*asked)
+        at_once.update(found[1].offset.tolist())
+        return found
+
+    monkeypatch.setattr(rounds, "ordinary", noted)
+    counts = {"asked": 0, "at once": 0}
+
+    @settings(max_examples=worlds)
+    @given(of, seeds)
+    def holds(kind: Kind, seed: int) -> None:
+        world = build(kind, seed)
+        offsets = [*world.positions()]
+        at_once.clear()
+        found = translations(world, offsets, Way())
+        counts["asked"] += len(offsets)
+        counts["at once"] += len(at_once)
+        answered = sorted(at_once)
+        for offset in answered:
+            mistake = mistake_of(world, Way(), offset, found[offset])
+            assert mistake is None or mistake.startswith("excused"), (kind, seed, offset, mistake)
+        for offset in answered[:: max(1, len(answered) // 2)]:
+            alone = translations(build(kind, seed), [offset], Way()).get(offset)
+            answers = [found[offset], alone]
+            if [it and mistake_of(world, Way(), offset, it) for it in answers] == [None, None]:
+                assert_same(world, offset, found[offset], alone or found[offset])
+
+    holds()
+    return counts["at once"] / counts["asked"]
+
+
+@pytest.mark.no_cover
+def test_what_is_answered_at_once_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the truth, and as the conversation about it alone says; and it is a good part of all."""
+    assert judged(30, monkeypatch) > 0.03
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_much_more_of_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for so many worlds that a hundred thousand positions are asked for."""
+    assert judged(1_000, monkeypatch) > 0.1
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1_800)
+def test_it_is_right_in_large_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no scan sees the whole log."""
+    assert judged(6, monkeypatch, large) > 0.01

@@ -1,0 +1,224 @@
+"""`translation.verify`: of what is answered at once some positions have their conversation, too."""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+import structlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.memory_flows import Estate, flow
+from tests.random_examples import scaled
+from tests.random_logs import Kind
+from tests.replication_model import build
+from tests.rule.test_ordinary import LONG_KINDS
+from tests.rule.test_translation_properties import kinds, seeds
+from tests.translating import Way, outcomes, silence_logs
+from tsoffset.columns import Flags
+from tsoffset.cycle import rounds, under_way
+from tsoffset.cycle.work import Cost
+from tsoffset.flow.settings import FlowSettings, TranslationSettings
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.cycle import StepsHere
+from tsoffset.group_sync.in_process import cycle
+from tsoffset.group_sync.tables import PARTITIONS, SOURCE_OFFSET, TO_TRANSLATE, empty
+from tsoffset.model import (
+    FailureKind,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Skipped,
+    Translated,
+)
+from tsoffset.rule.evidence import Evidence
+from tsoffset.rule.ordinary import Answers, differs, ordinary
+from tsoffset.rule.translate import Conversation, translate
+
+POSITIONS = range(10, 50)
+# All of a partition but the two between whose pairs they lie.
+AT_ONCE = len(POSITIONS) - 2
+
+
+def verifying(positions: int) -> FlowSettings:
+    return flow(translation=TranslationSettings(verify=positions))
+
+
+@dataclass
+class Mirrored:
+    """A topic of a few partitions, and what is answered about positions in each of them."""
+
+    estate: Estate
+    partitions: int
+
+    @classmethod
+    def of(cls, partitions: int = 1) -> "Mirrored":
+        estate = Estate()
+        estate.write("orders", 60, partitions=partitions)
+        estate.mirror("orders", first_offset=400)
+        return cls(estate, partitions)
+
+    def translated(
+        self, settings: FlowSettings, positions: Collection[int] = POSITIONS
+    ) -> tuple[pl.DataFrame, Cost]:
+        """As TRANSLATIONS, one partition after the other; and what it took."""
+        steps = StepsHere(settings, self.estate["A"], self.estate["B"])
+        rows = [
+            ("orders", number, offset, "A.orders", True, False)
+            for number in range(self.partitions)
+            for offset in positions
+        ]
+        offsets = pl.DataFrame(rows, TO_TRANSLATE, orient="row")
+        found, _, cost = steps.translate(offsets, empty(PARTITIONS))
+        return found.sort(SOURCE_OFFSET), cost
+
+
+def one_past(*asked: Any) -> tuple[Flags, Answers]:
+    """A rule that leaves out a record."""
+    answered, answers = ordinary(*asked)
+    return answered, answers._replace(copy=answers.copy + 1)
+
+
+def test_nothing_is_verified_unless_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default only the outermost positions have a conversation."""
+    had = []
+
+    def counted(offset: int, evidence: Evidence) -> Conversation:
+        had.append(offset)
+        return translate(offset, evidence)
+
+    monkeypatch.setattr(under_way, "translate", counted)
+    _, cost = Mirrored.of().translated(flow())
+    assert cost.verified == 0
+    assert had == [POSITIONS[0], POSITIONS[-1]]
+
+
+def test_verifying_changes_no_answer() -> None:
+    """Where both agree the answers are the same, they hold as long, and the cost tells how many
+    were verified."""
+    logs = Mirrored.of(partitions=3)
+    (plain, _), (verified, cost) = logs.translated(flow()), logs.translated(verifying(1_000))
+    assert verified.equals(plain)
+    assert cost.verified == 3 * AT_ONCE
+
+
+@pytest.mark.parametrize("budget", [1, 7, 3 * AT_ONCE])
+def test_no_more_are_verified_than_wanted(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number holds for all partitions together."""
+    monkeypatch.setattr(rounds, "random", Random(5).random)
+    _, cost = Mirrored.of(partitions=3).translated(verifying(budget))
+    assert 0 < cost.verified <= budget
+
+
+def test_any_position_may_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the first partition are chosen no more often than those of the last."""
+    monkeypatch.setattr(rounds, "ordinary", one_past)
+    chosen = Counter[int]()
+    logs = Mirrored.of(partitions=3)
+    for seed in range(60):
+        monkeypatch.setattr(rounds, "random", Random(seed).random)
+        found, _ = logs.translated(verifying(1))
+        failed = found["reason"].is_not_null().to_list()
+        chosen.update(place // len(POSITIONS) for place in range(len(found)) if failed[place])
+    assert min(chosen.values()) > 8
+
+
+def test_a_wrong_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that leaves out a record: rows say so, the log says so, nothing is committed and
+    nothing remembered; of what had its conversation alone all is as ever."""
+    monkeypatch.setattr(rounds, "ordinary", one_past)
+    estate = Mirrored.of().estate
+    for offset in (10, 20, 30):
+        estate.commit(f"g{offset}", "orders", offset)
+    memory = CarryOver()
+    with structlog.testing.capture_logs() as logged:
+        rows = cycle(verifying(100), estate["A"], estate["B"], carry_over=memory)
+    outcomes = {row.group: row.outcome for row in rows}
+    committed, failed = OutcomeKind.COMMITTED, OutcomeKind.FAILED
+    assert outcomes == {"g10": committed, "g20": failed, "g30": committed}
+    (row,) = (row for row in rows if row.group == "g20")
+    assert row.reason is FailureKind.INTERNAL
+    for words in ("answered at once it is 421", "conversation 420", "please report", "explain"):
+        assert words in row.message
+    assert [each for each in logged if each["log_level"] == "error"] == [
+        {
+            "event": "answers_differ",
+            "log_level": "error",
+            "partition": "orders-0",
+            "offset": 20,
+            "at_once": 421,
+            "conversation": 420,
+        }
+    ]
+    assert estate.standing("g20", "A.orders") is None
+    known = memory.pairs.select("group", "known_offset").drop_nulls().rows(named=True)
+    assert [one["group"] for one in known] == ["g10", "g30"]
+
+
+def test_a_conversation_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was answered at once is answered, as without it, and does not count as verified."""
+
+    def broken(offset: int, evidence: Evidence) -> Conversation:
+        if offset == 20:
+            raise ZeroDivisionError
+        return (yield from translate(offset, evidence))
+
+    monkeypatch.setattr(under_way, "translate", broken)
+    found, cost = Mirrored.of().translated(verifying(100))
+    assert cost.verified == AT_ONCE - 1
+    assert found["reason"].null_count() == len(found)
+
+
+@pytest.mark.parametrize(
+    ("conversed", "is_another"),
+    [
+        (Translated(7, Precision.EXACT, 0, 7, 7), False),
+        (Translated(5, Precision.EXACT, 0, 5, 7), False),
+        (Translated(7, Precision.BOUNDED, 3, 7, 7), False),
+        (Translated(6, Precision.EXACT, 0, 5, 6), True),
+        (Translated(8, Precision.EXACT, 0, 8, 9), True),
+        (Translated(5, Precision.BOUNDED, 1, 5, 6), False),
+        (Translated(5, Precision.BOUNDED, 1, 5, 5), True),
+        (Translated(9, Precision.BOUNDED, 3, 9, 9), False),
+        (Skipped(Reason.NO_PROOF, ""), True),
+        (Skipped(Reason.TARGET_REWRITES_TIMESTAMPS, ""), False),
+    ],
+)
+def test_what_counts_as_another_answer(conversed: Translated | Skipped, is_another: bool) -> None:
+    """Exact answers have to resume at one record; a bound has to reach to it."""
+    at_once = Translated(7, Precision.EXACT, 0, 7, 7)
+    assert differs(at_once, conversed) is is_another
+
+
+@pytest.mark.no_cover
+def test_there_are_no_false_alarms() -> None:
+    """In random worlds, whatever may be read for a position, all that is answered at once is
+    agreed to."""
+    silence_logs()
+    everything = [
+        TranslationSettings(verify=10_000),
+        TranslationSettings(verify=10_000, budget=1, scan_bytes=3_000),
+    ]
+
+    @settings(max_examples=scaled(20))
+    @given(st.one_of(LONG_KINDS, kinds), seeds, st.sampled_from(everything))
+    def holds(kind: Kind, seed: int, settings: TranslationSettings) -> None:
+        world = build(kind, seed)
+        with structlog.testing.capture_logs() as logged:
+            outcomes(world, [*world.positions()], Way(settings=settings))
+        assert [each for each in logged if each["event"] == "answers_differ"] == []
+
+    holds()
+
+
+# --- on Spark -------------------------------------------------------------------------------
+
+
+def test_tasks_share_what_is_to_be_verified() -> None:
+    """Each has its part, rounded up, so that few are not none."""
+    parts = {wanted: TranslationSettings(verify=wanted).shared_by(4).verify for wanted in (0, 1, 8)}
+    assert parts == {0: 0, 1: 1, 8: 2}

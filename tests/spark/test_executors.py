@@ -1,0 +1,125 @@
+"""A cycle where executors are processes of their own, as on a cluster of machines.
+
+Twice: on Spark's `local-cluster`, which starts master and workers within the driver, and on a
+standalone cluster of a master and two workers. Executors get nothing from the driver but what
+Spark carries.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import stored_clusters as shared
+from tests.processes import parent
+from tests.spark_standalone import Standalone, standalone
+from tests.spark_worlds import PARTITIONS, RECORDS, World, by_place, mirrored, outcomes, spread
+from tsoffset.group_sync import in_process
+from tsoffset.model import CommittedOffset, OutcomeKind, Reason, TopicPartition
+from tsoffset.spark.session import spark_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+
+
+@pytest.fixture(scope="module", params=["local-cluster", "standalone"])
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Standalone | None]:
+    """None: within the driver."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "standalone":
+            with standalone(folder, 2) as found:
+                yield found
+        else:
+            # A folder of links, since workers write there.
+            for part in Path(pyspark.__file__).parent.iterdir():
+                (folder / part.name).symlink_to(part)
+            patch.setenv("SPARK_HOME", str(folder))
+            yield None
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Standalone | None) -> Iterator[SparkSession]:
+    settings = {
+        "spark.master": "local-cluster[2,1,1024]",
+        # Without Java's second compiler they start in half the time.
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    with spark_session(settings if cluster is None else cluster.settings) as session:
+        yield session
+
+
+@pytest.fixture
+def world(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    spread(monkeypatch)
+    return World(tmp_path, session)
+
+
+def test_cycle_on_separate_executors(world: World) -> None:
+    """The rows are those of a cycle in one process, and more than one executor made them."""
+    source, target = mirrored()
+    world.store(source, target)
+    result = world.cycle()
+    flow = world.task().resolve()[0]
+    expected = in_process.cycle(flow, source, target)
+    assert by_place(result) == {(r.group, r.source_topic, r.partition): r for r in expected}
+    committed = world.asked("B", "commit")
+    assert len(committed) == len(set(committed)) == 4 * PARTITIONS
+    workers = shared.processes(world.folder, "A", "read")
+    assert len({parent(parent(worker)) for worker in workers}) == 2
+
+
+def test_small_cycle_on_an_executor(
+    cluster: Standalone | None, session: SparkSession, tmp_path: Path
+) -> None:
+    """Ten groups take one task there, too, and it is not the driver's."""
+    world = World(tmp_path, session)
+    world.store(*mirrored())
+    assert outcomes(world.cycle()) == {OutcomeKind.COMMITTED: 4 * PARTITIONS}
+    (worker,) = shared.processes(world.folder, "A", "read")
+    executor = parent(parent(worker))
+    if cluster is not None:
+        assert parent(executor) in [process.pid for process in cluster.workers]
+
+
+def check_after_a_loss(world: World, event: str) -> None:
+    """Run a cycle in which the event happens to who commits first: no row is lost or doubled,
+    nothing is committed twice, no group is moved back, and all stand where the rows say."""
+    source, target = mirrored()
+    ahead = TopicPartition("A.orders", 0)
+    target.group("g3").offsets[ahead] = CommittedOffset(RECORDS)
+    world.store(source, target)
+    world.order("B", event)
+    result = world.cycle()
+    assert not (world.folder / f"B.{event}").exists()
+    rows = by_place(result)
+    assert len(rows) == 4 * PARTITIONS
+    assert rows.pop(("g3", "orders", 0)).reason is Reason.TARGET_AHEAD
+    assert world.offset("g3", 0) == RECORDS
+    found = {row.outcome for row in rows.values()}
+    assert found <= {OutcomeKind.COMMITTED, OutcomeKind.UNCHANGED}
+    committed = world.asked("B", "commit")
+    assert len(committed) == len(set(committed)) == len(rows)
+    for row in rows.values():
+        assert row.group is not None
+        assert row.partition is not None
+        assert world.offset(row.group, row.partition) == row.target_offset
+
+
+def test_lost_executor_costs_a_retry(world: World) -> None:
+    """What an executor had read and committed before it was killed is read anew, and found."""
+    check_after_a_loss(world, shared.KILL_EXECUTOR_AFTER_COMMIT)
+
+
+def test_lost_machine_costs_a_retry(cluster: Standalone | None, world: World) -> None:
+    """So it is where the worker goes with its executor: the other one does its work. The next
+    cycle needs nobody else."""
+    if cluster is None:
+        pytest.skip("within the driver there is no machine to lose")
+    check_after_a_loss(world, shared.KILL_MACHINE_AFTER_COMMIT)
+    assert [process.poll() is None for process in cluster.workers].count(True) == 1
+    again = outcomes(world.cycle())
+    assert again == {OutcomeKind.UNCHANGED: 4 * PARTITIONS - 1, OutcomeKind.SKIPPED: 1}

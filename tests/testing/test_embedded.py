@@ -1,0 +1,598 @@
+"""Kafka and MirrorMaker 2 as processes of this machine: what they are for, and what can be off."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from kafka.errors import KafkaError
+
+from tests.processes import runs
+from tests.producing import Contents, Stored, Written, numbered
+from tests.waiting import wait_until
+from tsoffset.errors import JarsUnavailable, JavaMissing, JavaTooOld, PortTaken, StartFailed
+from tsoffset.java import find_java
+from tsoffset.testing.embedded import (
+    KAFKA_VERSION,
+    EmbeddedBroker,
+    EmbeddedCluster,
+    MirrorMaker,
+    ZooKeeperBroker,
+    flow_properties,
+    jars,
+    resolve_jars,
+)
+from tsoffset.testing.embedded.jars import PINNED, REPOSITORY_VARIABLE, fetch_jars
+
+WAIT_SECONDS = 60
+ROOT = Path(__file__).parents[2]
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that may be restarted, on a port that was asked for."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("own"), port=unused_port()) as broker:
+        yield broker
+
+
+JARS = {
+    f"org/example/{name}/1.0/{name}-1.0.jar": b"jar of " + name.encode()
+    for name in ("clients", "server", "tools")
+}
+PINS = "".join(f"{sha256(jar).hexdigest()}  {path}\n" for path, jar in JARS.items())
+
+
+class Repository(SimpleHTTPRequestHandler):
+    """A Maven repository of small files; `asked` are the paths that were asked for."""
+
+    asked: ClassVar[list[str]]
+
+    def log_message(self, *_: object) -> None:
+        self.asked.append(self.path)
+
+
+@pytest.fixture
+def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """The folder of a repository that serves `JARS`, and that the environment leads to."""
+    folder = tmp_path / "repository"
+    for path, jar in JARS.items():
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_bytes(jar)
+    Repository.asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Repository, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever).start()
+        monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
+        yield folder
+        server.shutdown()
+
+
+def fetched(folder: Path) -> dict[str, bytes]:
+    return {jar.name: jar.read_bytes() for jar in folder.iterdir()}
+
+
+ALL = {Path(path).name: jar for path, jar in JARS.items()}
+
+
+# --- Java
+
+
+def test_no_java_is_said_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without JAVA_HOME and without java on the PATH the error names both, and the version."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissing, match=r"JAVA_HOME.*PATH.*17 or newer"):
+        find_java()
+
+
+@pytest.mark.parametrize(("line", "major"), [("1.8.0_402", 8), ("11.0.22", 11), ("16", 16)])
+def test_old_java_is_said_with_its_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, major: int
+) -> None:
+    """A Java below 17 is refused by the version that it says it has."""
+    java = fake_java(tmp_path / "bin" / "java", line)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(java.parent), prepend=os.pathsep)
+    with pytest.raises(JavaTooOld, match=f"it is Java {major}, and Kafka needs 17"):
+        find_java()
+
+
+def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As for Spark, JAVA_HOME decides."""
+    java = fake_java(tmp_path / "home" / "bin" / "java", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert find_java() == java
+
+
+def fake_java(path: Path, version: str) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text(f"""#!/bin/sh\necho 'openjdk version "{version}" 2024-01-16' >&2\n""")
+    path.chmod(0o755)
+    return path
+
+
+# --- Jars
+
+
+def test_unreachable_repository_is_said_with_version_folder_and_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No cache and no way to a repository: the error says what, where to, why, and what next."""
+    monkeypatch.setattr(jars, "_RETRIES", 0)
+    monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{unused_port()}/")
+    with pytest.raises(JarsUnavailable) as caught:
+        resolve_jars(tmp_path / "cache")
+    text = str(caught.value)
+    assert f"Kafka {KAFKA_VERSION}" in text
+    assert str(tmp_path / "cache") in text
+    assert "Connection refused" in text
+    assert REPOSITORY_VARIABLE in text
+
+
+def test_folder_that_cannot_be_made_is_said_with_remedy(tmp_path: Path) -> None:
+    """Where the jars cannot be kept, another folder is the remedy, and no network is asked for."""
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(JarsUnavailable, match=r"cache.*set XDG_CACHE_HOME"):
+        resolve_jars(tmp_path / "cache")
+
+
+def test_fetched_jars_are_found_again_without_network(repository: Path, tmp_path: Path) -> None:
+    """The second time nobody is asked."""
+    for _ in range(2):
+        fetch_jars(tmp_path / "jars", PINS)
+        assert fetched(tmp_path / "jars") == ALL
+    assert sorted(Repository.asked) == sorted(f"/{path}" for path in JARS)
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda jar: jar.write_bytes(b""), lambda jar: jar.write_bytes(b"foul")]
+)
+def test_damaged_jar_is_fetched_again(
+    repository: Path, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    """A jar that is gone, cut off or not what it was comes anew, and it alone."""
+    fetch_jars(tmp_path / "jars", PINS)
+    damage(tmp_path / "jars" / "server-1.0.jar")
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+    assert len(Repository.asked) == len(JARS) + 1
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"jar of ser")])
+def test_jar_that_the_repository_lacks_or_cuts_off_is_said_and_not_kept(
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Path], object],
+) -> None:
+    """What is not by its checksum what was wanted is never taken for it; a later fetch goes on."""
+    monkeypatch.setattr(jars, "_RETRIES", 0)
+    damage(repository / "org/example/server/1.0/server-1.0.jar")
+    with pytest.raises(JarsUnavailable, match=r"server-1\.0\.jar"):
+        fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars").items() < ALL.items()
+    (repository / "org/example/server/1.0/server-1.0.jar").write_bytes(b"jar of server")
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+
+
+def test_pinned_jars_are_those_of_the_version() -> None:
+    """Version and checksums are changed together; each jar lies under a name of its own."""
+    for version, pins in PINNED.items():
+        names = [Path(line.split()[1]).name for line in pins.read_text().splitlines()]
+        assert len({*names}) == len(names)
+        wanted = ["kafka_2.13", "kafka-clients"]
+        if version == KAFKA_VERSION:
+            wanted += ["kafka-tools", "connect-mirror", "connect-runtime"]
+        assert {f"{name}-{version}.jar" for name in wanted} <= {*names}
+
+
+def test_jar_that_another_took_the_place_of_is_gone(repository: Path, tmp_path: Path) -> None:
+    """Java takes all that lies in the folder, so only what is wanted does."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "server-0.9.jar").write_bytes(b"older")
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+
+
+def test_processes_that_need_the_jars_at_once_fetch_them_once(
+    repository: Path, tmp_path: Path
+) -> None:
+    """One fetches, the others wait for it and find the jars."""
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from tsoffset.testing.embedded.jars import fetch_jars\n"
+        "fetch_jars(Path(sys.argv[1]), sys.argv[2])"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "jars"), PINS]
+    started = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    said = [process.communicate(timeout=WAIT_SECONDS) for process in started]
+    assert said == [(b"", b"")] * 3
+    assert fetched(tmp_path / "jars") == ALL
+    assert sorted(Repository.asked) == sorted(f"/{path}" for path in JARS)
+
+
+def test_mirror_of_mavens_own_settings_is_used(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A machine that is set up for Maven needs no setting of ours."""
+    settings = tmp_path / "home" / ".m2" / "settings.xml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        f"<settings><mirrors><mirror><mirrorOf>external:*,!own</mirrorOf>"
+        f"<url>{os.environ[REPOSITORY_VARIABLE]}</url></mirror></mirrors></settings>"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv(REPOSITORY_VARIABLE)
+    fetch_jars(tmp_path / "jars", PINS)
+    assert fetched(tmp_path / "jars") == ALL
+
+
+# --- Brokers
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_clusters_start_at_once_without_meeting(tmp_path: Path) -> None:
+    """Two clusters begun at the same moment take different ports and hold different data."""
+    pair = [EmbeddedBroker(tmp_path / name, name=name) for name in ("one", "two")]
+    with ThreadPoolExecutor() as pool:
+        one, two = pool.map(EmbeddedBroker.start, pair)
+    with (
+        one,
+        two,
+        closing(Contents(one.bootstrap)) as first,
+        closing(Contents(two.bootstrap)) as second,
+    ):
+        first.create_topic("orders")
+        assert "orders" not in second.admin.list_topics()
+
+
+@pytest.mark.integration
+def test_what_is_produced_is_read(source: Contents, unique: Callable[[str], str]) -> None:
+    """Timestamps, headers and missing keys and values arrive as they were sent."""
+    topic = source.create_topic(unique("contents"))
+    records = [
+        Written(5, b"value", b"key", (("header", b"1"), ("empty", None))),
+        Written(3, None),
+        Written(-1, b""),
+    ]
+    assert source.produce(topic, records, batch=[1, 2], compression="gzip") == [0, 1, 2]
+    assert source.read(topic) == [
+        Stored(offset, record.timestamp_ms, record.value, record.key, record.headers)
+        for offset, record in enumerate(records)
+    ]
+
+
+@pytest.mark.integration
+def test_aborted_records_are_there_for_those_who_do_not_mind(
+    source: Contents, unique: Callable[[str], str]
+) -> None:
+    """A transaction holds the stable end back; its markers take an offset and hold no record."""
+    topic = source.create_topic(unique("transactions"))
+    aborted, open_one = (source.begin_transaction(unique("writer")) for _ in range(2))
+    assert aborted.add(topic, numbered(3), batch=2) == [0, 1, 2]
+    aborted.abort()
+    assert open_one.add(topic, numbered(1)) == [4]
+    assert source.log_range(topic) == (0, 5)
+    assert source.log_range(topic, isolation="read_committed") == (0, 4)
+    open_one.commit()
+    committed = source.read(topic, isolation="read_committed")
+    assert [record.offset for record in committed] == [4]
+    assert [record.offset for record in source.read(topic)] == [0, 1, 2, 4]
+
+
+@pytest.mark.integration
+def test_group_commits_right_after_the_start(broker: EmbeddedBroker) -> None:
+    """Ready means ready for groups: whatever the group's name, its first commit is taken."""
+    with closing(Contents(broker.bootstrap)) as contents:
+        contents.create_topic("events", 2)
+        for number in range(20):
+            group = f"group-{number}"
+            contents.commit_offsets(group, {("events", 0): 0, ("events", 1): (7, "metadata")})
+            assert contents.committed_offsets(group) == {
+                ("events", 0): (0, ""),
+                ("events", 1): (7, "metadata"),
+            }
+
+
+@pytest.mark.thorough
+@pytest.mark.integration
+def test_restarted_broker_keeps_data_and_port(broker: EmbeddedBroker) -> None:
+    """Stopped or killed, a broker comes back as it was, as another process."""
+    with closing(Contents(broker.bootstrap)) as contents:
+        contents.produce(contents.create_topic("orders"), numbered(10))
+    bootstrap, pids = broker.bootstrap, [broker.pid]
+    broker.restart()
+    pids.append(broker.pid)
+    broker.kill()
+    assert broker.pid is None
+    broker.start()
+    pids.append(broker.pid)
+    assert broker.bootstrap == bootstrap
+    assert len({*pids}) == 3
+    assert not any(runs(pid) for pid in pids[:2])
+    with closing(Contents(broker.bootstrap)) as contents:
+        assert len(contents.read("orders")) == 10
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["2.8.2", "2.5.1"])
+def test_restarted_broker_in_zookeeper_mode_keeps_data_and_cluster_id(version: str) -> None:
+    """ZooKeeper comes back with it, and holds whose data that is."""
+    with ZooKeeperBroker(kafka_version=version) as broker:
+        with closing(Contents(broker.bootstrap)) as contents:
+            contents.produce(contents.create_topic("orders"), numbered(10))
+        known = broker.bootstrap, broker.cluster_id
+        broker.restart()
+        assert (broker.bootstrap, broker.cluster_id) == known
+        with closing(Contents(broker.bootstrap)) as contents:
+            assert len(contents.read("orders")) == 10
+        pids = [broker.pid, broker._zookeeper.pid]
+    assert not any(runs(pid) for pid in pids)
+    assert not broker.directory.exists()
+
+
+@pytest.mark.integration
+def test_stopped_broker_leaves_no_process_but_its_log() -> None:
+    """The end of the block ends the process; an exception keeps the folder for a look."""
+    with EmbeddedBroker() as broker:
+        pid = broker.pid
+    assert not runs(pid)
+    assert not broker.directory.exists()
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_exception_stops_the_broker_and_keeps_its_log(tmp_path: Path) -> None:
+    """Whatever ends the block, the process ends; its log can be read, its data used again."""
+    pids = []
+
+    def interrupted(broker: EmbeddedBroker) -> None:
+        with broker, closing(Contents(broker.bootstrap)) as contents:
+            pids.append(broker.pid)
+            contents.create_topic("orders")
+            raise KeyboardInterrupt
+
+    first = EmbeddedBroker(tmp_path / "own")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(first)
+    assert not runs(pids[0])
+    assert "INFO" in first.log_path.read_text()
+    with (
+        EmbeddedBroker(tmp_path / "own") as second,
+        closing(Contents(second.bootstrap)) as contents,
+    ):
+        assert "orders" in contents.admin.list_topics()
+
+
+@pytest.mark.integration
+def test_port_that_was_asked_for_is_taken(tmp_path: Path) -> None:
+    """A port in use is named, and nothing is started."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        broker = EmbeddedBroker(tmp_path, port=port)
+        with pytest.raises(PortTaken, match=f"port {port} is in use"):
+            broker.start()
+        assert broker.pid is None
+
+
+@pytest.mark.integration
+def test_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    """The error holds the words of Kafka's log and the log's path."""
+    broker = EmbeddedBroker(tmp_path, properties={"log.retention.ms": "soon"})
+    with pytest.raises(StartFailed, match=r"soon.*log\.retention\.ms") as caught:
+        broker.start()
+    assert str(tmp_path) in str(caught.value)
+    assert broker.pid is None
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_stopping_the_second_node_leaves_its_partitions_without_a_leader(tmp_path: Path) -> None:
+    """What has its only replica there is away; everything else, groups too, goes on."""
+    with EmbeddedCluster(tmp_path) as cluster:
+        first, second = cluster.nodes
+        with closing(Contents(first.bootstrap)) as contents:
+            contents.create_topic("orders", replicas={0: [1], 1: [2]})
+            second.kill()
+
+            def leaders() -> dict[int, int]:
+                try:
+                    (topic,) = contents.admin.describe_topics(["orders"])
+                except KafkaError:
+                    # The client may ask the dead node first.
+                    return {}
+                return {
+                    partition["partition_index"]: partition["leader_id"]
+                    for partition in topic["partitions"]
+                }
+
+            wait_until(lambda: leaders() == {0: 1, 1: -1})
+            contents.commit_offsets("group", {("orders", 0): 5})
+            second.start()
+            wait_until(lambda: leaders() == {0: 1, 1: 2})
+
+
+# --- The starter's end
+
+_STARTS_A_BROKER = """
+import os, signal, sys, time
+from pathlib import Path
+from tsoffset.testing.embedded import EmbeddedBroker
+broker = EmbeddedBroker(Path(sys.argv[1])).start()
+print(broker.pid, flush=True)
+"""
+
+
+def run_starter(tmp_path: Path, then: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a program that starts a broker and goes on with `then`; return the broker's pid."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", _STARTS_A_BROKER + then, str(tmp_path / "own")],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert starter.stdout is not None
+    return starter, int(starter.stdout.readline())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGINT, marks=pytest.mark.thorough),
+    ],
+)
+def test_broker_ends_when_its_starter_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    """By a signal that can be caught or by one that cannot: nothing stays behind."""
+    starter, pid = run_starter(tmp_path, "sys.stdin.read()")
+    assert runs(pid)
+    starter.send_signal(number)
+    starter.communicate(timeout=WAIT_SECONDS)
+    wait_until(lambda: not runs(pid))
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_broker_ends_with_a_program_that_forgets_it(tmp_path: Path) -> None:
+    """No block and no stop: the interpreter's exit does it, without a word on the terminal."""
+    starter, pid = run_starter(tmp_path, "")
+    assert starter.communicate(timeout=WAIT_SECONDS) == ("", "")
+    assert starter.returncode == 0
+    assert not runs(pid)
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_forked_copy_of_the_starter_stops_nothing(tmp_path: Path) -> None:
+    """The broker belongs to the process that started it, not to what that forks."""
+    then = """
+if not (copy := os.fork()):
+    sys.exit()
+os.waitpid(copy, 0)
+print("the copy is gone", flush=True)
+sys.stdin.read()
+"""
+    starter, pid = run_starter(tmp_path, then)
+    assert starter.stdout is not None
+    assert starter.stdout.readline() == "the copy is gone\n"
+    assert runs(pid)
+    starter.communicate(timeout=WAIT_SECONDS)
+    assert not runs(pid)
+
+
+# --- MirrorMaker 2
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_mirror_maker_copies_without_offset_syncs(
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+) -> None:
+    """A thousand records arrive as they are, and no topic for offset syncs is made."""
+    others = {*source.admin.list_topics(), *target.admin.list_topics()}
+    topic = source.create_topic(unique("orders"), 2)
+    records = numbered(1000)
+    source.produce(topic, records[:600])
+    source.produce(topic, records[600:], partition=1)
+    running = mirror(topic)
+    running.wait_until_mirrored(source.bootstrap, target.bootstrap, {topic: f"A.{topic}"})
+    for partition in (0, 1):
+        assert target.read(f"A.{topic}", partition) == source.read(topic, partition)
+    topics = {*source.admin.list_topics(), *target.admin.list_topics()} - others
+    assert not [name for name in topics if "offset-syncs" in name]
+
+
+@pytest.mark.thorough
+@pytest.mark.integration
+def test_mirror_maker_goes_on_after_a_crash(
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+) -> None:
+    """Killed and started again it copies what is new; the wait sees repeats for what they are."""
+    topic = source.create_topic(unique("orders"))
+    copied = {topic: f"A.{topic}"}
+    source.produce(topic, numbered(100))
+    running = mirror(topic)
+    running.wait_until_mirrored(source.bootstrap, target.bootstrap, copied)
+    running.kill()
+    source.produce(topic, numbered(100, first=100))
+    running.start()
+    running.wait_until_mirrored(source.bootstrap, target.bootstrap, copied)
+    values = [record.value for record in target.read(f"A.{topic}")]
+    assert values[-100:] == [record.value for record in source.read(topic)][100:]
+    assert {*values} == {record.value for record in source.read(topic)}
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_mirror_maker_runs_a_file_as_it_is(
+    source: Contents, target: Contents, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """A user's own properties file is not touched."""
+    topic = source.create_topic(unique("orders"))
+    source.produce(topic, numbered(10))
+    wanted = flow_properties(source.bootstrap, target.bootstrap, topics=topic, source="files")
+    text = "# our flow\n" + "".join(f"{key} = {value}\n" for key, value in wanted.items())
+    path = tmp_path / "mm2.properties"
+    path.write_text(text)
+    with MirrorMaker(path, tmp_path / "own") as running:
+        pid = running.pid
+        running.wait_until_mirrored(source.bootstrap, target.bootstrap, {topic: f"files.{topic}"})
+    assert path.read_text() == text
+    assert not runs(pid)
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_mirror_maker_that_refuses_its_configuration_is_not_waited_for(
+    mirror: Callable[..., MirrorMaker],
+) -> None:
+    """It would run on and copy nothing; the error shows its own words."""
+    with pytest.raises(StartFailed, match=r"emit\.offset-syncs\.enabled set to false"):
+        mirror("orders", overrides={"offset-syncs.topic.replication.factor": "1"})
+
+
+@pytest.mark.integration
+@pytest.mark.thorough
+def test_wait_for_what_never_comes_says_what_is_missing(
+    source: Contents,
+    target: Contents,
+    mirror: Callable[..., MirrorMaker],
+    unique: Callable[[str], str],
+) -> None:
+    """The wait ends with its deadline and names the topic."""
+    running = mirror(unique("no-such-topic"))
+    with pytest.raises(StartFailed, match=r"topic A\.orders.*has 0 of 1 partitions"):
+        running.wait_for_topic(target.bootstrap, "A.orders", seconds=1)

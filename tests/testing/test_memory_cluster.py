@@ -1,0 +1,435 @@
+"""What only the cluster in memory can do: be filled, cut, made to fail, mirrored, pickled.
+
+What it answers like any cluster is held by tests/testing/test_cluster_contract.py.
+"""
+
+import pickle
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsoffset.model import (
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    FirstAtTime,
+    GroupType,
+    Isolation,
+    LogRange,
+    ReadFrom,
+    TimedOffset,
+    TopicPartition,
+)
+from tsoffset.records import Stretch
+from tsoffset.testing.memory_cluster import (
+    Clock,
+    MemoryCluster,
+    Message,
+    PartitionLog,
+    Verb,
+    mirror,
+    mirror_partition,
+)
+
+ORDERS = TopicPartition("orders", 0)
+BROKEN = Failed(FailureKind.TIMEOUT, "made to fail")
+COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+
+
+def numbered(numbers: Iterable[int]) -> list[Message]:
+    return [Message(1_000 + n, b"k%d" % n, b"v%d" % n) for n in numbers]
+
+
+def filled(records: int = 10, batch_size: int = 5, partitions: int = 1) -> MemoryCluster:
+    cluster = MemoryCluster("A")
+    cluster.create_topic("orders", partitions)
+    for partition in range(partitions):
+        cluster.log("orders", partition).append(numbered(range(records)), batch_size=batch_size)
+    return cluster
+
+
+def read(cluster: MemoryCluster, offset: int, max_bytes: int = 1) -> Stretch | Failed:
+    request = ReadFrom(ORDERS, offset, max_bytes)
+    return cluster.read([request], UNCOMMITTED)[request]
+
+
+def offsets(stretch: Stretch | Failed) -> list[int]:
+    assert isinstance(stretch, Stretch), stretch
+    return [record.offset for record in stretch.records]
+
+
+# --- failures that are ordered ------------------------------------------------------------
+
+
+def test_a_fault_meets_only_the_items_that_agree_with_it():
+    """A failing partition leaves the other partitions of the same call alone."""
+    cluster = filled(partitions=2)
+    cluster.fail(BROKEN, partition=ORDERS)
+    other = TopicPartition("orders", 1)
+    answers = cluster.log_ranges([ORDERS, other], UNCOMMITTED)
+    assert answers == {ORDERS: BROKEN, other: LogRange(0, 10)}
+
+
+def test_a_fault_may_strike_one_verb_only():
+    """A fault that names a verb leaves the partition's other verbs alone."""
+    cluster = filled()
+    cluster.fail(BROKEN, verb=Verb.FIRST_AT_TIMES, topic="orders")
+    lookup = FirstAtTime(ORDERS, 0)
+    assert cluster.first_at_times([lookup], UNCOMMITTED) == {lookup: BROKEN}
+    assert offsets(read(cluster, 0)) == [0, 1, 2, 3, 4]
+
+
+def test_a_fault_strikes_as_often_as_it_says():
+    """`times` failures are answered, and then the truth."""
+    cluster = filled()
+    cluster.fail(BROKEN, verb=Verb.READ, times=2)
+    answers = [read(cluster, 0) for _ in range(3)]
+    assert answers[:2] == [BROKEN, BROKEN]
+    assert offsets(answers[2]) == [0, 1, 2, 3, 4]
+
+
+def test_a_healed_fault_strikes_no_more():
+    """`heal` takes back the fault given, and no other."""
+    cluster = filled()
+    reading = cluster.fail(BROKEN, verb=Verb.READ)
+    cluster.fail(BROKEN, verb=Verb.LOG_RANGES)
+    cluster.heal(reading)
+    assert isinstance(read(cluster, 0), Stretch)
+    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: BROKEN}
+    cluster.heal()
+    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
+
+
+def test_a_failing_broker_takes_its_partitions_and_groups_with_it():
+    """Partitions led by a broker and groups that it coordinates fail; the others answer."""
+    cluster = MemoryCluster("A", brokers=2)
+    cluster.create_topic("orders", 2)
+    for number in range(20):
+        cluster.group(f"g{number}")
+    listed = cluster.groups().groups
+    cluster.fail(BROKEN, broker=1)
+    other = TopicPartition("orders", 1)
+    assert cluster.log_ranges([ORDERS, other], UNCOMMITTED) == {
+        ORDERS: LogRange(0, 0),
+        other: BROKEN,
+    }
+    answers = cluster.committed(list(listed), require_stable=True).by_group()
+    assert {name for name, answer in answers.items() if answer == BROKEN} == {
+        name for name, listing in listed.items() if listing.coordinator == 1
+    }
+    left = cluster.groups()
+    assert left.failed_brokers == {1: BROKEN}
+    assert 0 < len(left.groups) < 20
+    assert {listing.coordinator for listing in left.groups.values()} == {0}
+
+
+def test_a_failing_group_leaves_the_others_alone():
+    """Commits and offsets of one group fail; another group's are answered in the same call."""
+    cluster = filled()
+    cluster.fail(BROKEN, group="bad")
+    five = {ORDERS: CommittedOffset(5)}
+    assert cluster.commit({"bad": five, "good": five}) == {
+        "bad": {ORDERS: BROKEN},
+        "good": {ORDERS: None},
+    }
+    found = cluster.committed(["bad", "good"], require_stable=True)
+    assert found.by_group() == {"bad": BROKEN, "good": five}
+
+
+def test_a_commit_may_take_effect_although_its_answer_is_lost():
+    """`takes_effect`: the offset is stored, the answer is the failure."""
+    cluster = filled()
+    cluster.fail(BROKEN, verb=Verb.COMMIT, times=1, takes_effect=True)
+    assert cluster.commit({"g": {ORDERS: CommittedOffset(5)}}) == {"g": {ORDERS: BROKEN}}
+    assert cluster.committed(["g"], require_stable=True).by_group() == {
+        "g": {ORDERS: CommittedOffset(5)}
+    }
+    assert cluster.commits == [("g", ORDERS, CommittedOffset(5))]
+
+
+def test_a_partition_without_a_leader_answers_nothing():
+    """Its description has no leader and no epoch, its log cannot be read, until one is elected
+    under a new epoch."""
+    cluster = filled()
+    before = cluster.topics()["orders"]
+    cluster.elect_leader(ORDERS, None)
+    described = cluster.topics()["orders"]
+    assert not isinstance(described, Failed)
+    assert described.partitions[0].leader is None
+    assert described.partitions[0].leader_epoch is None
+    answer = read(cluster, 0)
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.NO_LEADER
+    assert not answer.missing
+    cluster.elect_leader(ORDERS, 0)
+    after = cluster.topics()["orders"]
+    assert not isinstance(before, Failed)
+    assert not isinstance(after, Failed)
+    assert after.partitions[0].leader_epoch != before.partitions[0].leader_epoch
+    assert after.topic_id == before.topic_id
+
+
+# --- what was asked -----------------------------------------------------------------------
+
+
+def test_requests_are_noted_with_their_items():
+    """`requests` holds each call with what it asked for; `asked` counts the items."""
+    cluster = filled()
+    requests = [ReadFrom(ORDERS, 0), ReadFrom(ORDERS, 7)]
+    cluster.read(requests, COMMITTED)
+    cluster.log_ranges([ORDERS], UNCOMMITTED)
+    assert [(r.verb, r.items, r.isolation) for r in cluster.requests] == [
+        (Verb.READ, tuple(requests), COMMITTED),
+        (Verb.LOG_RANGES, (ORDERS,), UNCOMMITTED),
+    ]
+    assert cluster.asked(Verb.READ) == 2
+    assert cluster.asked(Verb.COMMIT) == 0
+
+
+# --- groups -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "accepted", "active"),
+    [
+        (GroupType.CLASSIC, "Empty", True, False),
+        (GroupType.CLASSIC, "Dead", False, False),
+        (GroupType.CLASSIC, "Stable", False, True),
+        (GroupType.CLASSIC, "PreparingRebalance", False, True),
+        (GroupType.CLASSIC, "CompletingRebalance", False, True),
+        (GroupType.CONSUMER, "Empty", True, False),
+        (GroupType.CONSUMER, "Assigning", False, True),
+        (GroupType.CONSUMER, "Reconciling", False, True),
+        (GroupType.CONSUMER, "Stable", False, True),
+        (GroupType.STREAMS, "Empty", True, False),
+        (GroupType.STREAMS, "NotReady", False, True),
+        (GroupType.SHARE, "Empty", False, False),
+        (GroupType.SHARE, "Stable", False, False),
+    ],
+)
+def test_who_may_commit_depends_on_the_groups_state(
+    kind: GroupType, state: str, accepted: bool, active: bool
+):
+    """The group coordinator's table for commits from outside (kafka-facts.md section 1)."""
+    cluster = filled()
+    cluster.group("g", kind).state = state
+    answer = cluster.commit({"g": {ORDERS: CommittedOffset(5)}})["g"][ORDERS]
+    assert (answer is None) == accepted
+    assert bool(cluster.commits) == accepted
+    if answer is not None:
+        assert answer.group_active == active
+
+
+# --- logs ---------------------------------------------------------------------------------
+
+
+def test_lookup_gives_up_where_only_deleted_records_reach_the_time():
+    """The segment is chosen by all that was ever in it, so a record below the log's start
+    can hide one of the next segment."""
+    log = PartitionLog()
+    log.append([Message(9_000, b"a"), Message(1_000, b"b")])
+    log.roll()
+    log.append([Message(9_500, b"c")])
+    assert log.first_at(9_000, UNCOMMITTED) == TimedOffset(0, 9_000)
+    log.delete_records(1)
+    assert log.first_at(9_000, UNCOMMITTED) is None
+    assert log.first_at(9_001, UNCOMMITTED) == TimedOffset(2, 9_500)
+
+
+def test_records_above_the_high_watermark_are_not_read():
+    """Readers see the log up to the high watermark, whatever the leader has."""
+    cluster = filled()
+    log = cluster.log("orders")
+    log.hold_high_watermark(5)
+    assert cluster.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 5)}
+    assert read(cluster, 5) == Stretch(5, 5)
+    assert offsets(read(cluster, 0, 1_000_000)) == [0, 1, 2, 3, 4]
+    assert log.first_at(1_005, UNCOMMITTED) is None
+    log.hold_high_watermark(None)
+    assert offsets(read(cluster, 5)) == [5, 6, 7, 8, 9]
+
+
+def test_a_log_whose_last_batches_are_gone_answers_nothing():
+    """Offsets below the end with no batch at or after them: the broker has nothing to send."""
+    cluster = filled()
+    cluster.log("orders").remove(range(5, 10))
+    answer = read(cluster, 7)
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.TIMEOUT
+    assert offsets(read(cluster, 4)) == [0, 1, 2, 3, 4]
+
+
+def test_an_emptied_batch_may_stay():
+    """The broker keeps the last batch of an idempotent producer even without records."""
+    cluster = filled()
+    cluster.log("orders").remove(range(5, 10), keep_empty_batches=True)
+    answer = read(cluster, 7)
+    assert isinstance(answer, Stretch)
+    assert (answer.start, answer.end, answer.records) == (5, 10, ())
+
+
+def test_compaction_keeps_the_newest_record_of_each_key():
+    """Below the bound, a record with a later one of its key goes; those without key stay, and
+    what lies behind the bound makes nothing go."""
+    log = PartitionLog()
+    keys = [b"a", b"b", b"a", None, b"b", b"a"]
+    log.append([Message(n, key, b"%d" % n) for n, key in enumerate(keys)])
+    log.compact(before=3)
+    assert [offset for offset, _ in log.messages()] == [1, 2, 3, 4, 5]
+    log.compact()
+    assert [offset for offset, _ in log.messages()] == [3, 4, 5]
+    assert log.end == 6
+
+
+def test_logs_can_be_pickled_on_the_way():
+    """A log taken up again from its pickle goes on where it was, open transactions too."""
+    log = PartitionLog()
+    log.append(numbered(range(4)), batch_size=2)
+    open_one = log.begin()
+    open_one.append(numbered(range(4, 6)))
+    again, transaction = pickle.loads(pickle.dumps((log, open_one)))
+    assert again.last_stable_offset == 4
+    transaction.abort()
+    again.append(numbered(range(7, 9)))
+    assert [offset for offset, _ in again.messages(COMMITTED)] == [0, 1, 2, 3, 7, 8]
+    assert log.end == 6
+
+
+def test_a_cluster_can_be_pickled():
+    """A copy answers the same and shares nothing with the original."""
+    cluster = filled()
+    cluster.commit({"g": {ORDERS: CommittedOffset(5)}})
+    copy = pickle.loads(pickle.dumps(cluster))
+    cluster.log("orders").append(numbered([10]))
+    assert copy.log_ranges([ORDERS], UNCOMMITTED) == {ORDERS: LogRange(0, 10)}
+    found = copy.committed(["g"], require_stable=True).by_group()
+    assert found == {"g": {ORDERS: CommittedOffset(5)}}
+
+
+messages = st.builds(
+    Message, st.none() | st.integers(-5, 30), st.sampled_from([b"a", b"b", b"c"]), st.none()
+)
+appends = st.tuples(
+    st.sampled_from(["plain", "committed", "aborted"]),
+    st.lists(messages, min_size=1, max_size=6),
+    st.integers(1, 4),
+)
+
+
+@given(
+    st.lists(appends, min_size=1, max_size=6),
+    st.floats(0, 0.8),
+    st.booleans(),
+    st.integers(0, 20),
+    st.integers(1, 600),
+    st.sampled_from([COMMITTED, UNCOMMITTED]),
+)
+def test_reads_chain_over_all_records_and_lookups_find_the_first(
+    written: list[tuple[str, list[Message], int]],
+    compacted: float,
+    keep_empty_batches: bool,
+    trimmed: int,
+    max_bytes: int,
+    isolation: Isolation,
+):
+    """Reading on from each stretch's end meets every record that is left, once and in order;
+    a lookup in one segment answers the first offset at or after the time, in log order."""
+    log = PartitionLog(clock=Clock(now_ms=10))
+    times: dict[int, int] = {}
+    visible: list[int] = []
+    for how, some, batch_size in written:
+        transaction = None if how == "plain" else log.begin()
+        first = (transaction or log).append(some, batch_size=batch_size)
+        numbers = range(first, first + len(some))
+        times |= {
+            n: -1 if m.timestamp_ms is None else m.timestamp_ms
+            for n, m in zip(numbers, some, strict=True)
+        }
+        if how != "aborted" or isolation is UNCOMMITTED:
+            visible += numbers
+        if transaction is not None:
+            times[log.end] = 10
+            transaction.commit() if how == "committed" else transaction.abort()
+    cut = int(compacted * log.end)
+    # The last record stays, as the segment that is written to does.
+    gone = set(list(times)[: max(0, cut - 1) : 2])
+    log.remove(gone, keep_empty_batches=keep_empty_batches)
+    log.delete_records(min(trimmed, log.end))
+    left = [n for n in visible if n not in gone and n >= log.start]
+
+    position, met = log.start, []
+    while position < log.end:
+        stretch = log.read(position, max_bytes, isolation)
+        assert stretch is not None
+        assert log.start <= stretch.start <= position < stretch.end
+        met += [record.offset for record in stretch.records if record.offset >= position]
+        position = stretch.end
+    assert met == left
+
+    for time in range(32):
+        found = log.first_at(time, isolation)
+        expected = [n for n, t in times.items() if t >= time and n not in gone and n >= log.start]
+        assert found == (TimedOffset(expected[0], times[expected[0]]) if expected else None)
+
+
+# --- mirroring ----------------------------------------------------------------------------
+
+
+def test_mirror_keeps_content_and_order_under_other_names_and_offsets():
+    """Copies have the source's timestamp, key, value and headers, in its order."""
+    source = MemoryCluster("A")
+    source.create_topic("orders", 2)
+    source.log("orders", 1).append(
+        [Message(7, b"k", None, (("h", b"x"), ("n", None))), Message(None, None, b"v")]
+    )
+    target = MemoryCluster("B")
+    target.create_topic("A.orders", 2, first_offset=100)
+    mirror(source, target, {"orders": "A.orders"})
+    copied = list(target.log("A.orders", 1).messages())
+    assert copied == [
+        (offset + 100, message) for offset, message in source.log("orders", 1).messages()
+    ]
+    assert list(target.log("A.orders", 0).messages()) == []
+
+
+def test_mirror_goes_on_where_it_was():
+    """The positions returned are where the next call begins; an earlier one repeats."""
+    source, target = filled(records=5), MemoryCluster("B")
+    positions = mirror(source, target, {"orders": "copy"})
+    source.log("orders").append(numbered(range(5, 8)))
+    assert mirror(source, target, {"orders": "copy"}, positions) == {ORDERS: 8}
+    mirror(source, target, {"orders": "copy"}, {ORDERS: 6})
+    keys = [message.key for _, message in target.log("copy").messages()]
+    assert keys == [b"k%d" % n for n in (0, 1, 2, 3, 4, 5, 6, 7, 6, 7)]
+
+
+def test_mirror_leaves_out_what_it_is_told_and_what_does_not_count():
+    """Dropped records, control records and (read committed) aborted ones are not copied."""
+    source, target = PartitionLog(), PartitionLog()
+    source.append(numbered(range(3)))
+    void = source.begin()
+    void.append(numbered(range(3, 5)))
+    void.abort()
+    kept = source.begin()
+    kept.append(numbered(range(6, 8)))
+    kept.commit()
+    reached = mirror_partition(
+        source, target, isolation=COMMITTED, drop=lambda offset, _: offset == 1
+    )
+    assert reached == source.end == 9
+    assert [message.key for _, message in target.messages()] == [b"k0", b"k2", b"k6", b"k7"]
+    assert target.end == 4
+
+
+def test_mirror_stops_at_an_open_transaction():
+    """Read committed, nothing behind the last stable offset is copied, and it is not passed."""
+    source, target = PartitionLog(), PartitionLog()
+    source.append(numbered(range(3)))
+    source.begin().append(numbered(range(3, 5)))
+    source.append(numbered(range(5, 7)))
+    assert mirror_partition(source, target, isolation=COMMITTED) == 3
+    assert target.end == 3
+    assert mirror_partition(source, target, start=3) == 7
+    assert target.end == 7

@@ -1,0 +1,151 @@
+"""What one cycle keeps for the next, and what of it still holds.
+
+All of it may be lost at any time: it saves requests and changes no answer.
+"""
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.tables import (
+    CACHE,
+    FAILURES,
+    GROUP_PARTITION,
+    KNOWN,
+    LOG_ENDS,
+    LOG_IDENTITY,
+    PARTITION,
+    PARTITIONS,
+    empty,
+    left_join,
+    null_where,
+    select,
+)
+from tsoffset.model import OutcomeKind
+
+
+@dataclass(slots=True)
+class CarryOver:
+    """What is kept of a flow between cycles: `pairs` (CACHE) and `partitions` (PARTITIONS)."""
+
+    pairs: pl.DataFrame = field(default_factory=lambda: empty(CACHE))
+    partitions: pl.DataFrame = field(default_factory=lambda: empty(PARTITIONS))
+
+    def learn(self, other: "CarryOver") -> None:
+        """Take the other's place."""
+        self.pairs, self.partitions = other.pairs, other.partitions
+
+
+# --- what holds -------------------------------------------------------------------------
+
+
+def with_cache(
+    commits: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The commits with what is cached of each, and `is_cached`: that is their translation now. And
+    the rest of `cached` (CACHE), of which there is no commit.
+
+    A commit below its log's start has expired or was deleted, and the rule says so. A translation
+    that rests on the logs' ends holds while they end there. With a log that is not known (null)
+    nothing holds.
+    """
+    same_ends = pl.all_horizontal(pl.col(f"known_{end}") == pl.col(end) for end in LOG_ENDS)
+    is_cached = (
+        (pl.col("known_offset") == pl.col("source_offset"))
+        & pl.col("reason").is_null()
+        & (pl.col("source_start") <= pl.col("source_offset"))
+        & (pl.col("target_start") <= pl.col("known_target"))
+        & (pl.col("known_target_end").is_null() | same_ends)
+    ).fill_null(False)
+    # A group below the target log's start has not the translation: it would be reset.
+    begin = pl.max_horizontal("known_from", "target_start")
+    rows = left_join(commits, cached.with_columns(is_known=pl.lit(True)), GROUP_PARTITION)
+    rows = left_join(rows, ranges, PARTITION).with_columns(is_cached=is_cached)
+    rows = rows.with_columns(known_from=pl.when("is_cached").then(begin).otherwise("known_from"))
+    if rows["is_known"].sum() == len(cached):
+        return rows, cached.clear()
+    rest = cached.join(rows, on=GROUP_PARTITION, how="anti", maintain_order="left")
+    # Of a commit that is gone only the last one counts; a group that was not read may have it.
+    unread = commits.filter(pl.col("source_topic").is_null() & pl.col("reason").is_in(FAILURES))
+    is_gone = ~pl.col("group").is_in(unread["group"].implode())
+    return rows, rest.with_columns(null_where(is_gone, KNOWN))
+
+
+# --- what is kept -----------------------------------------------------------------------
+
+
+def void_partitions(
+    before: pl.DataFrame, void: pl.DataFrame, translated: pl.DataFrame, learned: pl.DataFrame
+) -> pl.DataFrame:
+    """The partitions of which nothing holds that was cached: `void`, and those in `translated`
+    whose logs were others or shorter when they were translated, or could not be recognised."""
+    both = before.join(learned, on=PARTITION, suffix="_now", validate="1:1", maintain_order="left")
+    same = both.filter(
+        *(pl.col(name) == pl.col(f"{name}_now") for name in LOG_IDENTITY),
+        *(pl.col(name) <= pl.col(f"{name}_now") for name in LOG_ENDS),
+    )
+    return pl.concat([void, translated.join(same, on=PARTITION, how="anti")]).unique()
+
+
+def kept_pairs(
+    rows: pl.DataFrame, rest: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series
+) -> pl.DataFrame:
+    """CACHE after a cycle. Of each commit: its translation of this cycle as far as it holds, or
+    what was cached, unless that is void, of another offset, or was answered otherwise; and the last
+    commit after which the target group had the translation. `rest` is what was cached without a
+    commit."""
+    rows, rest = _with_void(rows, void, rewriting), _with_void(rest, void, rewriting)
+    is_new = pl.col("is_new")
+    is_answer = is_new & ~pl.col("new_reason").is_in(FAILURES).fill_null(False)
+    is_other = is_answer & pl.col("new_target_offset").ne_missing(pl.col("known_target"))
+    source_offset = pl.col("source_offset")
+    same_offset = source_offset.is_null() | (pl.col("known_offset") == source_offset)
+    stays = (same_offset & ~pl.col("is_void") & ~is_other).fill_null(False)
+    rewrites = pl.col("source_topic").is_in(rewriting.implode())
+    holds = (is_new & pl.col("holds") & ~rewrites).fill_null(False)
+    new = [
+        *("source_offset", "new_target_offset", "new_equivalent_from", "new_equivalent_to"),
+        *("new_source_timestamp_ms", *(f"while_{end}" for end in LOG_ENDS)),
+    ]
+    is_committed = pl.col("outcome") == OutcomeKind.COMMITTED
+    has_translation = is_committed | (pl.col("outcome") == OutcomeKind.UNCHANGED)
+    on_target = pl.when(is_committed).then("target_offset").otherwise("current_target_offset")
+    rows = rows.with_columns(
+        *(
+            pl.when(holds).then(fresh).when(stays).then(old).alias(old)
+            for old, fresh in zip(KNOWN, new, strict=True)
+        ),
+        last_source=pl.when(has_translation).then(source_offset).otherwise("last_source"),
+        last_target=pl.when(has_translation).then(on_target).otherwise("last_target"),
+    )
+    rest = rest.with_columns(null_where(pl.col("is_void"), KNOWN))
+    kept = pl.concat([select(rows, CACHE), select(rest, CACHE)])
+    return kept.filter(pl.any_horizontal(pl.col("known_offset", "last_source").is_not_null()))
+
+
+def _with_void(rows: pl.DataFrame, void: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
+    """With whether nothing cached of the row holds."""
+    rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
+    if void.is_empty():
+        return rows.with_columns(is_void=rewrites)
+    rows = left_join(rows, void.with_columns(is_void=pl.lit(True)), PARTITION)
+    return rows.with_columns(is_void=pl.col("is_void").fill_null(False) | rewrites)
+
+
+def kept_partitions(
+    before: pl.DataFrame,
+    logs: KnownLogs,
+    translated: pl.DataFrame,
+    learned: pl.DataFrame,
+    committed: pl.DataFrame,
+) -> pl.DataFrame:
+    """PARTITIONS after a cycle: what translating has learned; of the other partitions what was,
+    with the ends that the logs have now. Those without a commit in them are forgotten."""
+    rest = before.join(committed, on=PARTITION, how="semi", maintain_order="left")
+    rest = rest.join(translated, on=PARTITION, how="anti", maintain_order="left")
+    now = logs.ranges.select(*PARTITION, pl.col(LOG_ENDS).name.suffix("_now"))
+    rest = left_join(rest, now, PARTITION).with_columns(
+        pl.coalesce(f"{end}_now", end).alias(end) for end in LOG_ENDS
+    )
+    return pl.concat([select(rest, PARTITIONS), learned])

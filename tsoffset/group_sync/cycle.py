@@ -1,0 +1,358 @@
+"""One sync cycle, from groups to rows:
+
+    groups -> log ranges -> source commits -> what is cached of them -> source offsets to translate
+           -> translations -> commit rule and commits -> rows, and what to cache
+
+`Steps` talks to the clusters: in this process, or in Spark tasks.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import polars as pl
+
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.committed_offsets import committed_columns
+from tsoffset.cycle.schema import ROWS
+from tsoffset.cycle.source_commits import CompetingFlow, GroupWork
+from tsoffset.cycle.work import Cost
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.cache import (
+    CarryOver,
+    kept_pairs,
+    kept_partitions,
+    void_partitions,
+    with_cache,
+)
+from tsoffset.group_sync.commit import READ_SECONDS, Time, commit_groups
+from tsoffset.group_sync.log_ranges import KnownLogs, log_ranges
+from tsoffset.group_sync.read import groups_frame, source_commits, target_commits, with_current
+from tsoffset.group_sync.tables import (
+    ANSWER,
+    CACHE,
+    COMMIT_RESULTS,
+    COMMIT_WORK,
+    FAILURES,
+    PARTITION,
+    PARTITIONS,
+    READ_COMMITS,
+    SOURCE_COMMITS,
+    SOURCE_OFFSET,
+    TARGET_COMMITS,
+    TO_TRANSLATE,
+    TRANSLATION,
+    TRANSLATIONS,
+    empty,
+    left_join,
+    null_where,
+    select,
+)
+from tsoffset.group_sync.translate import translate
+from tsoffset.model import Failed, FailureKind, OutcomeKind, Precision, Reason
+from tsoffset.rule.reasons import rewritten
+
+_CHANGED_MEANWHILE = (
+    "the partition was recreated, lost records at its end, or could not be reached while "
+    "the cycle ran; nothing is committed, the next cycle looks anew"
+)
+
+
+class Steps(Protocol):
+    """Who talks to the clusters."""
+
+    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
+        """The logs of cached partitions (PARTITIONS) now."""
+
+    def read(
+        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """READ_COMMITS of GROUPS in the order of group, topic and partition; and what is cached
+        (CACHE) without a commit. `cached` is of these groups; `ranges` are LOG_RANGES."""
+
+    def translate(
+        self, offsets: pl.DataFrame, partitions: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+        """TRANSLATIONS of TO_TRANSLATE, in any order; PARTITIONS after that, from what they were
+        before; and what it took."""
+
+    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+        """COMMIT_RESULTS of COMMIT_WORK, in its order; and how late the latest commit was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepsHere:
+    """The steps in this process. With `commit`, commits are made until `until` (seconds since 1970
+    UTC)."""
+
+    flow: FlowSettings
+    source: Cluster
+    target: Cluster
+    competing_flows: Sequence[CompetingFlow] = ()
+    commit: bool = False
+    until: float | None = None
+    clock: Time = time
+
+    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
+        """As `Steps.log_ranges`."""
+        return log_ranges(self.flow, self.source, self.target, partitions)
+
+    def read(
+        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `Steps.read`, both clusters asked at once."""
+        names = cached["group"].unique(maintain_order=True).to_list()
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(
+                committed_columns,
+                self.target,
+                names,
+                require_stable=True,
+                within_seconds=READ_SECONDS,
+            )
+            commits = source_commits(self.flow, self.source, groups, self.competing_flows)
+            current = target_commits(asked.result())
+        return join_cache(commits, cached, ranges, current)
+
+    def translate(
+        self, offsets: pl.DataFrame, partitions: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+        """As `Steps.translate`."""
+        return translate(self.flow, self.source, self.target, offsets, partitions)
+
+    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+        """As `Steps.decide_and_commit`."""
+        done = commit_groups(
+            self.flow,
+            self.target,
+            work,
+            commit=self.commit,
+            until=self.until,
+            clock=self.clock,
+        )
+        return done.rows, Cost(commit_gap_seconds=done.longest_gap_seconds)
+
+
+def join_cache(
+    commits: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame, current: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """SOURCE_COMMITS with what is cached of them as READ_COMMITS, and the rest of what is cached.
+    `current` is what the groups have on the target (TARGET_COMMITS)."""
+    rows, rest = with_cache(commits, cached, ranges)
+    rows = with_current(rows, current)
+    has_translation = pl.col("current_target_offset").is_between("known_from", "known_to")
+    is_unchanged = (pl.col("is_cached") & has_translation).fill_null(False)
+    return select(rows.with_columns(is_unchanged=is_unchanged), READ_COMMITS), rest
+
+
+def unread(
+    groups: pl.DataFrame, cached: pl.DataFrame, failed: Failed
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What `Steps.read` returns where none of the groups could be read: nothing is forgotten."""
+    rows = groups.select("group", reason=pl.lit(failed.kind), message=pl.lit(failed.message))
+    commits = select(rows, SOURCE_COMMITS)
+    return join_cache(commits, cached, KnownLogs.none().ranges, empty(TARGET_COMMITS))
+
+
+def untranslated(offsets: pl.DataFrame, failed: Failed) -> pl.DataFrame:
+    """What `Steps.translate` returns where nothing could be translated."""
+    return select(
+        offsets.select(
+            *SOURCE_OFFSET,
+            reason=pl.lit(failed.kind),
+            message=pl.lit(failed.message),
+            holds=pl.lit(False),
+            rewrites_timestamps=pl.lit(False),
+        ),
+        TRANSLATIONS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroups:
+    """What the read step has found: READ_COMMITS, what is cached without a commit (CACHE), and the
+    logs."""
+
+    commits: pl.DataFrame
+    rest: pl.DataFrame
+    logs: KnownLogs
+
+    @classmethod
+    def nothing(cls) -> "ReadGroups":
+        """Of no groups."""
+        return cls(empty(READ_COMMITS), empty(CACHE), KnownLogs.none())
+
+    def __len__(self) -> int:
+        return len(self.commits) + len(self.rest)
+
+    def to_translate(self) -> pl.DataFrame:
+        """The distinct source offsets that are not cached, as TO_TRANSLATE."""
+        wanted = (
+            pl.col("source_offset").is_not_null()
+            & pl.col("reason").is_null()
+            & ~pl.col("is_cached")
+        )
+        rows = self.commits.filter(wanted)
+        return select(rows, TO_TRANSLATE).unique(SOURCE_OFFSET, keep="first").sort(SOURCE_OFFSET)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleTables:
+    """What a cycle came to: `rows` (ROWS) in the order of group, topic and partition, what the next
+    cycle uses, how many distinct source offsets the groups have, and what the cycle took."""
+
+    rows: pl.DataFrame
+    carry_over: CarryOver
+    positions: int
+    cost: Cost
+
+
+def cycle_tables(
+    flow: str, steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver
+) -> CycleTables:
+    """One cycle of these groups, which are in the order of their names."""
+    return after_read(flow, steps, carry_over, read_groups(steps, groups, carry_over))
+
+
+def read_groups(steps: Steps, groups: Sequence[GroupWork], carry_over: CarryOver) -> ReadGroups:
+    """The read step. Logs are read before groups: a commit behind a log's end of then is not
+    cached."""
+    logs = steps.log_ranges(carry_over.partitions)
+    frame = groups_frame(groups)
+    cached = carry_over.pairs.filter(pl.col("group").is_in(frame["group"].implode()))
+    return ReadGroups(*steps.read(frame, cached, logs.ranges), logs)
+
+
+def after_read(flow: str, steps: Steps, carry_over: CarryOver, found: ReadGroups) -> CycleTables:
+    """The steps after reading, and what comes of all."""
+    before = carry_over.partitions.join(
+        found.logs.void, on=PARTITION, how="anti", maintain_order="left"
+    )
+    offsets = found.to_translate()
+    translations, learned, cost = empty(TRANSLATIONS), empty(PARTITIONS), Cost()
+    if not offsets.is_empty():
+        translations, learned, cost = steps.translate(offsets, before)
+    rewriting = translations.filter("rewrites_timestamps")["source_topic"].unique()
+
+    rows = _with_translations(found.commits, translations, rewriting)
+    rewrites = pl.col("source_topic").is_in(rewriting.implode()).fill_null(False)
+    rows = rows.with_columns(is_open=~pl.col("is_unchanged") | rewrites)
+    results = _unchanged(rows)
+    if rows["is_open"].any():
+        work = rows.filter("is_open")
+        work = _same_logs(steps, work, before)
+        decided, committing = steps.decide_and_commit(select(work, COMMIT_WORK))
+        cost += committing
+        results = _in_order(rows["is_open"], decided, results)
+    rows = rows.drop(name for name in COMMIT_RESULTS if name in rows.columns).hstack(results)
+
+    translated = offsets.select(PARTITION).unique()
+    void = void_partitions(before, found.logs.void, translated, learned)
+    committed = pl.concat([rows.select(PARTITION), found.rest.select(PARTITION)])
+    of_each = found.commits.filter(pl.col("source_offset").is_not_null())
+    distinct = of_each.group_by(SOURCE_OFFSET).agg(pl.col("is_cached").any())
+    cached = int(distinct["is_cached"].sum())
+    return CycleTables(
+        rows.with_columns(flow=pl.lit(flow)).select(ROWS.names),
+        CarryOver(
+            kept_pairs(rows, found.rest, void, rewriting),
+            kept_partitions(before, found.logs, translated, learned, committed),
+        ),
+        len(distinct),
+        replace(cost, positions=len(offsets) + cached, recalled=cached),
+    )
+
+
+def _in_order(is_open: pl.Series, decided: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The results of all rows: those of the open rows in their order, the others as they are."""
+    if len(decided) == len(others):
+        return decided
+    place = pl.concat([is_open.arg_true(), (~is_open).arg_true()])
+    return pl.concat([decided, others.filter(~is_open)])[place.arg_sort()]
+
+
+def _with_translations(
+    commits: pl.DataFrame, translations: pl.DataFrame, rewriting: pl.Series
+) -> pl.DataFrame:
+    """READ_COMMITS, each with the translation of its offset: one of this cycle (which is also in
+    `new_*`, to be cached), or the cached one. In topics whose target rewrites timestamps none
+    counts."""
+    new = translations.select(
+        *SOURCE_OFFSET,
+        *(pl.col(name).alias(f"new_{name}") for name in TRANSLATION),
+        *("holds", "while_source_end", "while_source_log_end", "while_target_end"),
+        new_source_log_end="source_log_end",
+        is_new=pl.lit(True),
+    )
+    rows = left_join(commits, new, SOURCE_OFFSET)
+    # Another row may have the same offset: a translation is only for rows that asked for it.
+    is_new = pl.col("reason").is_null() & ~pl.col("is_cached") & pl.col("is_new")
+    rows = rows.with_columns(is_new=is_new.fill_null(False))
+    cached = {
+        "target_offset": pl.col("known_target"),
+        "precision": pl.lit(Precision.EXACT),
+        "reread_bound": pl.lit(0, pl.Int64),
+        "equivalent_from": pl.col("known_from"),
+        "equivalent_to": pl.col("known_to"),
+        "source_timestamp_ms": pl.col("known_timestamp_ms"),
+        "target_start": pl.col("target_start"),
+        "target_end": pl.col("target_end"),
+    }
+    log_end = pl.when("is_cached").then("source_log_end").when("is_new").then("new_source_log_end")
+    rows = rows.with_columns(
+        *(
+            pl.when("is_cached").then(value).when("is_new").then(f"new_{name}").alias(name)
+            for name, value in cached.items()
+        ),
+        *(
+            pl.when("is_new").then(f"new_{name}").otherwise(name).alias(name)
+            for name in ("reason", "message")
+        ),
+        # Where the end was read before the groups, it counts only for offsets that did not move
+        # since: so no group seems to be past it.
+        consumer_lag=log_end - pl.col("source_offset"),
+    )
+    return _without_rewritten(rows, rewriting) if len(rewriting) else rows
+
+
+def _without_rewritten(rows: pl.DataFrame, rewriting: pl.Series) -> pl.DataFrame:
+    """No translation counts in topics of which a target partition rewrites timestamps. A partition
+    that the target does not have, or that could not be read, keeps its reason."""
+    has_answer = pl.col("is_new") | pl.col("is_cached")
+    stays = pl.col("reason").is_in([*FAILURES, Reason.TARGET_MISSING.value]).fill_null(False)
+    in_topic = pl.col("source_topic").is_in(rewriting.implode())
+    rows = rows.with_columns(is_rewritten=(in_topic & has_answer & ~stays).fill_null(False))
+    is_rewritten = pl.col("is_rewritten")
+    topics = rows.filter(is_rewritten)["target_topic"].unique().to_list()
+    messages = {topic: rewritten(topic).message for topic in topics}
+    message = pl.col("target_topic").replace_strict(messages, default=None, return_dtype=pl.String)
+    reason = pl.lit(Reason.TARGET_REWRITES_TIMESTAMPS)
+    return rows.with_columns(
+        *null_where(is_rewritten, ANSWER),
+        reason=pl.when(is_rewritten).then(reason).otherwise("reason"),
+        message=pl.when(is_rewritten).then(message).otherwise("message"),
+    )
+
+
+def _unchanged(rows: pl.DataFrame) -> pl.DataFrame:
+    """COMMIT_RESULTS of rows whose target group has the cached translation."""
+    return select(rows.with_columns(outcome=pl.lit(OutcomeKind.UNCHANGED)), COMMIT_RESULTS)
+
+
+def _same_logs(steps: Steps, work: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """The work; rows that rest on cached translations fail where the logs are not seen to be the
+    same ones still: they may have been recreated since they were read."""
+    partitions = work.filter("is_cached").select(PARTITION).unique()
+    if partitions.is_empty():
+        return work
+    cached = before.join(partitions, on=PARTITION, how="semi", maintain_order="left")
+    ranges = steps.log_ranges(cached).ranges
+    work = left_join(work, ranges.select(*PARTITION, is_same=pl.lit(True)), PARTITION)
+    is_gone = pl.col("is_cached") & pl.col("is_same").is_null()
+    return work.with_columns(
+        *null_where(is_gone, ["source_timestamp_ms", *ANSWER]),
+        reason=pl.when(is_gone).then(pl.lit(FailureKind.NO_LEADER)).otherwise("reason"),
+        message=pl.when(is_gone).then(pl.lit(_CHANGED_MEANWHILE)).otherwise("message"),
+    )

@@ -1,0 +1,53 @@
+"""Frames as Arrow tables, in which text is a dictionary, and back."""
+
+import polars as pl
+import pyarrow as pa
+
+from tsoffset.cycle.schema import ROWS, TEXT, columns_table
+from tsoffset.group_sync.tables import Schema, select
+
+_ARROW: dict[type[pl.DataType] | pl.DataType, pa.DataType] = {
+    pl.String: TEXT,
+    pl.Boolean: pa.bool_(),
+    pl.Int32: pa.int32(),
+    pl.Int64: pa.int64(),
+    pl.List(pl.Int64): pa.list_(pa.int64()),
+}
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The same columns as an Arrow schema."""
+    return pa.schema([(name, _ARROW[dtype]) for name, dtype in schema.items()])
+
+
+def rows_table(rows: pl.DataFrame) -> pa.Table:
+    """Result rows as the Arrow table ROWS."""
+    return as_arrow(rows, ROWS)
+
+
+def as_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The frame's columns as a table of this schema; columns that are null throughout share their
+    memory, and those that the frame lacks are such."""
+    there = [
+        name
+        for name in schema.names
+        if name in frame.columns and frame[name].null_count() < len(frame)
+    ]
+    table = frame.select(there).to_arrow(compat_level=pl.CompatLevel.oldest())
+    columns = {}
+    for name, column in zip(there, table.columns, strict=True):
+        field = schema.field(name)
+        if pa.types.is_dictionary(field.type):
+            column = column.cast(pa.string()).dictionary_encode()
+        columns[name] = column.cast(field.type)
+    return columns_table(schema, len(frame), columns)
+
+
+def as_frame(table: pa.Table, schema: Schema) -> pl.DataFrame:
+    """The table as a frame of this schema. Dictionaries become text: Polars never frees its
+    categories."""
+    plain = {
+        name: column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return select(pl.DataFrame(pa.table(plain)), schema)

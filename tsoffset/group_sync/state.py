@@ -1,0 +1,186 @@
+"""What is kept of a flow between cycles, and the file in which the next process finds it.
+
+One file a flow: a line with the version and a digest of the rest, then an Arrow stream. A file
+that is not whole, of another version or of something else is as good as none, since the
+clusters alone answer, too. It holds names, offsets and times; nothing of what records hold.
+"""
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+import polars as pl
+import pyarrow as pa
+
+from tsoffset.cycle.cells import from_bytes, to_bytes
+from tsoffset.flow.narrowing import Narrowing
+from tsoffset.flow.policy import GroupFilter
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.rows import arrow_schema, as_arrow, as_frame
+from tsoffset.group_sync.tables import CACHE, PARTITION, PARTITIONS
+from tsoffset.model import GroupListings
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+
+VERSION = 3
+_MAGIC = b"tsoffset state"
+_KEPT = pa.schema([("pairs", pa.binary()), ("partitions", pa.binary())])
+_BINDING, _ROWS = b"binding", b"rows"
+_PAIRS, _PARTITIONS = arrow_schema(CACHE), arrow_schema(PARTITIONS)
+
+
+@dataclass(slots=True)
+class FlowCarryOver(CarryOver):
+    """What the driver keeps of a flow between cycles; all of it may be lost at any time.
+
+    `listing` is the source's groups as listed at `listed_at` (seconds of a monotonic clock); `rows`
+    how many rows the last cycle came to. `binding` says of which clusters and settings all this is.
+    """
+
+    listing: GroupListings | None = None
+    listed_at: float = 0.0
+    rows: int | None = None
+    binding: str | None = None
+
+    def bind(self, binding: str) -> bool:
+        """Forget everything unless it is of these clusters and settings; False where there was
+        something else to forget."""
+        kept = self.binding in (None, binding)
+        if not kept:
+            self.learn(CarryOver())
+            self.listing = self.rows = None
+        self.binding = binding
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """The file of one flow in a directory: a path of this machine, or a URI.
+
+    A cycle that is narrowed to some groups or topics knows nothing of the others: given the filter
+    of its groups (`only`), the file is read for these groups and never written. What cannot be read
+    or written costs a cold cycle and is a warning.
+    """
+
+    directory: str | Path = field(repr=False)
+    flow: str
+    only: GroupFilter | None = None
+
+    @classmethod
+    def of(cls, directory: str, flow: FlowSettings, narrowing: Narrowing) -> Self:
+        """The file of a flow to which this narrowing is applied already."""
+        return cls(directory, flow.name, None if narrowing == Narrowing() else flow.group_filter)
+
+    @property
+    def path(self) -> Path | str:
+        """Named for the flow; without the credentials that a URI may have."""
+        return self._place.path(self._name)
+
+    @property
+    def _place(self) -> Place:
+        return place_of(self.directory)
+
+    @property
+    def _name(self) -> str:
+        return f"{quote(self.flow, safe='')}.state"
+
+    def load(self) -> tuple[FlowCarryOver, str | None]:
+        """What the file holds, and a warning where it is there and cannot be used."""
+        try:
+            try:
+                found = _carry_over(self._place.read(self._name))
+            except _Unusable:
+                # A store is asked for the length of an object before it is asked for the object,
+                # which another process may replace in between.
+                found = _carry_over(self._place.read(self._name))
+            return found if self.only is None else _of_groups(found, self.only), None
+        except FileNotFoundError:
+            return FlowCarryOver(), None
+        except _Unusable as error:
+            why = f"{error}; it will be replaced"
+        except UNREACHABLE as error:
+            why = f"{in_words(self._place, error)}; see that this user can reach and read it"
+        return FlowCarryOver(), (
+            f"read state, flow {self.flow}: {self.path}: {why}; this cycle looks at every position "
+            "anew"
+        )
+
+    def save(self, carry_over: FlowCarryOver) -> str | None:
+        """Put the carry-over in place of what the file held, in one step; a warning where that
+        could not be done. A flow in which nothing moves writes nothing, nor does a narrowed
+        cycle."""
+        if self.only is not None:
+            return None
+        head, stream = _content(carry_over)
+        try:
+            self._place.write(self._name, head + stream, len(head))
+        except UNREACHABLE as error:
+            return (
+                f"write state, flow {self.flow}: {self.path}: {in_words(self._place, error)}; the "
+                "next process will look at every position anew: make room, or see that this user "
+                "can reach and write it"
+            )
+        return None
+
+
+class _Unusable(Exception):
+    """What the file holds is no carry-over; the text says why."""
+
+
+def _of_groups(carry_over: FlowCarryOver, only: GroupFilter) -> FlowCarryOver:
+    """What is remembered of the groups that pass. How many rows these have is not known."""
+    pairs, partitions = carry_over.pairs, carry_over.partitions
+    names = list(filter(only.should_replicate_group, pairs["group"].unique().to_list()))
+    pairs = pairs.filter(pl.col("group").is_in(names))
+    partitions = partitions.join(pairs, on=PARTITION, how="semi", maintain_order="left")
+    return FlowCarryOver(pairs, partitions, binding=carry_over.binding)
+
+
+def _content(carry_over: FlowCarryOver) -> tuple[bytes, bytes]:
+    """The first line of a file, and what follows it."""
+    kept = pa.table(
+        {
+            "pairs": [to_bytes(as_arrow(carry_over.pairs, _PAIRS))],
+            "partitions": [to_bytes(as_arrow(carry_over.partitions, _PARTITIONS))],
+        },
+        schema=_KEPT,
+    )
+    facts = {
+        _BINDING: carry_over.binding or "",
+        _ROWS: "" if carry_over.rows is None else str(carry_over.rows),
+    }
+    stream = to_bytes(kept.replace_schema_metadata(facts))
+    return b"%s %d %s\n" % (_MAGIC, VERSION, _digest(stream)), stream
+
+
+def _carry_over(content: bytes) -> FlowCarryOver:
+    line, _, stream = content.partition(b"\n")
+    if not line.startswith(_MAGIC + b" "):
+        raise _Unusable("this is no state of tsoffset")
+    version, _, digest = line.removeprefix(_MAGIC + b" ").partition(b" ")
+    if version != b"%d" % VERSION:
+        raise _Unusable("it was written by another version of tsoffset")
+    # Before anything is read of it: a wrong offset would be taken for a proven one.
+    if digest != _digest(stream):
+        raise _Unusable("it is damaged")
+    try:
+        kept = from_bytes(stream)
+        facts = kept.schema.metadata
+        pairs, partitions = (from_bytes(column[0].as_py()) for column in kept.columns)
+        rows = facts[_ROWS]
+        if pairs.schema != _PAIRS or partitions.schema != _PARTITIONS:
+            raise _Unusable("its tables are not as expected")
+        return FlowCarryOver(
+            pairs=as_frame(pairs, CACHE),
+            partitions=as_frame(partitions, PARTITIONS),
+            rows=int(rows) if rows else None,
+            binding=facts[_BINDING].decode() or None,
+        )
+    except (pa.ArrowException, KeyError, IndexError, TypeError, ValueError) as error:
+        raise _Unusable(f"it cannot be read ({type(error).__name__})") from error
+
+
+def _digest(stream: bytes) -> bytes:
+    return blake2b(stream, digest_size=16).hexdigest().encode()

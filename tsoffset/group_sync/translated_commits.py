@@ -1,0 +1,158 @@
+"""Source commits with their translations as values, for commands that show how a translation was
+proven: explain, compare, `sync --allow-rewind` and the Python API."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from tsoffset.cycle.source_commits import SourceCommit
+from tsoffset.cycle.values import rows_of
+from tsoffset.cycle.work import TranslatedPosition
+from tsoffset.group_sync.rows import rows_table
+from tsoffset.group_sync.tables import COMMIT_RESULTS, COMMIT_WORK, FAILURES, select
+from tsoffset.model import (
+    Basis,
+    CommittedOffset,
+    Failed,
+    FailureKind,
+    Outcome,
+    Reason,
+    Row,
+    Skipped,
+    TopicPartition,
+    Translated,
+)
+from tsoffset.rule.reasons import rewritten
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedCommit:
+    """A source commit with the translation of its position; `position` is None where the commit has
+    a verdict, and so needs none."""
+
+    commit: SourceCommit
+    position: TranslatedPosition | None = None
+
+    def answer(self, row: Row) -> Translated | None:
+        """What the target offset of the row rests on: the translation, or the log's start."""
+        if row.target_offset is None or row.precision is None or self.position is None:
+            return None
+        outcome = self.position.translation.outcome
+        if isinstance(outcome, Translated):
+            return outcome
+        start = row.target_offset
+        return Translated(start, row.precision, row.reread_bound, start, start, Basis.FLOOR)
+
+
+def commits_of(commits: pl.DataFrame) -> Iterator[SourceCommit]:
+    """The rows of SOURCE_COMMITS."""
+    for row in commits.iter_rows(named=True):
+        topic, number, offset = row["source_topic"], row["partition"], row["source_offset"]
+        reason, message = row["reason"], row["message"]
+        verdict: Skipped | Failed | None = None
+        if reason is not None:
+            is_failure = reason in FAILURES
+            verdict = (
+                Failed(FailureKind(reason), message)
+                if is_failure
+                else Skipped(Reason(reason), message)
+            )
+        to = row["target_topic"]
+        yield SourceCommit(
+            row["group"],
+            None if topic is None else TopicPartition(topic, number),
+            None if offset is None else CommittedOffset(offset, row["metadata"] or ""),
+            None if to is None else TopicPartition(to, number),
+            bool(row["is_remote_topic"]),
+            bool(row["failback"]),
+            bool(row["target_active"]),
+            verdict,
+        )
+
+
+def join_translations(
+    commits: Iterable[SourceCommit], translated: Iterable[TranslatedPosition]
+) -> list[TranslatedCommit]:
+    """Each commit with the translation of its position, where it needs one."""
+    positions = {(one.partition, one.offset): one for one in translated}
+    rewriting = {
+        one.partition.topic for one in positions.values() if one.target_rewrites_timestamps
+    }
+    found = []
+    for commit in commits:
+        position = None
+        if commit.verdict is None and commit.partition and commit.committed and commit.target:
+            position = positions[commit.partition, commit.committed.offset]
+            if commit.partition.topic in rewriting:
+                position = _of_rewritten_topic(position, commit.target.topic)
+        found.append(TranslatedCommit(commit, position))
+    return found
+
+
+def _of_rewritten_topic(position: TranslatedPosition, target_topic: str) -> TranslatedPosition:
+    """The position in a topic whose target rewrites timestamps. A partition that the target does
+    not have, or that could not be asked, stays that."""
+    outcome = position.translation.outcome
+    if isinstance(outcome, Failed) or (
+        isinstance(outcome, Skipped) and outcome.reason is Reason.TARGET_MISSING
+    ):
+        return position
+    return replace(
+        position, translation=replace(position.translation, outcome=rewritten(target_topic))
+    )
+
+
+def commit_work(commits: Iterable[TranslatedCommit]) -> pl.DataFrame:
+    """The commits as COMMIT_WORK, in their order."""
+    return select(pl.DataFrame(list(map(_work, commits)), COMMIT_WORK), COMMIT_WORK)
+
+
+def _work(one: TranslatedCommit) -> dict[str, object]:
+    commit, position = one.commit, one.position
+    found: dict[str, object] = {
+        "group": commit.group,
+        "target_active": commit.target_active,
+        **_reason(commit.verdict),
+    }
+    if commit.partition is not None and commit.target is not None:
+        found |= {
+            "source_topic": commit.partition.topic,
+            "partition": commit.partition.partition,
+            "target_topic": commit.target.topic,
+        }
+    if commit.committed is not None:
+        found |= {
+            "source_offset": commit.committed.offset,
+            "metadata": commit.committed.metadata,
+        }
+    if position is None:
+        return found
+    outcome, log = position.translation.outcome, position.target_range
+    found |= _reason(outcome)
+    found["source_timestamp_ms"] = position.translation.source_timestamp_ms
+    if log is not None:
+        found |= {"target_start": log.start, "target_end": log.end}
+    if isinstance(outcome, Translated):
+        found |= {
+            "target_offset": outcome.target_offset,
+            "precision": outcome.precision.value,
+            "reread_bound": outcome.reread_bound,
+            "equivalent_from": outcome.equivalent_from,
+            "equivalent_to": outcome.equivalent_to,
+        }
+    return found
+
+
+def _reason(outcome: Outcome | None) -> dict[str, object]:
+    match outcome:
+        case Skipped(reason, message) | Failed(reason, message):
+            return {"reason": reason.value, "message": message}
+        case _:
+            return {}
+
+
+def result_rows(flow: str, work: pl.DataFrame, results: pl.DataFrame) -> Iterator[Row]:
+    """The rows of COMMIT_WORK with their COMMIT_RESULTS."""
+    rows = work.drop(name for name in COMMIT_RESULTS if name in COMMIT_WORK).hstack(results)
+    return rows_of(rows_table(rows.with_columns(flow=pl.lit(flow))))

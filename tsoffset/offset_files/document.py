@@ -1,0 +1,100 @@
+"""What all formats share: offsets to translate, and the same text with target offsets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tsoffset.errors import UsageError
+
+LOG_END, LOG_START = -1, -2
+"""In Spark's JSON: begin at the log's end, at its start. They mean the same on the target."""
+
+LARGEST_OFFSET = 2**63 - 1
+LARGEST_PARTITION = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """The next record that an application reads of a partition, or LOG_END, or LOG_START.
+
+    `group` is the name that the file gives it, if any. `log` says which of several logs of the
+    file it stands in, so that a partition may occur once in each.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    group: str | None = None
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOffset:
+    """Where the application resumes on the target; the partition's number stays."""
+
+    topic: str
+    offset: int
+
+
+Targets = Mapping[StoredOffset, TargetOffset]
+
+
+class Document(Protocol):
+    """A text that holds offsets."""
+
+    @property
+    def offsets(self) -> tuple[StoredOffset, ...]:
+        """The offsets, in the order of the text."""
+
+    def translated(self, targets: Targets) -> str:
+        """The text with each offset replaced by its translation. Raises UsageError where two
+        source partitions become one target partition."""
+
+
+def malformed(place: str, line: int | None, found: str, expected: str) -> UsageError:
+    """The error for input that cannot be read: file, line, what is there, what is expected."""
+    where = place if line is None else f"{place}:{line}"
+    return UsageError(f"{where}: {found}; expected {expected}")
+
+
+def line_of(text: str, needle: str) -> int:
+    """The line on which `needle` first occurs, from 1; 1 where it does not."""
+    return text.count("\n", 0, max(0, text.find(needle))) + 1
+
+
+def is_partition(value: object) -> bool:
+    """Whether this is a partition's number."""
+    return type(value) is int and 0 <= value <= LARGEST_PARTITION
+
+
+def is_offset(value: object) -> bool:
+    """Whether this is the offset of a record."""
+    return type(value) is int and 0 <= value <= LARGEST_OFFSET
+
+
+def is_topic(value: object) -> bool:
+    """Whether this can be a topic's name."""
+    return isinstance(value, str) and 0 < len(value) <= 249
+
+
+def without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An `object_pairs_hook` for `json`. Raises ValueError where a key occurs twice: the last one
+    would silently win."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} occurs twice")
+    return found
+
+
+def require_distinct(place: str, offsets: tuple[StoredOffset, ...]) -> None:
+    """Raise UsageError where a log names a partition twice."""
+    seen = set()
+    for one in offsets:
+        key = (one.group, one.log, one.topic, one.partition)
+        if key in seen:
+            raise malformed(
+                place, None, f"{one.topic}-{one.partition} occurs twice", "each partition once"
+            )
+        seen.add(key)

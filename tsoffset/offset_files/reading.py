@@ -1,0 +1,86 @@
+"""Files of offsets: read, told apart by their content, and written whole."""
+
+import json
+import sys
+from pathlib import Path
+
+from tsoffset.errors import UsageError
+from tsoffset.offset_files.csv_offsets import read_csv
+from tsoffset.offset_files.document import Document, malformed, without_repeated_keys
+from tsoffset.offset_files.spark_json import EXPECTED, read_spark_json
+from tsoffset.offset_files.tools_json import read_tools_json
+from tsoffset.stores import UNREACHABLE, in_words, place_of
+
+STANDARD = "-"
+"""Standard input, standard output."""
+
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def read_file(path: str) -> Document:
+    """The offsets of a file, or of standard input. Raises UsageError."""
+    if path == STANDARD:
+        return parse("standard input", _text("standard input", sys.stdin.buffer.read()))
+    folder, _, name = path.rpartition("/")
+    place = place_of(folder or ("/" if path.startswith("/") else "."))
+    try:
+        content = place.read(name)
+    except UNREACHABLE as error:
+        raise UsageError(
+            f"read {path}: {in_words(place, error)}; give a file that can be read"
+        ) from error
+    return parse(path, _text(path, content))
+
+
+def parse(place: str, text: str) -> Document:
+    """The offsets of a text; `place` names it in errors. Raises UsageError."""
+    if not text.lstrip().startswith(("{", "[")):
+        return read_csv(place, text)
+    try:
+        value = json.loads(text, object_pairs_hook=without_repeated_keys)
+    except json.JSONDecodeError as error:
+        raise malformed(place, error.lineno, error.msg, EXPECTED) from error
+    except (ValueError, RecursionError) as error:
+        raise malformed(place, None, str(error), EXPECTED) from error
+    if not isinstance(value, dict):
+        raise malformed(place, 1, "a list", EXPECTED)
+    if isinstance(value.get("partitions"), list):
+        return read_tools_json(place, value)
+    return read_spark_json(place, text, value)
+
+
+def write_file(path: str, text: str) -> None:
+    """Replace a file in one step. Raises UsageError where it cannot be written."""
+    if path == STANDARD:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    folder, _, name = path.rpartition("/")
+    place = place_of(folder or ("/" if path.startswith("/") else "."))
+    try:
+        place.write(name, text.encode())
+    except UNREACHABLE as error:
+        raise UsageError(f"write {path}: {in_words(place, error)}; nothing was replaced") from error
+
+
+def require_other_file(source: str, output: str) -> None:
+    """Raise UsageError where both are one file: its offsets would be translated twice."""
+    if source == STANDARD or output == STANDARD or "://" in source + output:
+        same = source == output != STANDARD
+    else:
+        same = Path(source).resolve() == Path(output).resolve()
+    if same:
+        raise UsageError(
+            f"translate: {output} is the input; its offsets are those of the source, and must stay."
+            " Give another file with --output"
+        )
+
+
+def _text(place: str, content: bytes) -> str:
+    if len(content) > _MOST_BYTES:
+        raise malformed(place, None, f"{len(content)} bytes", "at most 64 MiB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise malformed(place, line, "bytes that are not UTF-8", "text in UTF-8") from error

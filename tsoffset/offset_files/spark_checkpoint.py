@@ -1,0 +1,345 @@
+"""The checkpoint of a Spark Structured Streaming query: read, and copied with translated offsets.
+
+`offsets/N` says where batch N ends: a version, the batch's metadata, and a line for each source.
+`commits/N` says that batch N is done. `sources/K/0` says where source K began. A batch without its
+commit is run again by Spark, from the end of the batch before to the same end.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+from pyarrow import fs
+
+from tsoffset.errors import UsageError
+from tsoffset.offset_files.document import (
+    LOG_START,
+    StoredOffset,
+    Targets,
+    malformed,
+    without_repeated_keys,
+)
+from tsoffset.offset_files.spark_json import looks_like_offsets, spark_json, spark_offsets
+from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
+
+_VERSION = "v1"
+# Spark reads the first byte of a source's beginning without looking at it.
+_FIRST_BYTE = "\0"
+_NO_OFFSETS = "-"
+# A running query may end a batch between the listings of two folders.
+_LOOKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of the checkpoint by its path in it, with the offsets of each line that has some."""
+
+    path: str
+    lines: tuple[str, ...]
+    offsets: dict[int, tuple[StoredOffset, ...]]
+
+    def translated(self, targets: Targets) -> str:
+        """The file with target offsets."""
+        lines = list(self.lines)
+        for number, offsets in self.offsets.items():
+            lines[number] = spark_json(offsets, targets)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCheckpoint:
+    """A checkpoint as it was read.
+
+    `resumes` are the files that say where the query goes on. `planned` are those of a batch that
+    was planned and not committed. `listing` is what the checkpoint held.
+    """
+
+    uri: str
+    resumes: tuple[LogFile, ...]
+    planned: LogFile | None
+    listing: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """The files in which offsets are translated."""
+        return self.resumes if self.planned is None else (*self.resumes, self.planned)
+
+    @property
+    def offsets(self) -> tuple[StoredOffset, ...]:
+        """The offsets of all these files."""
+        return tuple(one for file in self.files for some in file.offsets.values() for one in some)
+
+    def translated(self, targets: Targets) -> str:
+        """As `Document.translated`: a line of `startingOffsets` for each Kafka source."""
+        return StartingOffsets(self).translated(targets)
+
+
+@dataclass(frozen=True, slots=True)
+class StartingOffsets:
+    """Where the query goes on, as `startingOffsets` of each of its Kafka sources, one a line. A
+    batch that was not committed is read again."""
+
+    checkpoint: SparkCheckpoint
+
+    @property
+    def offsets(self) -> tuple[StoredOffset, ...]:
+        """As `Document.offsets`."""
+        files = self.checkpoint.resumes
+        return tuple(one for file in files for some in file.offsets.values() for one in some)
+
+    def translated(self, targets: Targets) -> str:
+        """As `Document.translated`."""
+        files = self.checkpoint.resumes
+        return "".join(
+            spark_json(some, targets) + "\n" for file in files for some in file.offsets.values()
+        )
+
+
+# --- reading ----------------------------------------------------------------------------
+
+
+def read_checkpoint(uri: str) -> SparkCheckpoint:
+    """The checkpoint at a folder or URI. Raises UsageError."""
+    uri = _arrow_uri(uri)
+    place = place_of(uri)
+    try:
+        return _read(uri, place)
+    except UNREACHABLE as error:
+        raise UsageError(
+            f"read the checkpoint {place.path('')}: {in_words(place, error)}; give the folder that"
+            " the query has as checkpointLocation"
+        ) from error
+
+
+def _read(uri: str, place: Place) -> SparkCheckpoint:
+    name = str(place.path("")).rstrip("/")
+    for _ in range(_LOOKS):
+        listing = _listing(place)
+        planned, done = (_batches(listing, log) for log in ("offsets", "commits"))
+        if not planned:
+            what = "there is no file in `offsets`"
+            raise malformed(name, None, what, "the checkpoint of a query")
+        last, committed = planned[-1], done[-1] if done else -1
+        if last in (committed, committed + 1):
+            break
+    else:
+        what = f"the last batch in `offsets` is {last}, the last in `commits` is {committed}"
+        raise malformed(
+            name, None, what, "the same batch, or one more (asynchronous progress is not supported)"
+        )
+    open_batch = None if last == committed else _file(place, name, f"offsets/{last}", header=2)
+    if committed < 0:
+        lines = () if open_batch is None else open_batch.offsets
+        resumes = tuple(_beginning(place, name, line - 2) for line in lines)
+    else:
+        ends = _file(place, name, f"offsets/{committed}", header=2)
+        resumes = (ends, *_beginnings_left(place, name, ends))
+    found = SparkCheckpoint(uri, resumes, open_batch, listing)
+    if not any(file.offsets for file in resumes):
+        raise malformed(name, None, "no offset of Kafka", "a query that reads from Kafka")
+    return found
+
+
+def _listing(place: Place) -> tuple[str, ...]:
+    return tuple(
+        f"{log}/{name}" for log in ("offsets", "commits") for name in place.below(log).names()
+    )
+
+
+def _batches(listing: tuple[str, ...], log: str) -> list[int]:
+    names = (one.removeprefix(f"{log}/") for one in listing if one.startswith(f"{log}/"))
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+
+
+def _beginning(place: Place, name: str, source: int) -> LogFile:
+    """Where a Kafka source began."""
+    path = f"sources/{source}/0"
+    found = _file(place, name, path, header=1)
+    if not found.offsets:
+        raise malformed(f"{name}/{path}", 2, "no offsets", "the offsets at which the source begins")
+    return found
+
+
+def _beginnings_left(place: Place, name: str, ends: LogFile) -> Iterator[LogFile]:
+    """Where the Kafka sources began that have no offset in the committed batch: they begin there
+    still."""
+    for source, line in enumerate(ends.lines[2:]):
+        if line == _NO_OFFSETS and "0" in place.below("sources", str(source)).names():
+            found = _file(place, name, f"sources/{source}/0", header=1)
+            if found.offsets:
+                yield found
+
+
+def _file(place: Place, name: str, path: str, *, header: int) -> LogFile:
+    """One file of a log, whose sources begin after `header` lines."""
+    *folders, last = path.split("/")
+    where = f"{name}/{path}"
+    try:
+        text = place.below(*folders).read(last).decode()
+    except UnicodeDecodeError as error:
+        raise malformed(where, None, "bytes that are not UTF-8", "text") from error
+    lines = tuple(text.split("\n"))
+    if lines[0].removeprefix(_FIRST_BYTE) != _VERSION:
+        raise malformed(
+            where,
+            1,
+            f"the version {lines[0][:20]!r}",
+            "v1; this version of tsoffset knows no other (in Spark 4.2 and later:"
+            " spark.sql.streaming.offsetLog.formatVersion=1)",
+        )
+    offsets = {}
+    for number, line in enumerate(lines[header:], start=header):
+        found = tuple(_source(where, number + 1, line, f"{path} source {number - header}"))
+        if found:
+            offsets[number] = found
+    return LogFile(path, lines, offsets)
+
+
+def _source(where: str, line: int, text: str, log: str) -> list[StoredOffset]:
+    """The offsets of one source's line; none where it is no Kafka source, or has none yet."""
+    if text in ("", _NO_OFFSETS):
+        return []
+    try:
+        value = json.loads(text, object_pairs_hook=without_repeated_keys)
+    except ValueError as error:
+        raise malformed(where, line, str(error), "the JSON of a source's offsets, or `-`") from None
+    if not looks_like_offsets(value):
+        return []
+    found = spark_offsets(where, text, value, log=log, first_line=line)
+    if negative := [one for one in found if one.offset < 0]:
+        one = negative[0]
+        word = "start" if one.offset == LOG_START else "end"
+        what = f"{one.topic}-{one.partition} is at {one.offset} (the log's {word})"
+        raise malformed(where, line, what, "an offset")
+    return found
+
+
+def _arrow_uri(uri: str) -> str:
+    """Hadoop's name of S3 is another than Arrow's."""
+    scheme, separator, rest = uri.partition("://")
+    return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else uri
+
+
+# --- writing ----------------------------------------------------------------------------
+
+
+def migrate(checkpoint: SparkCheckpoint, targets: Targets, folder: str) -> None:
+    """Copy the checkpoint to a new folder, with target offsets where the query goes on; all else
+    stays. The folder appears with all that is in it, or not at all. Raises UsageError."""
+    output = _new_folder(folder)
+    source = place_of(checkpoint.uri)
+    if Path(checkpoint.uri.removeprefix("file://")).resolve() in output.resolve().parents:
+        raise UsageError(
+            f"write the checkpoint {output}: it would lie in the checkpoint that it is a copy of;"
+            " give a folder outside of it"
+        )
+    _require_forward(checkpoint, targets)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        half = Path(mkdtemp(prefix=f".{output.name}.", suffix=".half", dir=output.parent))
+        try:
+            _copy(checkpoint.uri, half)
+            _require_unchanged(checkpoint, source, half)
+            for file in checkpoint.files:
+                path = half / file.path
+                path.write_text(file.translated(targets), encoding="utf-8")
+                # The checksum of Hadoop's local file system is of the old content.
+                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+            _sync(half)
+            half.chmod(0o755)
+            half.rename(output)
+            _sync_folder(output.parent)
+        except BaseException:
+            shutil.rmtree(half, ignore_errors=True)
+            raise
+    except UNREACHABLE as error:
+        raise UsageError(
+            f"write the checkpoint {output}: {in_words(source, error)}; nothing was written"
+        ) from error
+
+
+def _new_folder(folder: str) -> Path:
+    """The folder, which must not be there yet."""
+    output = Path(folder.removeprefix("file://"))
+    if "://" in str(folder.removeprefix("file://")):
+        raise UsageError(
+            f"write the checkpoint {folder}: an object store cannot put a folder in place in one"
+            " step; write it to a folder of this machine, and copy it before the query starts"
+        )
+    if output.exists():
+        raise UsageError(
+            f"write the checkpoint {output}: it exists; give a folder that does not (a checkpoint"
+            " is never changed in place)"
+        )
+    return output.absolute()
+
+
+def _require_forward(checkpoint: SparkCheckpoint, targets: Targets) -> None:
+    """Raise UsageError where a planned batch would end before it begins, which inexact translations
+    may do: Spark would take that for lost data."""
+    begins = {
+        (source, one.topic, one.partition): targets[one].offset
+        for source, one in _by_source(checkpoint.resumes)
+    }
+    for source, one in _by_source(() if checkpoint.planned is None else (checkpoint.planned,)):
+        begin = begins.get((source, one.topic, one.partition), 0)
+        if targets[one].offset < begin:
+            raise UsageError(
+                f"migrate the checkpoint {place_of(checkpoint.uri).path('')}: the planned batch"
+                f" would begin at {begin} of {targets[one].topic}-{one.partition} and end at"
+                f" {targets[one].offset}; stop the query gracefully, or translate with"
+                " --starting-offsets"
+            )
+
+
+def _by_source(files: tuple[LogFile, ...]) -> Iterator[tuple[int, StoredOffset]]:
+    """The offsets of the files with the number of their source."""
+    for file in files:
+        for line, offsets in file.offsets.items():
+            begins = file.path.startswith("sources/")
+            source = int(file.path.split("/")[1]) if begins else line - 2
+            yield from ((source, one) for one in offsets)
+
+
+def _copy(uri: str, folder: Path) -> None:
+    store, path = (
+        fs.FileSystem.from_uri(uri)
+        if "://" in uri
+        else (fs.LocalFileSystem(), str(Path(uri).absolute()))
+    )
+    fs.copy_files(
+        path, str(folder), source_filesystem=store, destination_filesystem=fs.LocalFileSystem()
+    )
+
+
+def _require_unchanged(checkpoint: SparkCheckpoint, source: Place, copied: Path) -> None:
+    """Raise UsageError where the query wrote to its checkpoint while it was copied."""
+    same = _listing(source) == _listing(place_of(copied)) == checkpoint.listing
+    for file in checkpoint.files:
+        same = same and (copied / file.path).read_text("utf-8") == "\n".join(file.lines)
+    if not same:
+        raise UsageError(
+            f"copy the checkpoint {source.path('')}: it changed meanwhile, so the query is running;"
+            " stop the query, and translate again"
+        )
+
+
+def _sync(folder: Path) -> None:
+    """Have all that is in the folder on the disk."""
+    for here, _, names in os.walk(folder):
+        for name in names:
+            with (Path(here) / name).open("rb+") as file:
+                os.fsync(file.fileno())
+        _sync_folder(Path(here))
+
+
+def _sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

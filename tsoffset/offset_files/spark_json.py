@@ -1,0 +1,88 @@
+"""Spark's JSON of Kafka offsets, `{"topic":{"0":23,"1":-1}}`: `startingOffsets`, `endOffset` of a
+query's progress, and the lines of a checkpoint."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tsoffset.errors import UsageError
+from tsoffset.offset_files.document import (
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
+    LOG_START,
+    StoredOffset,
+    Targets,
+    is_topic,
+    line_of,
+    malformed,
+)
+
+EXPECTED = (
+    'JSON such as {"orders":{"0":23,"1":-1}}: offsets by partition by topic, where -1 is the end'
+    " of the log and -2 its start"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkJson:
+    """One JSON object of offsets by partition by topic."""
+
+    offsets: tuple[StoredOffset, ...]
+
+    def translated(self, targets: Targets) -> str:
+        """As `Document.translated`."""
+        return spark_json(self.offsets, targets) + "\n"
+
+
+def read_spark_json(place: str, text: str, value: dict[str, Any]) -> SparkJson:
+    """The offsets of the parsed `text`. Raises UsageError."""
+    found = tuple(spark_offsets(place, text, value))
+    if not found:
+        raise malformed(place, 1, "no offset", EXPECTED)
+    return SparkJson(found)
+
+
+def spark_offsets(
+    place: str, text: str, value: dict[str, Any], *, log: str = "", first_line: int = 1
+) -> list[StoredOffset]:
+    """The offsets of one object; `first_line` is the line on which `text` begins. Raises
+    UsageError."""
+    found = []
+    for topic, partitions in value.items():
+        line = line_of(text, json.dumps(topic, ensure_ascii=False)) + first_line - 1
+        if not is_topic(topic) or not isinstance(partitions, dict) or not partitions:
+            raise malformed(place, line, f"{topic!r} has no offsets by partition", EXPECTED)
+        for number, offset in partitions.items():
+            plain = number.isascii() and number.isdigit() and str(int(number)) == number
+            if not plain or int(number) > LARGEST_PARTITION:
+                raise malformed(place, line, f"{topic!r} has the partition {number!r}", EXPECTED)
+            if type(offset) is not int or not LOG_START <= offset <= LARGEST_OFFSET:
+                what = f"partition {number} of {topic!r} has the offset {offset!r}"
+                raise malformed(place, line, what, EXPECTED)
+            found.append(StoredOffset(topic, int(number), offset, log=log))
+    return found
+
+
+def looks_like_offsets(value: object) -> bool:
+    """Whether this is meant as Kafka offsets rather than as those of another source of Spark. Where
+    a part of it is, all of it is: what is taken for another source's keeps its source offsets."""
+    return isinstance(value, dict) and any(
+        isinstance(partitions, dict) and any(str(number).isdigit() for number in partitions)
+        for partitions in value.values()
+    )
+
+
+def spark_json(offsets: tuple[StoredOffset, ...], targets: Targets) -> str:
+    """One line of JSON with the target offsets. Raises UsageError where two source partitions
+    become one."""
+    found: dict[str, dict[str, int]] = {}
+    for one in offsets:
+        target = targets[one]
+        partitions = found.setdefault(target.topic, {})
+        if str(one.partition) in partitions:
+            raise UsageError(
+                f"several source topics become {target.topic}-{one.partition} on the target; "
+                "translate their offsets separately"
+            )
+        partitions[str(one.partition)] = target.offset
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))

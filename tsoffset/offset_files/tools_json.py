@@ -1,0 +1,55 @@
+"""The JSON of Kafka's own tools: `{"partitions":[{"topic":"orders","partition":0,"offset":23}]}`.
+
+`kafka-delete-records --offset-json-file` takes it; its `version` and other fields stay.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tsoffset.offset_files.document import (
+    StoredOffset,
+    Targets,
+    is_offset,
+    is_partition,
+    is_topic,
+    malformed,
+    require_distinct,
+)
+
+_EXPECTED = '{"partitions":[{"topic":"orders","partition":0,"offset":23}]}'
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsJson:
+    """The parsed object, and the offsets of its entries in their order."""
+
+    value: dict[str, Any]
+    offsets: tuple[StoredOffset, ...]
+
+    def translated(self, targets: Targets) -> str:
+        """As `Document.translated`."""
+        entries = [
+            {**entry, "topic": targets[one].topic, "offset": targets[one].offset}
+            for entry, one in zip(self.value["partitions"], self.offsets, strict=True)
+        ]
+        return json.dumps({**self.value, "partitions": entries}, ensure_ascii=False) + "\n"
+
+
+def read_tools_json(place: str, value: dict[str, Any]) -> ToolsJson:
+    """The offsets of a parsed text. Raises UsageError."""
+    found = []
+    for number, entry in enumerate(value["partitions"], start=1):
+        fields = entry if isinstance(entry, dict) else {}
+        topic, partition, offset = (fields.get(key) for key in ("topic", "partition", "offset"))
+        if not (is_topic(topic) and is_partition(partition) and is_offset(offset)):
+            what = f"entry {number} of `partitions` is {json.dumps(entry)[:200]}"
+            raise malformed(place, None, what, _EXPECTED)
+        assert isinstance(topic, str)
+        assert isinstance(partition, int)
+        assert isinstance(offset, int)
+        found.append(StoredOffset(topic, partition, offset))
+    if not found:
+        raise malformed(place, None, "`partitions` is empty", _EXPECTED)
+    require_distinct(place, tuple(found))
+    return ToolsJson(value, tuple(found))

@@ -1,0 +1,196 @@
+"""Stored offsets through the cycle: read is the file, commit is the file.
+
+The cycle sees each log of the file as one group, so that naming, translation, cache and commit rule
+are those of groups. No group is read or made on either cluster.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import polars as pl
+
+from tsoffset.cluster import Cluster
+from tsoffset.committed import CommittedColumns
+from tsoffset.cycle.source_commits import GroupWork, renaming_of
+from tsoffset.cycle.values import rows_of
+from tsoffset.cycle.work import Cost
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.group_sync.cache import CarryOver
+from tsoffset.group_sync.commit_rule import decide
+from tsoffset.group_sync.cycle import StepsHere, cycle_tables, join_cache
+from tsoffset.group_sync.log_ranges import KnownLogs
+from tsoffset.group_sync.read import groups_frame, source_commits, with_current
+from tsoffset.group_sync.rows import rows_table
+from tsoffset.group_sync.tables import COMMIT_RESULTS, TARGET_COMMITS, empty, select
+from tsoffset.model import (
+    CommittedOffset,
+    FailureKind,
+    OutcomeKind,
+    Precision,
+    Reason,
+    Row,
+    TopicPartition,
+)
+from tsoffset.offset_files.document import LOG_END, StoredOffset, TargetOffset, Targets
+
+_SAFE = (OutcomeKind.WOULD_COMMIT, OutcomeKind.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTranslation:
+    """A stored offset with its row: the row's group is that of the file, or the one asked for."""
+
+    stored: StoredOffset
+    row: Row
+
+    def may_be_written(self, accepted: Collection[Precision] = ()) -> bool:
+        """Whether the translation is exact, or of an accepted precision. An unproven one never is:
+        the application could skip records."""
+        if self.row.outcome not in _SAFE or self.row.target_topic is None:
+            return False
+        if self.stored.offset < 0:
+            return True
+        precision = self.row.precision
+        return precision is Precision.EXACT or (
+            precision in accepted and precision not in (None, Precision.UNPROVEN)
+        )
+
+
+def targets_of(translated: Sequence[StoredTranslation]) -> Targets:
+    """What documents are written with; all of these have a translation."""
+    found = {}
+    for one in translated:
+        assert one.row.target_topic is not None
+        offset = one.stored.offset if one.stored.offset < 0 else one.row.target_offset
+        assert offset is not None
+        found[one.stored] = TargetOffset(one.row.target_topic, offset)
+    return found
+
+
+def translate_stored(
+    flow: FlowSettings,
+    source: Cluster,
+    target: Cluster,
+    offsets: Sequence[StoredOffset],
+    *,
+    group: str | None = None,
+    carry_over: CarryOver | None = None,
+) -> list[StoredTranslation]:
+    """Each offset with its row, in order. `group` is the rows' group where the file names none;
+    `carry_over` is what the last call left, and is brought up to date. Raises ClusterUnreachable.
+    """
+    carry_over = CarryOver() if carry_over is None else carry_over
+    # An unreachable cluster is an error here, as where a cycle begins.
+    target.describe()
+    source.describe()
+    of_records = [one for one in offsets if one.offset >= 0]
+    answers = _FileAsCluster(of_records).columns()
+    # Competing flows count for groups alone: they merge committed offsets, a file has no others'.
+    works = [GroupWork(name) for name in answers.groups]
+    commits = source_commits(flow, cast(Cluster, _FileAsCluster(of_records)), groups_frame(works))
+    steps = _FileSteps(StepsHere(flow, source, target), commits)
+    done = cycle_tables(flow.name, steps, works, carry_over)
+    carry_over.learn(done.carry_over)
+    rows = {
+        (row.group, row.source_topic, row.partition): row for row in rows_of(rows_table(done.rows))
+    }
+    found = []
+    for one in offsets:
+        row = rows.get((_key(one), one.topic, one.partition))
+        row = _without_translation(flow, one) if row is None else row
+        found.append(StoredTranslation(one, replace(row, group=one.group or group)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _FileSteps:
+    """The steps of a cycle whose commits are those of a file, and which commits nothing."""
+
+    here: StepsHere
+    commits: pl.DataFrame
+
+    def log_ranges(self, partitions: pl.DataFrame) -> KnownLogs:
+        """As `Steps.log_ranges`."""
+        return self.here.log_ranges(partitions)
+
+    def read(
+        self, groups: pl.DataFrame, cached: pl.DataFrame, ranges: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `Steps.read`, from the file."""
+        return join_cache(self.commits, cached, ranges, empty(TARGET_COMMITS))
+
+    def translate(
+        self, offsets: pl.DataFrame, partitions: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Cost]:
+        """As `Steps.translate`."""
+        return self.here.translate(offsets, partitions)
+
+    def decide_and_commit(self, work: pl.DataFrame) -> tuple[pl.DataFrame, Cost]:
+        """As `Steps.decide_and_commit`, as if the target had no offset of the application."""
+        rows = with_current(work, empty(TARGET_COMMITS))
+        decided = decide(rows, self.here.flow.translation.floor)
+        return select(decided, COMMIT_RESULTS), Cost()
+
+
+@dataclass(frozen=True, slots=True)
+class _FileAsCluster:
+    """In the place of the source where committed offsets are fetched: those of the file."""
+
+    offsets: Sequence[StoredOffset]
+
+    def columns(self) -> CommittedColumns:
+        """The offsets, each log as a group."""
+        groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        for one in self.offsets:
+            place = TopicPartition(one.topic, one.partition)
+            groups.setdefault(_key(one), {})[place] = CommittedOffset(one.offset)
+        return CommittedColumns.of({name: groups[name] for name in sorted(groups)})
+
+    def committed(
+        self, groups: Collection[str], *, require_stable: bool, within_seconds: float | None = None
+    ) -> CommittedColumns:
+        """As `Cluster.committed`."""
+        return self.columns()
+
+
+def _key(one: StoredOffset) -> str:
+    """What the cycle calls the group: no file has both logs and groups."""
+    return one.log or one.group or ""
+
+
+def _without_translation(flow: FlowSettings, one: StoredOffset) -> Row:
+    """The row of what the cycle does not see: LOG_END, LOG_START, or a topic that is not
+    mirrored."""
+    renaming = renaming_of(flow, one.topic)
+    row = Row(
+        flow=flow.name,
+        group=None,
+        source_topic=one.topic,
+        partition=one.partition,
+        source_offset=one.offset if one.offset >= 0 else None,
+        source_timestamp_ms=None,
+        target_topic=None if renaming is None else renaming.topic,
+        target_offset=None,
+        current_target_offset=None,
+        outcome=OutcomeKind.UNCHANGED,
+    )
+    if renaming is None:
+        return replace(
+            row,
+            outcome=OutcomeKind.SKIPPED,
+            reason=Reason.TARGET_MISSING,
+            message=f"flow {flow.name} does not mirror the topic {one.topic}; add it to `topics`,"
+            " or remove its offsets from the input",
+        )
+    if one.offset >= 0:
+        return replace(
+            row,
+            outcome=OutcomeKind.FAILED,
+            reason=FailureKind.INTERNAL,
+            message="the cycle has no row of this offset; report this",
+        )
+    word = "end" if one.offset == LOG_END else "start"
+    return replace(
+        row, message=f"{one.offset} stays: it means the {word} of the log on any cluster"
+    )

@@ -1,0 +1,126 @@
+"""`POST /api/v1/flows/{flow}/translations`: source offsets that an application keeps itself,
+translated while the request waits."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter
+from fastapi.params import Depends
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from tsoffset.cluster import Connect, all_failed
+from tsoffset.cycle.values import failed_row
+from tsoffset.daemon.status import FlowStatus
+from tsoffset.errors import ClusterUnreachable
+from tsoffset.model import OutcomeKind, Precision
+from tsoffset.offset_files.document import LARGEST_PARTITION, StoredOffset
+from tsoffset.offset_files.translation import translate_stored
+from tsoffset.server.answers import Name, Sentence
+from tsoffset.server.problems import Refused
+
+MOST_POSITIONS = 1_000
+# The largest for which all clients, and the API's document, have the number exactly.
+LARGEST_EXACT = 2**53 - 1
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# To JSON Schema 7.0 is an integer, too.
+Integer = Annotated[int, BeforeValidator(_whole)]
+
+
+class SourceOffset(BaseModel):
+    """The next record that an application reads of a source partition."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    topic: str = Field(min_length=1, max_length=249, description="Name on the source.")
+    partition: Integer = Field(ge=0, le=LARGEST_PARTITION)
+    offset: Integer = Field(ge=0, le=LARGEST_EXACT, description="The next record to read.")
+
+
+class SourceOffsets(BaseModel):
+    """What is to be translated."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    positions: list[SourceOffset] = Field(
+        min_length=1, max_length=MOST_POSITIONS, description="Offsets on the source."
+    )
+
+
+class TranslatedRow(BaseModel):
+    """One source offset with its translation."""
+
+    source_topic: Name | None
+    partition: int | None
+    source_offset: int | None = Field(description="The offset that was asked for.")
+    source_timestamp_ms: int | None = Field(
+        description="Timestamp of the next record to read, or of the last one if there is none (ms"
+        " since 1970 UTC)."
+    )
+    target_topic: Name | None
+    target_offset: int | None = Field(description="Where the application resumes on the target.")
+    outcome: OutcomeKind = Field(description="`would_commit` where there is a translation.")
+    reason: str | None = Field(description="Why there is no translation.")
+    precision: Precision | None = Field(
+        description="Only an `exact` translation re-reads nothing. Do not use `unproven` ones."
+    )
+    reread_bound: int | None = Field(description="Most source records that are re-read.")
+    message: Sentence | None = Field(description="The cause and what to do.")
+    consumer_lag: int | None = Field(
+        description="Log end of the source partition minus the offset; null if the log end was not"
+        " read."
+    )
+
+
+class Translations(BaseModel):
+    """The rows, in the order of the request; a single row without a topic where a cluster could not
+    be reached."""
+
+    flow: Name
+    rows: list[TranslatedRow]
+
+
+def add_translations(
+    router: APIRouter,
+    status_of: Callable[[str], FlowStatus],
+    connect: Connect,
+    allowed: list[Depends],
+) -> None:
+    """Add the endpoint to `router`. `status_of` raises Refused for an unknown flow."""
+    # A translation may read megabytes from both clusters.
+    busy = threading.Lock()
+
+    @router.post("/flows/{flow}/translations", tags=["control"], dependencies=allowed)
+    def translations(flow: str, asked: SourceOffsets) -> Translations:
+        """Translate up to 1,000 source offsets that an application keeps itself. Reads from both
+        clusters, commits nothing, and uses the flow's fetch limits. One request runs at a time."""
+        status = status_of(flow)
+        stored = [
+            StoredOffset(one.topic, one.partition, one.offset, log=str(number))
+            for number, one in enumerate(asked.positions)
+        ]
+        if not busy.acquire(blocking=False):
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "another translation is in progress",
+                "wait for its answer, and send the request again",
+                retry_after="1",
+            )
+        try:
+            with connect(status.flow.source) as source, connect(status.flow.target) as target:
+                found = translate_stored(status.flow, source, target, stored)
+            rows = [one.row for one in found]
+        except ClusterUnreachable as error:
+            rows = [failed_row(status.name, all_failed(error))]
+        finally:
+            busy.release()
+        return Translations(
+            flow=status.name, rows=[TranslatedRow.model_validate(asdict(row)) for row in rows]
+        )
