@@ -18,11 +18,11 @@ from tests.invoking import ROOT
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
-from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.compare.command import Against, Asked
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.commands.compare.report import comparison_lines
+from tsoffset.commands.compare.run import Wanted, run_compare
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError

@@ -12,8 +12,8 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow, mirrored_estate
 from tests.past_cycles import FLOW, MINUTE, Past, row
-from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
+from tsoffset.commands.compare.command import Asked
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.errors import UsageError

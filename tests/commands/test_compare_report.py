@@ -19,8 +19,7 @@ from tests.commands.test_compare import checkpoint, compared_estate, printed
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tests.waiting import wait_until
-from tsoffset.commands.compare.asked import Asked, By
-from tsoffset.commands.compare.command import Wanted
+from tsoffset.commands.compare.command import Asked, By
 from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
@@ -28,6 +27,7 @@ from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.plots import MARKS, Point, grouped
 from tsoffset.commands.compare.repeating import Repeating
 from tsoffset.commands.compare.report import comparison_lines
+from tsoffset.commands.compare.run import Wanted
 from tsoffset.commands.compare.totals import sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format

@@ -19,10 +19,10 @@ from tests.configured import properties_file
 from tests.invoking import ROOT, invoke
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate
 from tests.random_examples import scaled
-from tsoffset.commands.explain.command import run_explain
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
 from tsoffset.commands.explain.report import explanation_lines
+from tsoffset.commands.explain.run import run_explain
 from tsoffset.commands.explain.statements import (
     Asked,
     Conclusion,

@@ -16,7 +16,7 @@ from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
 from tests.past_cycles import NOON, Past
 from tsoffset.commands.failover import command
-from tsoffset.commands.failover.command import run_failover
+from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.failover.verdicts import Verdict, verdicts
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection

@@ -13,14 +13,14 @@ from tests.configured import properties_file
 from tests.memory_flows import Estate, mirrored_estate
 from tests.past_cycles import Past
 from tsoffset.commands import history
-from tsoffset.commands.check.command import run_check
-from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.check.run import run_check
+from tsoffset.commands.compare.command import Asked
+from tsoffset.commands.compare.run import Wanted, run_compare
 from tsoffset.commands.export import run_export
-from tsoffset.commands.failover.command import run_failover
+from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.commands.scope import on_cluster, require_match, warn_of_no_match
-from tsoffset.commands.snapshots.command import run_restore, run_snapshot, taken
+from tsoffset.commands.snapshots.run import run_restore, run_snapshot, taken
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices

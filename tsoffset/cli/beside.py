@@ -6,8 +6,8 @@ from typing import Unpack
 
 import click
 
-from tsoffset.cli.carrying_out import EXIT_STATUS, carried_out, choose
-from tsoffset.commands.compare.asked import Against, Asked, By
+from tsoffset.commands.carrying_out import EXIT_STATUS, carried_out, choose
+from tsoffset.commands.compare.command import Against, Asked, By
 from tsoffset.commands.options import (
     FORMAT,
     WIDE,
@@ -151,7 +151,7 @@ def compare(
     records a consumer would re-read or skip if it resumed from the checkpoint. Commits nothing and
     does not start Spark.
     """
-    from tsoffset.commands.compare.command import Wanted, run_compare
+    from tsoffset.commands.compare.run import Wanted, run_compare
 
     if times is not None and every_seconds is None:
         raise UsageError("--times limits --every; add --every, for example --every 1m")
@@ -211,7 +211,7 @@ def migrate(
     not supported. The command then prints the steps from the checkpoint connector to tsoffset, each
     with a command to check it. It connects to no cluster and copies no secret.
     """
-    from tsoffset.commands.migrate.command import run_migrate
+    from tsoffset.commands.migrate.run import run_migrate
 
     output = Output(sys.stdout, Format.TABLE)
     return run_migrate(files, output, notices, to=to, force=force, steps_alone=steps_alone)

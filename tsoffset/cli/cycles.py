@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Unpack
 
 import click
 
-from tsoffset.cli.carrying_out import EXIT_STATUS, carried_out, choose, told
+from tsoffset.commands.carrying_out import EXIT_STATUS, carried_out, choose, told
 from tsoffset.commands.options import (
     CONFIG,
     FLOW,

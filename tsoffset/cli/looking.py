@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import click
 
-from tsoffset.cli.carrying_out import EXIT_STATUS, carried_out, choose
+from tsoffset.commands.carrying_out import EXIT_STATUS, carried_out, choose
 from tsoffset.commands.options import (
     CONFIG,
     FLOW,
@@ -51,7 +51,7 @@ def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choi
     each topic to see what the replicator or the target changes in them, and suggests the setting
     that fits. Each finding says what to do. Writes nothing and does not start Spark.
     """
-    from tsoffset.commands.check.command import run_check
+    from tsoffset.commands.check.run import run_check
     from tsoffset.config.selecting import selected
 
     return run_check(selected(**choice), Output(sys.stdout, format, wide=wide), notices)
@@ -100,8 +100,8 @@ def explain(
     offset with its precision and reason, and whether `sync` would commit it. Prints offsets,
     timestamps and counts, never the content of a record. Commits nothing and does not start Spark.
     """
-    from tsoffset.commands.explain.command import run_explain
     from tsoffset.commands.explain.flow_explanation import Wanted
+    from tsoffset.commands.explain.run import run_explain
 
     selection = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     wanted = Wanted(group, topic, partition)
@@ -138,7 +138,7 @@ def topics(
     replication lag. Lists remote topics with their source topics, and MirrorMaker 2's internal
     topics. Writes nothing and does not start Spark.
     """
-    from tsoffset.commands.topics.command import run_topics
+    from tsoffset.commands.topics import run_topics
 
     selection = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     return run_topics(selection, Output(sys.stdout, format, wide=wide), notices)

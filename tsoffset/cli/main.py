@@ -5,8 +5,9 @@ from platform import python_version
 
 import click
 
-from tsoffset.cli import beside, cycles, looking, moving, own_offsets
-from tsoffset.cli.carrying_out import EXIT_STATUS
+from tsoffset.cli import beside, cycles, looking, moving
+from tsoffset.commands.carrying_out import EXIT_STATUS
+from tsoffset.commands.translate.command import translate
 from tsoffset.errors import UsageError
 from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
 from tsoffset.terminal.notices import Notices
@@ -74,7 +75,7 @@ for command in (
     moving.failover,
     moving.snapshot,
     moving.restore,
-    own_offsets.translate,
+    translate,
     beside.compare,
     beside.migrate,
     looking.topics,

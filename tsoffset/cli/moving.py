@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import click
 
-from tsoffset.cli.carrying_out import EXIT_STATUS, carried_out, choose
+from tsoffset.commands.carrying_out import EXIT_STATUS, carried_out, choose
 from tsoffset.commands.options import (
     CONFIG,
     FLOW,
@@ -85,7 +85,7 @@ def failover(
     prints the next steps. If the source is unreachable, reports the offsets that consumers would
     resume from, and their age.
     """
-    from tsoffset.commands.failover.command import run_failover
+    from tsoffset.commands.failover.run import run_failover
 
     if resume and dry_run:
         raise UsageError(
@@ -197,7 +197,7 @@ def snapshot(
     metadata, as one JSON object per line, and prints the file's name. `restore` reads it. Does not
     connect to the source and does not start Spark.
     """
-    from tsoffset.commands.snapshots.command import run_snapshot
+    from tsoffset.commands.snapshots.run import run_snapshot
 
     chosen = choose(notices, config=config, strict=strict, flows=flows, groups=groups, topics=None)
     return run_snapshot(chosen, path, Output(sys.stdout, Format.TABLE), notices)
@@ -248,7 +248,7 @@ def restore(
     are not in the snapshot, stay and are listed. Does not connect to the source and does not start
     Spark.
     """
-    from tsoffset.commands.snapshots.command import run_restore
+    from tsoffset.commands.snapshots.run import run_restore
     from tsoffset.config.loading import Configuration
 
     settings = Configuration.read(config, strict=strict).resolve()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tsoffset.commands.compare.command import Wanted, run_compare
+from tsoffset.commands.compare.run import Wanted, run_compare
 from tsoffset.config.selection import Selection
 from tsoffset.demo import checkpoints
 from tsoffset.demo.clusters import FLOW

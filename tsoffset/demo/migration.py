@@ -8,15 +8,15 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tsoffset.commands.check.command import run_check
-from tsoffset.commands.compare.asked import By
-from tsoffset.commands.compare.command import Wanted, run_compare
-from tsoffset.commands.migrate.command import DEFAULT_FILE, run_migrate
+from tsoffset.commands.check.run import run_check
+from tsoffset.commands.compare.command import By
+from tsoffset.commands.compare.run import Wanted, run_compare
 from tsoffset.commands.migrate.reading import read_setup
+from tsoffset.commands.migrate.run import DEFAULT_FILE, run_migrate
 from tsoffset.commands.migrate.sorting import SYNC, migration_of
 from tsoffset.commands.migrate.step import Command, Step
 from tsoffset.commands.migrate.steps import migration_steps
-from tsoffset.commands.snapshots.command import run_snapshot
+from tsoffset.commands.snapshots.run import run_snapshot
 from tsoffset.config.findings import Findings
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection

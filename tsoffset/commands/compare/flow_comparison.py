@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.commands.compare.asked import Against, Asked
-from tsoffset.commands.compare.checkpoint_sources import (
+from tsoffset.commands.compare.checkpoints import (
     by_timestamps,
     checkpoints_of,
     with_proof,
 )
+from tsoffset.commands.compare.command import Against, Asked
 from tsoffset.commands.compare.judgement import (
     CheckpointLookup,
     ComparedPair,

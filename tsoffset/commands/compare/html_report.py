@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from tsoffset.commands.compare.asked import Asked, By
+from tsoffset.commands.compare.command import Asked, By
 from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict

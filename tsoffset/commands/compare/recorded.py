@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tsoffset.cluster import Connect
-from tsoffset.commands.compare.asked import Asked
-from tsoffset.commands.compare.checkpoint_sources import checkpoints_of, source_topic
+from tsoffset.commands.compare.checkpoints import checkpoints_of, source_topic
+from tsoffset.commands.compare.command import Asked
 from tsoffset.commands.compare.judgement import CheckpointLookup, ComparedPair, compare_pair
 from tsoffset.errors import UsageError
 from tsoffset.flow.settings import FlowSettings, Settings

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tsoffset.commands.compare.asked import By
+from tsoffset.commands.compare.command import By
 from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
 from tsoffset.model import Precision
 from tsoffset.terminal.output import by_name, counted

@@ -14,8 +14,8 @@ import polars as pl
 
 from tsoffset.cluster import Connect
 from tsoffset.commands.confirming import confirmed, must_be_confirmable
-from tsoffset.commands.snapshots.command import refuse_other_cluster, taken
 from tsoffset.commands.snapshots.file import Snapshot
+from tsoffset.commands.snapshots.run import refuse_other_cluster, taken
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.source_commits import preflight
 from tsoffset.flow.settings import FlowSettings, Settings

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.compare.asked import Asked
 from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
+from tsoffset.commands.compare.command import Asked
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.policy import internal_topics, target_topic
 from tsoffset.flow.settings import FlowSettings

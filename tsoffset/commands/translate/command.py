@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from tsoffset.cli.carrying_out import carried_out, choose
+from tsoffset.commands.carrying_out import carried_out, choose
 from tsoffset.commands.options import CONFIG, FLOW, FORMAT, WIDE, quiet_logs
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
@@ -104,7 +104,7 @@ def translate(
     input. Prints a row for each offset, like `plan`. Writes the translated offsets in the same
     form, whole or not at all. Commits nothing on either cluster.
     """
-    from tsoffset.commands.translate import TranslateOptions, run_translate
+    from tsoffset.commands.translate.run import TranslateOptions, run_translate
     from tsoffset.offset_files.document import Document
     from tsoffset.offset_files.flink import read_flink
     from tsoffset.offset_files.reading import STANDARD, read_file, require_other_file
