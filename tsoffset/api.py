@@ -27,8 +27,7 @@ from tsoffset.logs import warnings_alone
 from tsoffset.model import Failed, FailureKind, Position, Precision, Row, TopicPartition, Translated
 from tsoffset.offset_files.document import StoredOffset, is_offset, is_partition, is_topic
 from tsoffset.offset_files.translation import translate_stored
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoint
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey
 from tsoffset.replicators.checkpoints import read_checkpoints as read_topic
 from tsoffset.replicators.discovery import discover
 from tsoffset.replicators.topic_names import Found

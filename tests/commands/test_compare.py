@@ -18,11 +18,11 @@ from tests.invoking import ROOT
 from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_estate, with_floor
 from tests.random_examples import scaled
 from tsoffset.commands.compare import repeats
-from tsoffset.commands.compare.command import Against, Asked
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.options import Against, CompareOptions
 from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.run import Wanted, run_compare
+from tsoffset.commands.compare.run import run_compare
 from tsoffset.commands.compare.totals import Totals
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
@@ -38,9 +38,9 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.records import ALL
-from tsoffset.replicators.checkpoint import (
+from tsoffset.replicators.checkpoints import (
+    Checkpoint,
     CheckpointKey,
-    CheckpointValue,
     MalformedCheckpoint,
     decode_key,
     decode_value,
@@ -56,14 +56,14 @@ WRITTEN_BY_MIRROR_MAKER = (
         "00000001",
         "000000000000000003e800000000000003290000",
         CheckpointKey("compared-6289-1-half", TopicPartition("east.compared-6289-1", 1)),
-        CheckpointValue(1000, 809),
+        Checkpoint(1000, 809),
     ),
     (
         "0021636f6d70617265642d363238392d312d6772c3bcc39f6520617573206bc3b66c6e0014656173742e636f"
         "6d70617265642d363238392d3100000000",
         "000000000000000002bc00000000000000010000",
         CheckpointKey("compared-6289-1-grüße aus köln", TopicPartition("east.compared-6289-1", 0)),
-        CheckpointValue(700, 1),
+        Checkpoint(700, 1),
     ),
 )
 CHECKPOINTS = "A.checkpoints.internal"
@@ -108,10 +108,12 @@ def checkpoint(
     )
 
 
-def comparison(estate: Estate, *flows: FlowSettings, asked: Asked | None = None) -> FlowComparison:
+def comparison(
+    estate: Estate, *flows: FlowSettings, options: CompareOptions | None = None
+) -> FlowComparison:
     chosen = flows or (flow(),)
     settings = Settings(tuple(chosen), tuple(estate.clusters))
-    (one,) = compare(chosen[:1], estate.connect, settings=settings, asked=asked)
+    (one,) = compare(chosen[:1], estate.connect, settings=settings, options=options)
     return one
 
 
@@ -129,7 +131,7 @@ def judged(pair: ComparedPair) -> tuple[Verdict, int | None]:
 
 @pytest.mark.parametrize(("key", "value", "whose", "what"), WRITTEN_BY_MIRROR_MAKER)
 def test_bytes_of_mirror_maker_are_decoded(
-    key: str, value: str, whose: CheckpointKey, what: CheckpointValue
+    key: str, value: str, whose: CheckpointKey, what: Checkpoint
 ) -> None:
     """Group, target topic and partition from the key; the two offsets from the value."""
     assert decode_key(bytes.fromhex(key)) == whose
@@ -146,7 +148,7 @@ def test_what_mirror_maker_writes_is_what_these_tests_write() -> None:
 
 def test_metadata_may_be_long_and_is_left_alone() -> None:
     """The metadata of a commit stands at the end, of any length that fits, and is not kept."""
-    assert decode_value(value_of(7, 8, "ü" * 10_000)) == CheckpointValue(7, 8)
+    assert decode_value(value_of(7, 8, "ü" * 10_000)) == Checkpoint(7, 8)
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
@@ -510,7 +512,7 @@ def test_spans_of_one_partition_share_what_is_read() -> None:
 
 # --- KIP-1292's rule ------------------------------------------------------------------------
 
-RULE = Asked(Against.TIMESTAMPS)
+RULE = CompareOptions(Against.TIMESTAMPS)
 
 
 def test_the_plain_rule_stands_beside_ours() -> None:
@@ -524,7 +526,7 @@ def test_the_plain_rule_stands_beside_ours() -> None:
     estate.commit("billing", "orders", 60)
     estate.commit("caught-up", "orders", 100)
     estate.commit("bursting", "bursts", 20)
-    pairs = {pair.group: pair for pair in comparison(estate, asked=RULE).pairs}
+    pairs = {pair.group: pair for pair in comparison(estate, options=RULE).pairs}
     assert judged(pairs["billing"]) == (Verdict.EQUAL, 0)
     assert judged(pairs["bursting"]) == (Verdict.REREAD, 20)
     assert judged(pairs["caught-up"]) == (Verdict.NONE, None)
@@ -537,7 +539,7 @@ def test_beside_the_plain_rule_ours_is_proven_whatever_the_file_says() -> None:
     estate = mirrored_estate(100)
     estate.commit("billing", "orders", 60)
     plain = flow(translation=TranslationSettings(proof="timestamps"))
-    (pair,) = comparison(estate, plain, asked=RULE).pairs
+    (pair,) = comparison(estate, plain, options=RULE).pairs
     assert (pair.ours_precision, judged(pair)) == (Precision.EXACT, (Verdict.EQUAL, 0))
 
 
@@ -554,7 +556,7 @@ def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
     # The copy of the next record was compacted away; the first of its time or later is another.
     estate["B"].log("A.orders").remove([1, 2])
     estate.commit("billing", "orders", 1)
-    (pair,) = comparison(estate, asked=RULE).pairs
+    (pair,) = comparison(estate, options=RULE).pairs
     assert judged(pair) == (Verdict.UNSAFE, 3)
 
 
@@ -562,7 +564,7 @@ def test_the_plain_rule_is_unsafe_where_a_record_came_late() -> None:
 def test_the_plain_rule_asks_both_clusters(more: dict[str, Any]) -> None:
     """It goes with neither a dump nor a history."""
     with pytest.raises(UsageError, match="--against timestamps"):
-        Asked(Against.TIMESTAMPS, **more)
+        CompareOptions(Against.TIMESTAMPS, **more)
 
 
 # --- what else there is to say of a pair ----------------------------------------------------
@@ -763,13 +765,13 @@ def test_the_table_fits(width: int | None) -> None:
 
 
 def printed(
-    estate: Estate, form: Format, tmp_path: Path, wanted: Wanted | None = None
+    estate: Estate, form: Format, tmp_path: Path, wanted: CompareOptions | None = None
 ) -> tuple[int, str]:
     path = properties_file(tmp_path, "a:1", "b:1")
     stream = io.StringIO()
     status = run_compare(
         Selection.of(path, (), None, None),
-        wanted or Wanted(),
+        wanted or CompareOptions(),
         Output(stream, form),
         Notices(),
         connect=estate.connect,

@@ -12,16 +12,15 @@ from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import flow, mirrored_estate
 from tests.past_cycles import FLOW, MINUTE, Past, row
-from tsoffset.commands.compare.checkpoint_files import read_checkpoint_file
-from tsoffset.commands.compare.command import Asked
+from tsoffset.commands.compare.checkpoints import read_checkpoint_file
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.options import CompareOptions
 from tsoffset.errors import UsageError
 from tsoffset.flow.policy import DefaultGroupFilter
 from tsoffset.flow.settings import FlowSettings, HistorySettings, Settings
 from tsoffset.model import OutcomeKind, Precision, Reason, TopicPartition
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, Checkpoints
 from tsoffset.testing.memory_cluster import Verb
 
 Dump = Callable[..., Path]
@@ -150,7 +149,10 @@ def test_a_file_takes_the_topics_place(dump: Dump) -> None:
     path = dump(printed("billing", 20, 10), printed("billing", 60, 44), printed("other", 1, 1))
     narrow = flow(group_filter=DefaultGroupFilter(("billing",)))
     (found,) = compare(
-        [narrow], estate.connect, settings=Settings((narrow,), ("A", "B")), asked=Asked(file=path)
+        [narrow],
+        estate.connect,
+        settings=Settings((narrow,), ("A", "B")),
+        options=CompareOptions(file=path),
     )
     (pair,) = found.pairs
     assert judged(pair) == (Verdict.REREAD, 16)
@@ -184,8 +186,8 @@ def recorded(directory: Path, path: Path, one: FlowSettings | None = None) -> Fl
     """What is found without any cluster."""
     chosen = one or flow()
     settings = Settings((chosen,), ("A", "B"), history=HistorySettings(str(directory)))
-    asked = Asked(file=path, recorded=True)
-    (found,) = compare([chosen], no_cluster, settings=settings, asked=asked)
+    options = CompareOptions(file=path, recorded=True)
+    (found,) = compare([chosen], no_cluster, settings=settings, options=options)
     return found
 
 
@@ -257,10 +259,14 @@ def test_history_with_the_topic_asks_the_target_alone(tmp_path: Path) -> None:
     past = Past(tmp_path / "history")
     past.keep(row("billing", offset=60))
     settings = Settings((flow(),), ("A", "B"), history=HistorySettings(str(past.directory)))
-    (found,) = compare([flow()], estate.connect, settings=settings, asked=Asked(recorded=True))
+    (found,) = compare(
+        [flow()], estate.connect, settings=settings, options=CompareOptions(recorded=True)
+    )
     assert [judged(pair) for pair in found.pairs] == [(Verdict.REREAD, 16)]
     estate["B"].unreachable = True
-    (found,) = compare([flow()], estate.connect, settings=settings, asked=Asked(recorded=True))
+    (found,) = compare(
+        [flow()], estate.connect, settings=settings, options=CompareOptions(recorded=True)
+    )
     assert found.exit_status == 3
 
 

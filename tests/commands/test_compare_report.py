@@ -19,16 +19,14 @@ from tests.commands.test_compare import checkpoint, compared_estate, printed
 from tests.server.test_page import PHONE, WIDE, Page, in_browser
 from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tests.waiting import wait_until
-from tsoffset.commands.compare.command import Asked, By
-from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.plots import MARKS, Point, grouped
-from tsoffset.commands.compare.repeating import Repeating
 from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.run import Wanted
-from tsoffset.commands.compare.totals import sums
+from tsoffset.commands.compare.run import Repeating
+from tsoffset.commands.compare.totals import Course, sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format
 
@@ -70,7 +68,7 @@ def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> 
     for number in range(moments):
         found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
         course.add(found)
-    return html_report([found], course, Asked(), every)
+    return html_report([found], course, CompareOptions(every_seconds=every))
 
 
 class Reader(HTMLParser):
@@ -143,7 +141,7 @@ def test_flows_stand_side_by_side() -> None:
     for _ in range(2):
         for one in flows:
             course.add(one)
-    read = Reader(html_report(flows, course, Asked(), None))
+    read = Reader(html_report(flows, course, CompareOptions()))
     assert [tag for tag, _ in read.tags].count("section") == 2
     names = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
     assert len(names) == len(set(names)) > 0
@@ -293,11 +291,11 @@ def test_sums_have_the_worst_first() -> None:
 def test_by_prints_sums_in_place_of_pairs(tmp_path: Path) -> None:
     """One object a line, and below a table the same totals."""
     estate = compared_estate()
-    _, text = printed(estate, Format.JSON, tmp_path, Wanted(by=By.GROUP))
+    _, text = printed(estate, Format.JSON, tmp_path, CompareOptions(by=By.GROUP))
     lines = [json.loads(one) for one in text.splitlines()]
     assert [one["name"] for one in lines] == ["search", "alerts", "billing", "unread"]
     assert lines[0]["unsafe_records"] == 2 * 277
-    _, text = printed(estate, Format.TABLE, tmp_path, Wanted(by=By.TOPIC))
+    _, text = printed(estate, Format.TABLE, tmp_path, CompareOptions(by=By.TOPIC))
     assert re.search(r"^TOPIC +PARTITIONS", text, re.MULTILINE)
     assert re.search(r"^orders +8", text, re.MULTILINE)
     assert "A->B: 8 group-partitions" in text
@@ -333,7 +331,7 @@ def test_comparing_again_adds_rows_with_their_time(tmp_path: Path) -> None:
         return settings_of(settings)
 
     estate.connect = connect  # type: ignore[method-assign]
-    wanted = Wanted(html=path, every_seconds=0.01, times=2)
+    wanted = CompareOptions(html=path, every_seconds=0.01, times=2)
     status, text = printed(estate, Format.CSV, tmp_path, wanted)
     header, *lines = text.splitlines()
     assert (status, len(lines)) == (0, 16)
@@ -351,7 +349,7 @@ def test_a_report_that_cannot_be_written_is_said(
 ) -> None:
     """The pairs are printed all the same; the status is 1."""
     (tmp_path / "file").write_text("")
-    wanted = Wanted(html=tmp_path / "file" / "report.html")
+    wanted = CompareOptions(html=tmp_path / "file" / "report.html")
     status, text = printed(compared_estate(), Format.JSON, tmp_path, wanted)
     assert (status, len(text.splitlines())) == (1, 8)
     assert "write report" in capsys.readouterr().err
@@ -370,7 +368,9 @@ def test_a_cluster_that_is_away_for_a_while_does_not_end_it(tmp_path: Path) -> N
         return settings_of(settings)
 
     estate.connect = connect  # type: ignore[method-assign]
-    status, text = printed(estate, Format.JSON, tmp_path, Wanted(every_seconds=0.01, times=2))
+    status, text = printed(
+        estate, Format.JSON, tmp_path, CompareOptions(every_seconds=0.01, times=2)
+    )
     verdicts = [json.loads(one)["verdict"] for one in text.splitlines()]
     assert (status, verdicts[0], len(verdicts)) == (0, "failed", 9)
 

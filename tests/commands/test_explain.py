@@ -21,8 +21,7 @@ from tests.memory_flows import NOW_MS, Estate, flow, identity_flow, mirrored_est
 from tests.random_examples import scaled
 from tsoffset.commands.explain.dialogue import Dialogue
 from tsoffset.commands.explain.flow_explanation import Explained, Wanted, explain
-from tsoffset.commands.explain.report import explanation_lines
-from tsoffset.commands.explain.run import run_explain
+from tsoffset.commands.explain.report import explanation_lines, run_explain
 from tsoffset.commands.explain.statements import (
     Asked,
     Conclusion,

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tsoffset.commands.confirming import confirmed
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
-from tsoffset.commands.confirming import confirmed
-from tsoffset.commands.snapshots.file import Snapshot
+from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.rewinding import Rewinding
 from tsoffset.commands.snapshots.run import run_restore, taken
-from tsoffset.commands.snapshots.taking import take
 from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.policy import DefaultGroupFilter

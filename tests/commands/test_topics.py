@@ -21,8 +21,7 @@ from tsoffset.flow.policy import (
     replicated_through,
 )
 from tsoffset.model import Failed, FailureKind
-from tsoffset.replicators.discovery import discover
-from tsoffset.replicators.heartbeats import heartbeat_timestamp_ms
+from tsoffset.replicators.discovery import discover, heartbeat_timestamp_ms
 from tsoffset.replicators.topic_names import Found, Kind
 from tsoffset.testing.embedded import EmbeddedBroker, MirrorMaker
 from tsoffset.testing.memory_cluster import Message, Verb

@@ -16,7 +16,7 @@ from kafka.errors import CorruptRecordError, KafkaProtocolError, UnsupportedCode
 
 from tests.kafka.test_records import CODECS, CRC_AT, batch, old, sealed, sent
 from tests.migration import INPUTS
-from tsoffset.commands.compare.checkpoint_files import checkpoint_of
+from tsoffset.commands.compare.checkpoints import checkpoint_of
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.sorting import migration_of
 from tsoffset.commands.migrate.steps import steps_lines
@@ -39,8 +39,8 @@ from tsoffset.kafka.wire.records import stretch
 from tsoffset.kafka.wire.unpacking import unpacked
 from tsoffset.model import Isolation
 from tsoffset.records import UnreadableRecords
-from tsoffset.replicators.checkpoint import MalformedCheckpoint, decode_key, decode_value
-from tsoffset.replicators.heartbeats import heartbeat_timestamp_ms
+from tsoffset.replicators.checkpoints import MalformedCheckpoint, decode_key, decode_value
+from tsoffset.replicators.discovery import heartbeat_timestamp_ms
 
 _UNREADABLE = (CorruptRecordError, UnsupportedCodecError, UnreadableRecords)
 _DAY_MS = 86_400_000

@@ -1,39 +1,70 @@
-"""`tsoffset topics` as the command line calls it."""
+"""`tsoffset topics`: what replicators have created on each cluster, from where, and how late."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tsoffset.cluster import Connect
-from tsoffset.config.selection import Selection
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.logs import LogFormat
+from tsoffset.commands.options import (
+    CONFIG,
+    EXIT_STATUS,
+    FLOW,
+    OUTPUT,
+    command,
+    kafka_cluster,
+)
 from tsoffset.printable import printable
-from tsoffset.replicators.discovery import discover
 from tsoffset.replicators.topic_names import Found, Kind
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
-from tsoffset.terminal.progress import progress
 from tsoffset.terminal.report import head
 from tsoffset.terminal.tables import Column, table, wrapped
 
+if TYPE_CHECKING:
+    from tsoffset.cluster import Connect
+    from tsoffset.config.selection import Selection
+
+
+@command(
+    "List replicated topics, upstream clusters and replication lag.",
+    f"""\b
+Examples:
+  tsoffset topics -c mm2.properties
+  tsoffset topics -c mm2.properties --format json | jq 'select(.kind == "upstream")'
+
+{EXIT_STATUS}""",
+    *(*CONFIG, FLOW, *OUTPUT),
+)
+def topics(selection: "Selection", output: Output, notices: Notices) -> int:
+    """List replicated topics, upstream clusters and replication lag.
+
+    Finds them by the topic names on the clusters of the flows. Lists the upstream clusters with
+    their number of hops. If MirrorMaker 2 emits heartbeats, shows the age of the newest one and the
+    replication lag. Lists remote topics with their source topics, and MirrorMaker 2's internal
+    topics. Writes nothing and does not start Spark.
+    """
+    return run_topics(selection, output, notices)
+
 
 def run_topics(
-    selection: Selection, output: Output, notices: Notices, *, connect: Connect = KafkaCluster
+    selection: "Selection",
+    output: Output,
+    notices: Notices,
+    *,
+    connect: "Connect" = kafka_cluster,
 ) -> int:
-    """Look at all clusters of the flows, print what was found, and return the exit status."""
-    with progress("reading topics", wanted=notices.format is LogFormat.CONSOLE):
+    """List the topics of all clusters of the flows, and return the exit status."""
+    from tsoffset.replicators.discovery import discover
+
+    with notices.progress("reading topics"):
         found = discover(selection.flows, connect)
     output.show(Found, found, partial(_lines, found))
     if any(one.kind is Kind.FAILED and one.topic is None for one in found):
         return 3
     return int(any(one.reason is not None for one in found))
-
-
-# --- for a person ---------------------------------------------------------------------------
 
 
 def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:

@@ -1,19 +1,36 @@
-"""Reading a checkpoints topic: the newest checkpoint of each group and partition."""
+"""MirrorMaker 2's checkpoints: their bytes, and the newest of each group and partition in a topic.
 
+The layout is that of org.apache.kafka.connect.mirror.Checkpoint, big-endian, a STRING being
+an int16 length and that many bytes of UTF-8. Key: STRING group, STRING topic (its name on the
+target), int32 partition. Value: int16 version (0), int64 upstream offset, int64 downstream
+offset, STRING metadata.
+"""
+
+import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.cluster import Cluster
 from tsoffset.model import Failed, Isolation, LogRange, ReadFrom, TopicPartition
 from tsoffset.records import RawRecord
-from tsoffset.replicators.checkpoint import (
-    CheckpointKey,
-    MalformedCheckpoint,
-    decode_key,
-    decode_value,
-)
 
 _BYTES_PER_READ = 1_000_000
+_LENGTH = struct.Struct(">h")
+_PARTITION = struct.Struct(">i")
+_VALUE = struct.Struct(">hqq")
+_VERSION = 0
+
+
+class MalformedCheckpoint(ValueError):
+    """Bytes that are no checkpoint; the text says in what they differ from one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKey:
+    """Whose checkpoint: a group on a partition of the target."""
+
+    group: str
+    target: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +42,52 @@ class Checkpoint:
 
     source_offset: int
     target_offset: int
-    timestamp_ms: int | None
+    timestamp_ms: int | None = None
+
+
+def decode_key(content: bytes | None) -> CheckpointKey:
+    """The key of a checkpoint. Raises MalformedCheckpoint."""
+    if content is None:
+        raise MalformedCheckpoint("a checkpoint without a key")
+    group, position = _string(content, 0)
+    topic, position = _string(content, position)
+    if position + _PARTITION.size != len(content):
+        raise MalformedCheckpoint("a key with bytes after its end")
+    (partition,) = _PARTITION.unpack_from(content, position)
+    if partition < 0:
+        raise MalformedCheckpoint(f"partition {partition}")
+    return CheckpointKey(group, TopicPartition(topic, partition))
+
+
+def decode_value(content: bytes, timestamp_ms: int | None = None) -> Checkpoint:
+    """The value of a checkpoint. Raises MalformedCheckpoint."""
+    try:
+        version, source_offset, target_offset = _VALUE.unpack_from(content)
+    except struct.error:
+        raise MalformedCheckpoint("a value that is too short") from None
+    if version != _VERSION:
+        raise MalformedCheckpoint(f"a value of the unknown version {version}")
+    _, position = _string(content, _VALUE.size)
+    if position != len(content):
+        raise MalformedCheckpoint("a value with bytes after its end")
+    if source_offset < 0 or target_offset < 0:
+        raise MalformedCheckpoint("a negative offset")
+    return Checkpoint(source_offset, target_offset, timestamp_ms)
+
+
+def _string(content: bytes, position: int) -> tuple[str, int]:
+    try:
+        (length,) = _LENGTH.unpack_from(content, position)
+    except struct.error:
+        raise MalformedCheckpoint("a string without its length") from None
+    start = position + _LENGTH.size
+    end = start + length
+    if length < 0 or end > len(content):
+        raise MalformedCheckpoint(f"a string of {length} bytes that is cut off")
+    try:
+        return content[start:end].decode(), end
+    except UnicodeDecodeError:
+        raise MalformedCheckpoint("a string that is not UTF-8") from None
 
 
 @dataclass(slots=True)
@@ -114,7 +176,7 @@ def _records(
 def _take(found: Checkpoints, record: RawRecord, wanted: Callable[[CheckpointKey], bool]) -> None:
     try:
         key = decode_key(record.key)
-        value = None if record.value is None else decode_value(record.value)
+        value = None if record.value is None else decode_value(record.value, record.timestamp_ms)
     except MalformedCheckpoint:
         found.malformed += 1
         return
@@ -123,4 +185,4 @@ def _take(found: Checkpoints, record: RawRecord, wanted: Callable[[CheckpointKey
     if value is None:
         found.newest.pop(key, None)
         return
-    found.add(key, Checkpoint(value.source_offset, value.target_offset, record.timestamp_ms))
+    found.add(key, value)

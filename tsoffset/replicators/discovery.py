@@ -1,15 +1,20 @@
-"""What replicators have made on the clusters of flows."""
+"""Finds what replicators have created on the clusters of flows, and the age of heartbeats.
 
+The value of a heartbeat is that of org.apache.kafka.connect.mirror.Heartbeat, big-endian: int16
+version (0), int64 timestamp in milliseconds. Its key names the connector that emits; only the
+topic's name tells where it came from.
+"""
+
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.model import Failed, TopicDescription
-from tsoffset.replicators.heartbeats import newest_heartbeats
+from tsoffset.model import Failed, Isolation, ReadFrom, TopicDescription, TopicPartition
 from tsoffset.replicators.topic_names import Found, Kind, found_topics, upstream_clusters
 
 _TIMED = (Kind.UPSTREAM, Kind.HEARTBEATS)
@@ -100,3 +105,40 @@ def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
 
 def _failed(one: Found, failed: Failed) -> Found:
     return replace(one, reason=failed.kind, message=failed.message)
+
+
+_VALUE = struct.Struct(">hq")
+_VERSION = 0
+
+
+def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
+    """When the heartbeat was emitted; None for what is none."""
+    if value is None or len(value) != _VALUE.size:
+        return None
+    version, timestamp_ms = _VALUE.unpack(value)
+    return timestamp_ms if version == _VERSION and timestamp_ms >= 0 else None
+
+
+def newest_heartbeats(
+    cluster: Cluster, topics: Mapping[str, int]
+) -> Mapping[str, int | Failed | None]:
+    """When the newest heartbeat of each topic was emitted, in milliseconds; None where there is
+    none. `topics` are names with their numbers of partitions. One batch of each partition is read,
+    the last. Raises ClusterUnreachable."""
+    partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
+    found: dict[str, int | Failed | None] = dict.fromkeys(topics)
+    requests = []
+    for one, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
+        if isinstance(log, Failed):
+            found[one.topic] = log
+        elif log.start < log.end:
+            requests.append(ReadFrom(one, log.end - 1))
+    for request, stretch in cluster.read_raw(requests, Isolation.READ_COMMITTED).items():
+        topic = request.partition.topic
+        known = found[topic]
+        if isinstance(stretch, Failed):
+            found[topic] = stretch
+        elif not isinstance(known, Failed):
+            emitted = [heartbeat_timestamp_ms(record.value) for record in stretch.records]
+            found[topic] = max((it for it in (known, *emitted) if it is not None), default=None)
+    return found

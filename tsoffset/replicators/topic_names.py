@@ -7,6 +7,7 @@ that begin there.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tsoffset.flow.policy import (
     ReplicationPolicy,
@@ -15,8 +16,10 @@ from tsoffset.flow.policy import (
     is_internal_topic,
     replicated_through,
 )
-from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import FailureKind
+
+if TYPE_CHECKING:
+    from tsoffset.flow.settings import FlowSettings
 
 
 class Kind(StrEnum):
@@ -59,7 +62,7 @@ class Found:
 def found_topics(
     cluster: str,
     topics: Mapping[str, int],
-    flows: Sequence[FlowSettings],
+    flows: "Sequence[FlowSettings]",
     elsewhere: Mapping[str, Collection[str]],
 ) -> list[Found]:
     """The topics of a cluster that replicators have made, by kind and name.
@@ -91,7 +94,7 @@ def _told(
     cluster: str,
     topic: str,
     partitions: int,
-    flow: FlowSettings,
+    flow: "FlowSettings",
     aliases: Collection[str],
     elsewhere: Mapping[str, Collection[str]],
 ) -> Found | None:
@@ -129,7 +132,7 @@ def _own_topics(
 
 
 def upstream_clusters(
-    cluster: str, found: Sequence[Found], flows: Sequence[FlowSettings]
+    cluster: str, found: Sequence[Found], flows: "Sequence[FlowSettings]"
 ) -> list[Found]:
     """The clusters upstream, the nearest first, each with the heartbeats topic that came over the
     fewest hops from it, and these hops (`replicationHops`); where no heartbeats came, by its remote

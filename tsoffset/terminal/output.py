@@ -337,6 +337,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def few(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def by_name(counts: Counter[str]) -> str:
     """` (2 this, 1 that)`, to stand behind a sum; empty where nothing was counted."""
     if not counts:

@@ -1,46 +1,89 @@
-"""What `tsoffset compare` compares: the values of its options."""
+"""`tsoffset compare` and its options."""
 
-from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tsoffset.errors import UsageError
+import click
 
+from tsoffset.commands.compare.options import Against, By, CompareOptions
+from tsoffset.commands.options import (
+    EXIT_STATUS,
+    INPUT_FILE,
+    OUTPUT,
+    OUTPUT_FILE,
+    SELECTION,
+    choice,
+    command,
+    seconds,
+)
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output
 
-class Against(StrEnum):
-    """What tsoffset's offsets are compared with."""
-
-    CHECKPOINTS = "checkpoints"
-    """The newest checkpoints of MirrorMaker 2."""
-    TIMESTAMPS = "timestamps"
-    """The rule of KIP-1292 applied now, as with `translation.proof = timestamps`."""
-
-
-class By(StrEnum):
-    """What the result has a line for."""
-
-    PAIR = "pair"
-    GROUP = "group"
-    TOPIC = "topic"
+if TYPE_CHECKING:
+    from tsoffset.config.selection import Selection
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Checkpoints come from the `file`, or without one from their topic on the target. tsoffset's
-    offsets are translated now, or if `recorded`, are those of the last cycle in the history."""
+@command(
+    "Compare MirrorMaker 2's checkpoints with tsoffset's offsets.",
+    f"""\b
+Examples:
+  tsoffset compare -c mm2.properties
+  tsoffset compare -c mm2.properties --flow 'A->B' --groups 'billing.*' --by topic
+  tsoffset compare -c mm2.properties --html report.html --every 1m
+  tsoffset compare -c mm2.properties --format json | jq 'select(.verdict == "unsafe")'
+  tsoffset compare -c mm2.properties --checkpoints dump.txt --history
 
-    against: Against = Against.CHECKPOINTS
-    file: Path | None = None
-    recorded: bool = False
+{EXIT_STATUS}""",
+    *SELECTION,
+    choice(
+        "--against",
+        Against.CHECKPOINTS,
+        "Compare with the checkpoints, or with the lookup by timestamp of KIP-1292 (timestamps).",
+    ),
+    click.option(
+        "--checkpoints",
+        "file",
+        type=INPUT_FILE,
+        metavar="FILE",
+        help="Read the checkpoints from this dump of the checkpoints topic (CheckpointFormatter's"
+        " text, or JSON lines).",
+    ),
+    click.option(
+        "--history",
+        "recorded",
+        is_flag=True,
+        help="Read tsoffset's offsets from history.dir, which `run` writes, instead of translating"
+        " now.",
+    ),
+    choice("--by", By.PAIR, "Print a line for each group-partition, group or topic."),
+    click.option(
+        "--html",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Also write a report with plots, as one self-contained HTML file.",
+    ),
+    click.option(
+        "--every",
+        "every_seconds",
+        callback=seconds,
+        metavar="TIME",
+        help="Repeat the comparison at this interval (30s, 5m, 1h), until SIGTERM or Ctrl-C.",
+    ),
+    click.option(
+        "--times",
+        type=click.IntRange(min=1),
+        metavar="NUMBER",
+        help="With --every: stop after this number of comparisons.",
+    ),
+    *OUTPUT,
+)
+def compare(selection: "Selection", output: Output, notices: Notices, **options: Any) -> int:
+    """Compare MirrorMaker 2's checkpoints with tsoffset's offsets.
 
-    def __post_init__(self) -> None:
-        if self.against is Against.TIMESTAMPS and (self.file is not None or self.recorded):
-            raise UsageError(
-                "--against timestamps looks offsets up on both clusters; leave out --checkpoints"
-                " and --history"
-            )
+    Reads MirrorMaker 2's newest checkpoints and the target groups' committed offsets, and
+    translates the groups' offsets as `plan` does. Reports for each group-partition how many
+    records a consumer would re-read or skip if it resumed from the checkpoint. Commits nothing and
+    does not start Spark.
+    """
+    from tsoffset.commands.compare.run import run_compare
 
-    @property
-    def other_name(self) -> str:
-        """The name of what tsoffset is compared with."""
-        return "KIP-1292" if self.against is Against.TIMESTAMPS else "MirrorMaker 2"
+    return run_compare(selection, CompareOptions(**options), output, notices)

@@ -8,13 +8,12 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from tsoffset.commands.compare.command import Asked, By
-from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
 from tsoffset.commands.compare.report import at_words
-from tsoffset.commands.compare.totals import Sum, Totals, sums
+from tsoffset.commands.compare.totals import Course, Sum, Totals, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.tables import place
 from tsoffset.version import __version__
@@ -43,17 +42,15 @@ class _Flow:
     warnings: Sequence[str]
 
 
-def html_report(
-    found: Sequence[FlowComparison], course: Course, asked: Asked, every_seconds: float | None
-) -> str:
+def html_report(found: Sequence[FlowComparison], course: Course, options: CompareOptions) -> str:
     """The page: what was found of each flow last, and its course so far. With `every_seconds` it
     loads itself anew that often."""
     return _template().render(
-        flows=[_flow(one, course, asked) for one in found],
-        other=asked.other_name,
-        recorded=asked.recorded,
-        file=asked.file,
-        every_seconds=every_seconds,
+        flows=[_flow(one, course, options) for one in found],
+        other=options.other_name,
+        recorded=options.recorded,
+        file=options.file,
+        every_seconds=options.every_seconds,
         version=__version__,
         rows=ROWS,
         marks=MARKS,
@@ -61,14 +58,14 @@ def html_report(
     )
 
 
-def _flow(compared: FlowComparison, course: Course, asked: Asked) -> _Flow:
+def _flow(compared: FlowComparison, course: Course, options: CompareOptions) -> _Flow:
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     moments = course.moments.get(compared.flow, ())
     plots = (
-        reread_over_lag(compared.flow, pairs, asked.other_name),
-        distribution(compared.flow, pairs, asked.other_name),
-        over_time(compared.flow, moments, asked.other_name),
+        reread_over_lag(compared.flow, pairs, options.other_name),
+        distribution(compared.flow, pairs, options.other_name),
+        over_time(compared.flow, moments, options.other_name),
     )
     why = Counter(
         str(pair.ours_reason or "no committed offset on the source")

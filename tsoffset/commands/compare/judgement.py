@@ -15,8 +15,7 @@ from tsoffset.model import (
     Row,
     Translated,
 )
-from tsoffset.replicators.checkpoint import CheckpointKey
-from tsoffset.replicators.checkpoints import Checkpoint, Checkpoints
+from tsoffset.replicators.checkpoints import Checkpoint, CheckpointKey, Checkpoints
 from tsoffset.terminal.output import reread
 
 

@@ -16,9 +16,9 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tsoffset.commands.compare.course import Moment
 from tsoffset.commands.compare.judgement import ComparedPair, Verdict
 from tsoffset.commands.compare.report import at_words
+from tsoffset.commands.compare.totals import Moment
 from tsoffset.printable import printable
 from tsoffset.terminal.tables import elided, place
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from tsoffset.commands.compare.command import By
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.options import By
 from tsoffset.commands.compare.totals import Sum, Totals, sums
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import Said, head, notes

@@ -1,71 +1,60 @@
 """`tsoffset compare` as the command line calls it."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 from tsoffset.cluster import Connect
-from tsoffset.commands.compare.command import Asked, By
-from tsoffset.commands.compare.course import Course
 from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import ComparedPair
-from tsoffset.commands.compare.repeating import Repeating
+from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.totals import Sum, Totals, sums
+from tsoffset.commands.compare.totals import Course, Sum, Totals, sums
+from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import in_history, on_cluster, require_match
 from tsoffset.config.selection import Selection
-from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.logs import LogFormat
+from tsoffset.daemon.schedule import Schedule
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
-from tsoffset.terminal.progress import progress
 
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is compared, what has a line of its own, the file of the HTML report, and after how
-    many seconds it is done again (None: once), how often (None: until a signal comes)."""
-
-    asked: Asked = field(default_factory=Asked)
-    by: By = By.PAIR
-    html: Path | None = None
-    every_seconds: float | None = None
-    times: int | None = None
-
-
 def run_compare(
     selection: Selection,
-    wanted: Wanted,
+    options: CompareOptions,
     output: Output,
     notices: Notices,
     *,
-    connect: Connect = KafkaCluster,
+    connect: Connect = kafka_cluster,
 ) -> int:
     """Compare the flows, print their pairs and totals, and return the exit status: of several
     comparisons that of the last one. Raises UsageError."""
-    if wanted.html is not None:
+    if options.html is not None:
         # Fails before clusters are asked where an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
     names_of = on_cluster(selection.narrowing, connect)
-    if wanted.asked.recorded:
+    if options.recorded:
         names_of = in_history(selection.settings)
     require_match(selection, notices, names_of)
-    run = _Run(selection, wanted, output, notices, connect)
-    if wanted.every_seconds is None:
+    run = _Run(selection, options, output, notices, connect)
+    if options.every_seconds is None:
         run.compare(nullcontext())
     else:
-        repeating = Repeating(wanted.every_seconds, wanted.times)
+        repeating = Repeating(options.every_seconds, options.times)
 
         def again() -> bool:
             run.compare(repeating.undisturbed())
-            return not output.closed or wanted.html is not None
+            return not output.closed or options.html is not None
 
         repeating.run(again)
     return run.status
@@ -76,7 +65,7 @@ class _Run:
     """One comparison after the other."""
 
     selection: Selection
-    wanted: Wanted
+    options: CompareOptions
     output: Output
     notices: Notices
     connect: Connect
@@ -85,14 +74,14 @@ class _Run:
 
     def compare(self, undisturbed: AbstractContextManager[None]) -> None:
         """Compare all flows once, and write what was found in one go."""
-        wanted, selection = self.wanted, self.selection
-        with progress("comparing", wanted=self.notices.format is LogFormat.CONSOLE) as report:
+        options, selection = self.options, self.selection
+        with self.notices.progress("comparing") as report:
             found = list(
                 compare(
                     selection.flows,
                     self.connect,
                     settings=selection.settings,
-                    asked=wanted.asked,
+                    options=options,
                     report=report,
                 )
             )
@@ -102,16 +91,16 @@ class _Run:
                 for warning in compared.warnings:
                     self.notices.warning("comparison_warning", warning)
                 self._print(compared)
-            if wanted.html is not None:
-                self._write(wanted.html, found)
+            if options.html is not None:
+                self._write(options.html, found)
 
     def _print(self, compared: FlowComparison) -> None:
         """The pairs on standard output; the totals below the table, else for a person alone."""
         totals = Totals.of(compared.pairs)
-        by, output = self.wanted.by, self.output
+        by, output = self.options.by, self.output
         log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
-        times = self.wanted.every_seconds is not None
-        other = self.wanted.asked.other_name
+        times = self.options.every_seconds is not None
+        other = self.options.other_name
         lines = partial(comparison_lines, compared, by=by, other=other, times=times)
         if by is By.PAIR:
             output.show(ComparedPair, compared.pairs, lines)
@@ -129,7 +118,7 @@ class _Run:
 
         for compared in found:
             self._course.add(compared)
-        page = html_report(found, self._course, self.wanted.asked, self.wanted.every_seconds)
+        page = html_report(found, self._course, self.options)
         try:
             Folder(path.parent).write(path.name, page.encode())
         except OSError as error:
@@ -139,3 +128,57 @@ class _Run:
                 f"write report, {path}: {error.strerror or error}; free disk space, or name a file"
                 " that this user can write",
             )
+
+
+class Repeating:
+    """One piece of work after the other, on a grid of times; what is past is left out.
+
+    SIGTERM and Ctrl-C end it in order: while it waits or looks at clusters at once, and while
+    something is written (`undisturbed`) right after that.
+    """
+
+    def __init__(self, every_seconds: float, times: int | None) -> None:
+        self._schedule = Schedule(every_seconds, time.monotonic())
+        self._rounds = count() if times is None else range(times)
+        self._disturbable = True
+        self._told = False
+
+    def run(self, work: Callable[[], bool]) -> None:
+        """Call `work` until it returns False, as often as was said, or until a signal comes. Call
+        it from the main thread."""
+        with self._heeding_signals():
+            try:
+                for number in self._rounds:
+                    if number:
+                        time.sleep(max(0.0, self._schedule.due - time.monotonic()))
+                    if not work():
+                        return
+                    self._schedule.ended(time.monotonic())
+            except KeyboardInterrupt:
+                return
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """No signal is heeded before the block is done."""
+        self._disturbable = False
+        try:
+            yield
+        finally:
+            self._disturbable = True
+        if self._told:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def _heeding_signals(self) -> Iterator[None]:
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self._heard) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _heard(self, *_: Any) -> None:
+        self._told = True
+        if self._disturbable:
+            raise KeyboardInterrupt

@@ -27,8 +27,8 @@ from tsoffset.model import (
     TopicPartition,
 )
 from tsoffset.rule.inquiry import Answer, Question
+from tsoffset.terminal.notices import Report
 from tsoffset.terminal.output import counted
-from tsoffset.terminal.progress import Report
 
 _SHOWN = 5
 

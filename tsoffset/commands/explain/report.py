@@ -5,6 +5,8 @@ from itertools import groupby
 
 from rich.text import Text
 
+from tsoffset.cluster import Connect
+from tsoffset.commands.explain.flow_explanation import Wanted, explain
 from tsoffset.commands.explain.statements import (
     Ask,
     Asked,
@@ -17,9 +19,12 @@ from tsoffset.commands.explain.statements import (
     Told,
 )
 from tsoffset.commands.explain.timestamps import in_utc
+from tsoffset.commands.options import kafka_cluster
+from tsoffset.config.selection import Selection
 from tsoffset.model import Basis, OutcomeKind, Precision, Row, Side, TimestampType
 from tsoffset.printable import printable
-from tsoffset.terminal.output import Tally, counted
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Format, Output, Tally, counted
 from tsoffset.terminal.report import Item, head, items, total
 from tsoffset.terminal.tables import wrapped
 
@@ -296,3 +301,33 @@ def _size(number: int) -> str:
             return f"{number} {unit}"
         number = round(number / 1_000)
     return f"{number} MB"
+
+
+def run_explain(
+    selection: Selection,
+    wanted: Wanted,
+    output: Output,
+    notices: Notices,
+    *,
+    connect: Connect = kafka_cluster,
+) -> int:
+    """Explain the group in the flows chosen, print it and return the exit status.
+
+    Raises UsageError.
+    """
+    with notices.progress("explaining") as report:
+        explained = explain(
+            wanted, selection.flows, connect, settings=selection.settings, report=report
+        )
+    for warning in explained.warnings:
+        notices.warning("cycle_warning", warning)
+    for sentence in explained.left_out:
+        notices.note(sentence)
+    if output.format is Format.TABLE:
+        output.lines(explanation_lines(explained.explanations, output.width))
+    else:
+        for one in explained.explanations:
+            for statement in one.statements():
+                output.records(type(statement), [statement])
+    output.flush()
+    return explained.exit_status

@@ -24,13 +24,13 @@ from tsoffset.commands.failover.verdicts import (
     in_utc,
     verdicts,
 )
+from tsoffset.commands.options import kafka_cluster, only_flow
 from tsoffset.commands.scope import on_cluster, require_match
 from tsoffset.config.selection import Selection
 from tsoffset.daemon.pauses import Pauses, why_not_kept
 from tsoffset.errors import ClusterRefused, ClusterUnreachable, UsageError
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
-from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output
@@ -85,14 +85,12 @@ def run_failover(
     pause: bool,
     resume: bool,
     dry_run: bool = False,
-    connect: Connect = KafkaCluster,
+    connect: Connect = kafka_cluster,
 ) -> int:
     """Let the one flow selected fail over, print the verdicts, and return the exit status; with
     `dry_run` say what that would come to, and change nothing; with `resume` end its pause, and
     nothing else. Raises UsageError and CycleFailed."""
-    if len(selection.flows) != 1:
-        raise UsageError("failover: several flows are enabled; choose one with --flow A->B")
-    (flow,) = selection.flows
+    flow = only_flow(selection, "failover")
     if resume:
         return _resume(selection, flow, notices)
     if not flow.commits:
@@ -101,7 +99,7 @@ def run_failover(
             " committed; set it to true, or write the offsets with `tsoffset export`"
         )
     # A pause is of all groups, and of a failover that takes place.
-    pause = pause and selection.narrowing == Narrowing()
+    pause = pause and not selection.narrowing.narrows
     lost = why_not_kept(selection.settings.state_dir) if pause else None
     if lost is not None:
         notices.warning(

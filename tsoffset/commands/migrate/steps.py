@@ -9,8 +9,7 @@ from rich.text import Text
 from tsoffset.commands.migrate.flows import MirrorFlow
 from tsoffset.commands.migrate.setup import Heading, Kind
 from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, Migration
-from tsoffset.commands.migrate.step import Command, Step, deletion
-from tsoffset.commands.migrate.ways import way_of
+from tsoffset.commands.migrate.ways import Command, Step, deletion, way_of
 from tsoffset.printable import printable
 from tsoffset.terminal.output import counted
 from tsoffset.terminal.report import head

@@ -10,13 +10,36 @@ with the settings that it took last, so the sync is switched off by itself, and 
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tsoffset.commands.migrate.flows import MirrorFlow
 from tsoffset.commands.migrate.setup import Connector, Kind, Role
 from tsoffset.commands.migrate.sorting import SYNC, Migration
-from tsoffset.commands.migrate.step import Command, Step, deletion
 from tsoffset.config.findings import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to be typed, as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do, as sentences and commands; `check` ends it."""
+
+    title: str
+    todo: tuple[str | Command, ...]
+    check: tuple[str | Command, ...]
+
+
+def deletion(words: str, topic: str) -> Command:
+    """Delete a topic; `words` say on which cluster. Kafka's tool takes a regular expression."""
+    pattern = topic.replace(".", r"\.")
+    return Command(f"kafka-topics.sh {words} --delete --topic {shlex.quote(pattern)}")
+
 
 _CONNECT = "http://localhost:8083"
 _CHECKPOINTS = "emit.checkpoints.enabled"

@@ -7,11 +7,17 @@ and the commits' metadata.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from tsoffset.cluster import Cluster
+from tsoffset.cycle.committed_offsets import committed_offsets
+from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.errors import SnapshotFailed, UsageError
-from tsoffset.model import TopicPartition
+from tsoffset.flow.settings import FlowSettings
+from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
 from tsoffset.stores import UNREACHABLE, Folder, in_words
 
 VERSION = 1
@@ -171,3 +177,64 @@ def _number(value: object, end: int) -> int:
 
 _LONGEST_TEXT = 2**15 - 1
 _OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commits")
+
+
+def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
+    """The commits of all consumer groups on the target that the flow's filter lets through, on
+    whatever topic; `groups` is what narrowed that filter.
+
+    Raises ClusterUnreachable, and SnapshotFailed where one of them cannot be read: with a part
+    missing it would look as if those groups had had nothing.
+    """
+    cluster_id = target.describe().cluster_id
+    listings = target.groups()
+    for failed in listings.failed_brokers.values():
+        raise _incomplete(target, failed)
+    names = sorted(
+        listing.group
+        for listing in listings.groups.values()
+        if listing.type in SUPPORTED_GROUPS
+        and flow.group_filter.should_replicate_group(listing.group)
+    )
+    commits = []
+    for group, offsets in committed_offsets(target, names, require_stable=False).items():
+        if isinstance(offsets, Failed):
+            raise _incomplete(target, offsets)
+        for place, commit in sorted(offsets.items()):
+            if not isinstance(commit, CommittedOffset):
+                raise _incomplete(target, commit)
+            commits.append(
+                Commit(group, place.topic, place.partition, commit.offset, commit.metadata)
+            )
+    return Snapshot(
+        flow.name,
+        target.alias,
+        cluster_id,
+        datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        groups,
+        topics_of(target, {commit.topic for commit in commits}),
+        tuple(commits),
+    )
+
+
+def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | None]:
+    """Those of the topics that exist, each with its id; None of brokers that have no ids."""
+    described = target.topics(sorted(topics)) if topics else {}
+    return {
+        name: topic.topic_id
+        for name, topic in described.items()
+        if isinstance(topic, TopicDescription)
+    }
+
+
+def named_for(snapshot: Snapshot) -> Path:
+    """A file in the working directory, named for cluster and time."""
+    when = snapshot.taken_at.replace("-", "").replace(":", "")
+    return Path(f"{quote(snapshot.cluster, safe='')}-{when}.snapshot")
+
+
+def _incomplete(target: Cluster, failed: Failed) -> SnapshotFailed:
+    return SnapshotFailed(
+        f"take snapshot, cluster {target.alias}: {failed.message}; no file was written, because the"
+        " snapshot would be incomplete; try again, or exclude the group with --groups"
+    )

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tsoffset.cluster import Cluster
-from tsoffset.commands.snapshots.file import Commit, Snapshot
-from tsoffset.commands.snapshots.taking import topics_of
+from tsoffset.commands.snapshots.file import Commit, Snapshot, topics_of
 from tsoffset.cycle.committed_offsets import committed_offsets
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.model import (

@@ -13,7 +13,7 @@ from typing import Self
 import polars as pl
 
 from tsoffset.cluster import Connect
-from tsoffset.commands.confirming import confirmed, must_be_confirmable
+from tsoffset.commands.options import confirm, kafka_cluster, require_terminal
 from tsoffset.commands.snapshots.file import Snapshot
 from tsoffset.commands.snapshots.run import refuse_other_cluster, taken
 from tsoffset.config.selection import Selection
@@ -23,7 +23,6 @@ from tsoffset.group_sync.commit import commit_groups
 from tsoffset.group_sync.commit_rule import REWINDABLE
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.group_sync.translated_commits import commit_work, result_rows
-from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Row, TopicPartition
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import counted
@@ -40,12 +39,12 @@ class Rewinding:
     groups: str | None
     before: tuple[Snapshot, Path] | None
     yes: bool
-    connect: Connect = KafkaCluster
+    connect: Connect = kafka_cluster
 
     @classmethod
-    def asked_for(cls, selection: Selection, snapshot: Path | None, *, yes: bool) -> Self:
+    def of(cls, selection: Selection, snapshot: Path | None, *, yes: bool) -> Self:
         """What the options say. Raises UsageError for what would end it after the cycle."""
-        must_be_confirmable(yes=yes)
+        require_terminal(yes=yes)
         before = None if snapshot is None else (Snapshot.read(snapshot), snapshot)
         return cls(selection.settings, selection.narrowing.groups, before, yes)
 
@@ -73,7 +72,7 @@ class Rewinding:
                     f"{flow.name}: {counted(left, 'row')} not rewound, because {path} does not"
                     " have their present offsets; take a new snapshot",
                 )
-            if not kept or not confirmed(_question(flow, ahead, kept), yes=self.yes):
+            if not kept or not confirm(_question(flow, ahead, kept), yes=self.yes):
                 notices.note(f"{flow.name}: no group was rewound")
                 return []
             groups = {group for group, _ in kept}

@@ -9,17 +9,15 @@ import structlog
 from rich.text import Text
 
 from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.confirming import confirmed
+from tsoffset.commands.options import confirm, kafka_cluster, only_flow
 from tsoffset.commands.scope import no_match, on_cluster, require_match
-from tsoffset.commands.snapshots.file import Snapshot
+from tsoffset.commands.snapshots.file import Snapshot, named_for, take
 from tsoffset.commands.snapshots.restoring import RestoredCommit, carry_out, look, plan
-from tsoffset.commands.snapshots.taking import named_for, take
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import UsageError
-from tsoffset.flow.narrowing import Narrowing, expression
+from tsoffset.flow.narrowing import expression
 from tsoffset.flow.patterns import matches
 from tsoffset.flow.settings import FlowSettings, Settings
-from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import OutcomeKind, Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
@@ -35,14 +33,12 @@ def run_snapshot(
     output: Output,
     notices: Notices,
     *,
-    connect: Connect = KafkaCluster,
+    connect: Connect = kafka_cluster,
 ) -> int:
     """Write what the groups of the one flow selected have on its target, print the file's name, and
     return the exit status. Raises UsageError, SnapshotFailed and ClusterUnreachable."""
-    if len(selection.flows) != 1:
-        raise UsageError("several flows are enabled; choose one with --flow A->B")
-    (flow,) = selection.flows
-    if selection.narrowing != Narrowing():
+    flow = only_flow(selection, "snapshot")
+    if selection.narrowing.narrows:
         require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
     with connect(flow.target) as target:
         snapshot, path = taken(flow, target, selection.narrowing.groups, path)
@@ -81,7 +77,7 @@ def run_restore(
     topics: str | None,
     dry_run: bool,
     yes: bool,
-    connect: Connect = KafkaCluster,
+    connect: Connect = kafka_cluster,
 ) -> int:
     """Put the commits of a snapshot back, or with `dry_run` say what that would do; return the exit
     status: 1 where a commit of the snapshot is not there again. Raises UsageError, also for a
@@ -126,7 +122,7 @@ def run_restore(
                 f" {counted(len({row.group for row in moving}), 'group')} on {snapshot.cluster} to"
                 f" what they were at {snapshot.taken_at}?"
             )
-            if not confirmed(question, yes=yes):
+            if not confirm(question, yes=yes):
                 notices.note("nothing was restored")
                 return 1
             rows = carry_out(rows, snapshot, target)

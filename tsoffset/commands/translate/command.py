@@ -1,21 +1,22 @@
 """`translate`, for applications that keep their offsets outside of consumer groups."""
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tsoffset.commands.carrying_out import carried_out, choose
-from tsoffset.commands.options import CONFIG, FLOW, FORMAT, WIDE, quiet_logs
+from tsoffset.commands.options import CONFIG, FLOW, OUTPUT, command
 from tsoffset.errors import UsageError
 from tsoffset.model import Precision
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.output import Output
+
+if TYPE_CHECKING:
+    from tsoffset.config.selection import Selection
 
 
-@click.command(
-    short_help="Translate offsets that an application keeps itself.",
-    epilog="""\b
+@command(
+    "Translate offsets that an application keeps itself.",
+    """\b
 Examples:
   tsoffset translate -c mm2.properties offsets.json -o translated.json
   tsoffset translate -c mm2.properties --spark-checkpoint s3a://bucket/query -o /data/migrated
@@ -30,63 +31,58 @@ Exit status:
     2  bad usage, configuration or input
     3  a cluster could not be reached at all
   130  interrupted by Ctrl-C""",
+    *(*CONFIG, FLOW),
+    click.argument("file", required=False, metavar="[FILE]"),
+    click.option(
+        "--spark-checkpoint",
+        "checkpoint",
+        metavar="URI",
+        help="Translate the checkpoint of a Spark Structured Streaming query. The output is a"
+        " migrated copy of it, in a folder that does not exist yet.",
+    ),
+    click.option(
+        "--starting-offsets",
+        is_flag=True,
+        help="With --spark-checkpoint: write the option `startingOffsets` instead, one line for"
+        " each Kafka source.",
+    ),
+    click.option(
+        "--flink",
+        nargs=2,
+        metavar="TOPIC OFFSETS",
+        help="Translate Flink SQL's scan.startup.specific-offsets of a topic.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        "written",
+        metavar="FILE",
+        help="Where the translation is written, in the form of the input; `-` is standard output."
+        "  [default: nothing is written]",
+    ),
+    click.option(
+        "--accept",
+        "accepted",
+        multiple=True,
+        type=click.Choice([Precision.BOUNDED.value, Precision.FRONTIER.value]),
+        help="Also write translations of this precision: the application may read records again, at"
+        " most as many as the row says. May be given several times.",
+    ),
+    click.option("--as", "group", metavar="NAME", help="Name in the column `group` of the rows."),
+    click.option(
+        "--every",
+        "every_seconds",
+        type=click.IntRange(min=1),
+        metavar="SECONDS",
+        help="Translate again at this interval, and replace the output each time.",
+    ),
+    *OUTPUT,
 )
-@CONFIG
-@FLOW
-@click.argument("file", required=False, metavar="[FILE]")
-@click.option(
-    "--spark-checkpoint",
-    "checkpoint",
-    metavar="URI",
-    help="Translate the checkpoint of a Spark Structured Streaming query. The output is a migrated"
-    " copy of it, in a folder that does not exist yet.",
-)
-@click.option(
-    "--starting-offsets",
-    is_flag=True,
-    help="With --spark-checkpoint: write the option `startingOffsets` instead, one line for each"
-    " Kafka source.",
-)
-@click.option(
-    "--flink",
-    nargs=2,
-    metavar="TOPIC OFFSETS",
-    help="Translate Flink SQL's scan.startup.specific-offsets of a topic.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "written",
-    metavar="FILE",
-    help="Where the translation is written, in the form of the input; `-` is standard output."
-    "  [default: nothing is written]",
-)
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    type=click.Choice([Precision.BOUNDED.value, Precision.FRONTIER.value]),
-    help="Also write translations of this precision: the application may read records again, at"
-    " most as many as the row says. May be given several times.",
-)
-@click.option("--as", "group", metavar="NAME", help="Name in the column `group` of the rows.")
-@click.option(
-    "--every",
-    "every_seconds",
-    type=click.IntRange(min=1),
-    metavar="SECONDS",
-    help="Translate again at this interval, and replace the output each time.",
-)
-@FORMAT
-@WIDE
-@quiet_logs
-@carried_out
 def translate(
+    selection: "Selection",
+    output: Output,
     notices: Notices,
     *,
-    config: Path,
-    strict: bool,
-    flows: tuple[str, ...],
     file: str | None,
     checkpoint: str | None,
     starting_offsets: bool,
@@ -95,8 +91,6 @@ def translate(
     accepted: tuple[str, ...],
     group: str | None,
     every_seconds: int | None,
-    format: Format,
-    wide: bool,
 ) -> int:
     """Translate offsets that an application keeps itself, outside of consumer groups.
 
@@ -136,11 +130,10 @@ def translate(
         assert file is not None
         return read_file(file)
 
-    chosen = choose(notices, config=config, strict=strict, flows=flows, groups=None, topics=None)
     return run_translate(
-        chosen,
+        selection,
         read,
-        Output(sys.stdout, format, wide=wide),
+        output,
         notices,
         TranslateOptions(written, group, tuple(map(Precision, accepted))),
         every_seconds=every_seconds,

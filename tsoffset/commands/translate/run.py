@@ -8,12 +8,12 @@ from functools import partial
 import structlog
 
 from tsoffset.cluster import Connect, all_failed
+from tsoffset.commands.options import kafka_cluster, only_flow
 from tsoffset.config.selection import Selection
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, UsageError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.cache import CarryOver
-from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.model import Precision, Row
 from tsoffset.offset_files.document import Document
 from tsoffset.offset_files.reading import STANDARD, write_file
@@ -44,12 +44,12 @@ def run_translate(
     options: TranslateOptions,
     *,
     every_seconds: float | None = None,
-    connect: Connect = KafkaCluster,
+    connect: Connect = kafka_cluster,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Translate the offsets that `read` returns, print their rows, write the output, and return the
     exit status; with `every_seconds` again and again, until interrupted. Raises UsageError."""
-    flow = _only_flow(selection)
+    flow = only_flow(selection, "translate")
     carry_over = CarryOver()
     once = partial(_once, selection, flow, output, notices, options, carry_over, connect)
     if every_seconds is None:
@@ -62,15 +62,6 @@ def run_translate(
             # The application may be writing its offsets now; the last translation stays.
             notices.error(error, trace=False)
         sleep(max(0.0, every_seconds - (time.monotonic() - started)))
-
-
-def _only_flow(selection: Selection) -> FlowSettings:
-    if len(selection.flows) != 1:
-        names = ", ".join(one.name for one in selection.flows)
-        raise UsageError(
-            f"translate: several flows are enabled: {names}; choose one with --flow A->B"
-        )
-    return selection.flows[0]
 
 
 def _once(

@@ -1,0 +1,87 @@
+"""`tsoffset failover` and its options."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tsoffset.commands.options import OUTPUT, SELECTION, command
+from tsoffset.errors import UsageError
+from tsoffset.terminal.notices import Notices
+from tsoffset.terminal.output import Output
+
+if TYPE_CHECKING:
+    from tsoffset.config.selection import Selection
+
+
+@command(
+    "Fail over all groups, and report which are ready.",
+    """\b
+Examples:
+  tsoffset failover -c mm2.properties --flow 'A->B' --dry-run
+  tsoffset failover -c mm2.properties --flow 'A->B'
+  tsoffset failover -c mm2.properties --flow 'A->B' --format json | jq 'select(.verdict != "ready")'
+  tsoffset failover -c mm2.properties --flow 'A->B' --resume
+
+\b
+Exit status:
+    0  every group is ready (some may re-read a stated number of records)
+    1  a group is not ready, or Spark failed
+    2  bad usage or configuration
+    3  a cluster could not be reached; if it is the source, the last commits are reported
+  130  interrupted by Ctrl-C""",
+    *SELECTION,
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        type=click.FloatRange(min=0),
+        default=60,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for groups that are not ready, while they still make progress.",
+    ),
+    click.option(
+        "--no-pause", is_flag=True, help="Do not pause the flow in a running daemon afterwards."
+    ),
+    click.option(
+        "--resume", is_flag=True, help="Only resume the flow that an earlier failover paused."
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Report what a failover would do now, and change nothing.",
+    ),
+    *OUTPUT,
+)
+def failover(
+    selection: "Selection",
+    output: Output,
+    notices: Notices,
+    *,
+    timeout_seconds: float,
+    no_pause: bool,
+    resume: bool,
+    dry_run: bool,
+) -> int:
+    """Fail over all groups of a flow, and report which are ready.
+
+    Runs cycles until every group resumes at its first unread record, or until nothing changes. Then
+    pauses the flow in a running daemon, unless groups still have consumers on the source, and
+    prints the next steps. If the source is unreachable, reports the offsets that consumers would
+    resume from, and their age.
+    """
+    from tsoffset.commands.failover.run import run_failover
+
+    if resume and dry_run:
+        raise UsageError(
+            "failover: --resume and --dry-run exclude each other; --resume ends a"
+            " pause, --dry-run changes nothing"
+        )
+    return run_failover(
+        selection,
+        output,
+        notices,
+        timeout_seconds=timeout_seconds,
+        pause=not no_pause,
+        resume=resume,
+        dry_run=dry_run,
+    )
