@@ -20,7 +20,7 @@ from tsoffset.commands.check.configs import (
     newest_in_the_future,
 )
 from tsoffset.commands.check.findings import Finding, Severity
-from tsoffset.commands.check.groups import CheckpointsSeen, other_committer, seen
+from tsoffset.commands.check.groups import CheckpointsSeen, checkpoints_seen, other_committer
 from tsoffset.commands.check.rights import Granting
 from tsoffset.commands.check.survey import RecordTimes, SyncedTopic
 from tsoffset.cycle.cleanup_policy import Configs
@@ -274,10 +274,10 @@ def test_checkpoints_of_the_flow_s_groups_are_read_from_the_target() -> None:
     """The newest of each group that passes the filter; without the topic there is none."""
     estate = Estate()
     passing = flow(group_filter=DefaultGroupFilter(("billing",)))
-    assert seen(passing, estate["B"]).groups == {}
+    assert checkpoints_seen(passing, estate["B"]).groups == {}
     for number, group in enumerate(("billing", "billing", "other")):
         checkpoint(estate, group, 5, 5, partition=number, timestamp_ms=NOW_MS + number)
-    assert seen(passing, estate["B"]).groups == {"billing": NOW_MS + 1}
+    assert checkpoints_seen(passing, estate["B"]).groups == {"billing": NOW_MS + 1}
 
 
 # --- skipped commits, groups left out -------------------------------------------------------

@@ -21,12 +21,12 @@ from tests.server.test_page import page as browser  # noqa: F401 a fixture
 from tests.waiting import wait_until
 from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.html_report import html_report
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
-from tsoffset.commands.compare.plots import MARKS, Point, grouped
+from tsoffset.commands.compare.plots import MARKS, PlotPoint, grouped
 from tsoffset.commands.compare.report import comparison_lines
 from tsoffset.commands.compare.run import Repeating
-from tsoffset.commands.compare.totals import Course, sums
+from tsoffset.commands.compare.totals import PastTotals, sums
 from tsoffset.model import Precision
 from tsoffset.terminal.output import Format
 
@@ -47,7 +47,7 @@ def pair(
     group: str = "billing",
     lag: int = 100,
     again: int | None = 7,
-    verdict: Verdict = Verdict.REREAD,
+    verdict: CheckpointVerdict = CheckpointVerdict.REREAD,
     **changes: Any,
 ) -> ComparedPair:
     """A pair with a lag, and so many records read again (or skipped)."""
@@ -64,7 +64,7 @@ def pair(
 
 def page(*pairs: ComparedPair, moments: int = 1, every: float | None = None) -> str:
     """The report of a comparison that was done so often."""
-    course = Course()
+    course = PastTotals()
     for number in range(moments):
         found = FlowComparison("A->B", NOW_MS + 60_000 * number, pairs, ("mind <this>",))
         course.add(found)
@@ -120,7 +120,7 @@ def test_names_of_others_stay_words() -> None:
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
     """No script, no address, no style or picture but its own."""
-    text = page(pair(), pair(verdict=Verdict.UNSAFE, again=3), moments=3)
+    text = page(pair(), pair(verdict=CheckpointVerdict.UNSAFE, again=3), moments=3)
     for tag, attributes in Reader(text).tags:
         assert tag not in ("script", "link", "img", "iframe", "object", "base")
         for name, value in attributes.items():
@@ -137,7 +137,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 def test_flows_stand_side_by_side() -> None:
     """Each flow has a section, and no name of an element stands twice."""
     flows = [FlowComparison(name, NOW_MS, (pair(), pair(lag=7))) for name in ("A->B", "B->A")]
-    course = Course()
+    course = PastTotals()
     for _ in range(2):
         for one in flows:
             course.add(one)
@@ -160,8 +160,8 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
     text = page(
         pair("a", again=1_200),
         pair("b", again=34, ours_precision=Precision.BOUNDED, ours_reread_bound=5),
-        pair("c", again=56, verdict=Verdict.UNSAFE, message="theirs skips"),
-        pair("d", again=None, verdict=Verdict.NONE, theirs=None),
+        pair("c", again=56, verdict=CheckpointVerdict.UNSAFE, message="theirs skips"),
+        pair("d", again=None, verdict=CheckpointVerdict.NONE, theirs=None),
         pair("e", target_commit=800, target_commit_reread=100),
     )
     assert re.findall(r"</h3><b>([\d,]+)</b>", text) == ["1,241", "5", "56", "1", "100"]
@@ -171,14 +171,14 @@ def test_the_numbers_of_the_page_are_the_totals() -> None:
 
 def test_what_nobody_judged_is_no_zero() -> None:
     """Without a checkpoint nothing is known of what theirs would read again, or skip."""
-    text = page(pair(again=None, verdict=Verdict.NONE, theirs=None))
+    text = page(pair(again=None, verdict=CheckpointVerdict.NONE, theirs=None))
     assert re.findall(r"</h3><b>([\d,-]+)</b>", text) == ["-", "0", "-", "1", "0"]
     assert "card good" not in text
 
 
 def test_a_page_without_pairs_is_one_too() -> None:
     """Nothing was found, or everything failed: no plot, and no mistake."""
-    failed = pair(None, None, None, Verdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
+    failed = pair(None, None, None, CheckpointVerdict.FAILED, ours_reread_bound=None)  # type: ignore[arg-type]
     for text in (page(), page(failed)):
         assert "<svg" not in text
         assert "mind &lt;this&gt;" in text
@@ -199,7 +199,7 @@ def test_marks_are_few_and_stand_for_all(number: int) -> None:
     """Few pairs stand where they are; of many, those that lie close share a mark, and none is left
     out. 0 stays 0, and each mark says what it stands for."""
     one = pair()
-    points = [Point(n % 90_001, n * n % 80_021, one) for n in range(number)]
+    points = [PlotPoint(n % 90_001, n * n % 80_021, one) for n in range(number)]
     marks = grouped(points)
     assert sum(mark.pairs for mark in marks) == number
     assert len(marks) <= MARKS
@@ -214,7 +214,7 @@ def test_marks_say_whose_they_are() -> None:
     """Pointing at a mark of the plot tells group and partition, lag and records; names of others
     are escaped there, too."""
     pairs = [pair(name, lag=n + 1, again=n * n) for n, name in enumerate(HOSTILE)]
-    text = page(*pairs, pair("skips", lag=50, again=3, verdict=Verdict.UNSAFE))
+    text = page(*pairs, pair("skips", lag=50, again=3, verdict=CheckpointVerdict.UNSAFE))
     told = re.findall(r"<use [^>]*><title>([^<]*)</title></use>", text)
     assert len(told) == 2 * len(pairs) + 2
     assert (
@@ -227,7 +227,7 @@ def test_marks_say_whose_they_are() -> None:
 
 def test_the_course_stays_small_and_ends_now() -> None:
     """Of thousands of comparisons some hundreds are shown, evenly, the first and last one too."""
-    course = Course()
+    course = PastTotals()
     for number in range(3_000):
         course.add(FlowComparison("A->B", number, (pair(),)))
         times = [one.at_ms for one in course.moments["A->B"]]
@@ -250,7 +250,7 @@ def test_a_browser_shows_it(
     """It asks for nothing, has no error, fits the screen, and axe finds nothing amiss."""
     path = tmp_path / "report.html"
     pairs = [pair(name, source_topic=name, lag=n * n) for n, name in enumerate(HOSTILE * 9)]
-    skipping = pair("skips", verdict=Verdict.UNSAFE, message="it skips three; look at it")
+    skipping = pair("skips", verdict=CheckpointVerdict.UNSAFE, message="it skips three; look at it")
     path.write_text(page(*pairs, skipping, moments=3), encoding="utf-8")
     browser.browser.get("about:blank")
     browser.errors()
@@ -273,7 +273,7 @@ def test_sums_have_the_worst_first() -> None:
         pair("a", again=5),
         pair("a", again=7, source_topic="clicks"),
         pair("b", again=50),
-        pair("c", again=1, verdict=Verdict.UNSAFE),
+        pair("c", again=1, verdict=CheckpointVerdict.UNSAFE),
     ]
     groups = sums(By.GROUP, pairs)
     assert [(one.name, one.pairs, one.reread_records, one.reread_most) for one in groups] == [

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tsoffset.commands.confirming import confirmed
 
 from tests.configured import nowhere, properties_file
 from tests.invoking import invoke
 from tests.memory_flows import Estate, flow, mirrored_estate
+from tsoffset.commands.options import confirm
 from tsoffset.commands.snapshots.file import Snapshot, take
 from tsoffset.commands.snapshots.rewinding import Rewinding
 from tsoffset.commands.snapshots.run import run_restore, taken
@@ -361,7 +361,7 @@ def test_a_person_is_asked(typed: str, answer: bool, monkeypatch: pytest.MonkeyP
         keyboard.write(typed)
         keyboard.flush()
         monkeypatch.setattr("sys.stdin", terminal)
-        assert confirmed("Really?", yes=False) is answer
+        assert confirm("Really?", yes=False) is answer
 
 
 def test_nobody_to_ask_is_bad_usage(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """`tsoffset topics`: what replicators have created on each cluster, from where, and how late."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -17,9 +16,9 @@ from tsoffset.commands.options import (
     kafka_cluster,
 )
 from tsoffset.printable import printable
-from tsoffset.replicators.topic_names import Found, Kind
+from tsoffset.replicators.topic_names import Found, TopicKind
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Output
+from tsoffset.terminal.output import Output, in_utc
 from tsoffset.terminal.report import head
 from tsoffset.terminal.tables import Column, table, wrapped
 
@@ -62,7 +61,7 @@ def run_topics(
     with notices.progress("reading topics"):
         found = discover(selection.flows, connect)
     output.show(Found, found, partial(_lines, found))
-    if any(one.kind is Kind.FAILED and one.topic is None for one in found):
+    if any(one.kind is TopicKind.FAILED and one.topic is None for one in found):
         return 3
     return int(any(one.reason is not None for one in found))
 
@@ -76,10 +75,10 @@ def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:
         for one in members:
             if one.message is not None:
                 yield from wrapped(printable(one.message), width, style="red")
-        if upstream := [one for one in members if one.kind is Kind.UPSTREAM]:
+        if upstream := [one for one in members if one.kind is TopicKind.UPSTREAM]:
             yield from table(_UPSTREAM, upstream, width)
             yield Text()
-        if topics := [one for one in members if one.topic and one.kind is not Kind.UPSTREAM]:
+        if topics := [one for one in members if one.topic and one.kind is not TopicKind.UPSTREAM]:
             yield from table(_TOPICS, topics, width)
         elif not upstream and not any(one.message for one in members):
             yield Text("  no replicated topic", "dim")
@@ -88,7 +87,7 @@ def _lines(found: Sequence[Found], width: int | None) -> Iterator[Text]:
 _UPSTREAM: tuple[Column[Found], ...] = (
     Column("UPSTREAM", lambda one: one.source),
     Column("HOPS", lambda one: one.hops, right=True),
-    Column("NEWEST HEARTBEAT", lambda one: _iso(one.heartbeat_timestamp_ms), drops=1),
+    Column("NEWEST HEARTBEAT", lambda one: _in_utc(one.heartbeat_timestamp_ms), drops=1),
     Column("AGE", lambda one: _seconds(one.heartbeat_age_ms), right=True),
     Column("REPLICATION LAG", lambda one: _seconds(one.replication_lag_ms), right=True),
 )
@@ -102,10 +101,8 @@ _TOPICS: tuple[Column[Found], ...] = (
 )
 
 
-def _iso(timestamp_ms: int | None) -> str | None:
-    if timestamp_ms is None:
-        return None
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _in_utc(timestamp_ms: int | None) -> str | None:
+    return None if timestamp_ms is None else in_utc(timestamp_ms)
 
 
 def _seconds(milliseconds: int | None) -> str | None:

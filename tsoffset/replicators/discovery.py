@@ -15,9 +15,9 @@ from tsoffset.cluster import Cluster, Connect, all_failed
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import Failed, Isolation, ReadFrom, TopicDescription, TopicPartition
-from tsoffset.replicators.topic_names import Found, Kind, found_topics, upstream_clusters
+from tsoffset.replicators.topic_names import Found, TopicKind, found_topics, upstream_clusters
 
-_TIMED = (Kind.UPSTREAM, Kind.HEARTBEATS)
+_TIMED = (TopicKind.UPSTREAM, TopicKind.HEARTBEATS)
 
 # By cluster and topic.
 _Emitted = dict[str, dict[str, int | Failed | None]]
@@ -49,7 +49,7 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
                 if isinstance(described, TopicDescription)
             }
         except ClusterUnreachable as error:
-            found[alias] = [_failed(Found(alias, Kind.FAILED), all_failed(error))]
+            found[alias] = [_failed(Found(alias, TopicKind.FAILED), all_failed(error))]
     for alias in topics:
         # The name of a remote topic says where it is from, also while that cluster is unreachable.
         elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
@@ -75,7 +75,7 @@ def _newest(
     wanted = {
         one.topic: partitions[one.topic]
         for one in found
-        if one.kind is Kind.HEARTBEATS and one.topic is not None
+        if one.kind is TopicKind.HEARTBEATS and one.topic is not None
     }
     try:
         return dict(newest_heartbeats(cluster, wanted)) if wanted else {}
@@ -99,7 +99,7 @@ def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
         one,
         heartbeat_timestamp_ms=newest,
         heartbeat_age_ms=max(0, now_ms - newest),
-        replication_lag_ms=lag_ms if one.kind is Kind.UPSTREAM else None,
+        replication_lag_ms=lag_ms if one.kind is TopicKind.UPSTREAM else None,
     )
 
 

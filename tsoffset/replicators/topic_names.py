@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tsoffset.flow.settings import FlowSettings
 
 
-class Kind(StrEnum):
+class TopicKind(StrEnum):
     """What was found on a cluster."""
 
     UPSTREAM = "upstream"
@@ -46,7 +46,7 @@ class Found:
     """
 
     cluster: str
-    kind: Kind
+    kind: TopicKind
     topic: str | None = None
     source: str | None = None
     original_topic: str | None = None
@@ -86,7 +86,7 @@ def found_topics(
                 told = _told(cluster, topic, partitions, flow, aliases, elsewhere)
                 if told is not None:
                     found[topic] = told
-    order = list(Kind)
+    order = list(TopicKind)
     return sorted(found.values(), key=lambda one: (order.index(one.kind), one.topic or ""))
 
 
@@ -103,7 +103,13 @@ def _told(
         chain, original = replicated_through(policy, topic)
         source = chain[0] if chain else None
         return Found(
-            cluster, Kind.HEARTBEATS, topic, source, original, len(chain), partitions=partitions
+            cluster,
+            TopicKind.HEARTBEATS,
+            topic,
+            source,
+            original,
+            len(chain),
+            partitions=partitions,
         )
     if is_internal_topic(policy, topic):
         for kind, other in _own_topics(policy, topic, aliases):
@@ -116,19 +122,19 @@ def _told(
         flow.topic_filter.should_replicate_topic(topic) and topic in elsewhere.get(chain[0], ())
     ):
         return None
-    return Found(cluster, Kind.REMOTE, topic, chain[0], original, len(chain), partitions)
+    return Found(cluster, TopicKind.REMOTE, topic, chain[0], original, len(chain), partitions)
 
 
 def _own_topics(
     policy: ReplicationPolicy, topic: str, aliases: Collection[str]
-) -> Iterator[tuple[Kind, str]]:
+) -> Iterator[tuple[TopicKind, str]]:
     """What a topic of MirrorMaker 2's own is, and with which cluster."""
     names = internal_topics(policy)
     for alias in sorted(aliases):
         if topic == names.checkpoints_topic(alias):
-            yield Kind.CHECKPOINTS, alias
+            yield TopicKind.CHECKPOINTS, alias
         if topic == names.offset_syncs_topic(alias):
-            yield Kind.OFFSET_SYNCS, alias
+            yield TopicKind.OFFSET_SYNCS, alias
 
 
 def upstream_clusters(
@@ -139,16 +145,16 @@ def upstream_clusters(
     topics, without one."""
     policies = [flow.policy for flow in flows if flow.target.alias == cluster]
     ways = [
-        (one.kind is Kind.REMOTE, hops, hops != one.hops, alias, one)
+        (one.kind is TopicKind.REMOTE, hops, hops != one.hops, alias, one)
         for one in found
-        if one.kind in (Kind.HEARTBEATS, Kind.REMOTE) and one.topic is not None
+        if one.kind in (TopicKind.HEARTBEATS, TopicKind.REMOTE) and one.topic is not None
         for policy in policies
         for hops, alias in enumerate(replicated_through(policy, one.topic)[0], 1)
         if hops <= (one.hops or 0) and alias != cluster
     ]
     nearest: dict[str, Found] = {}
     for by_remote_topic, hops, on_the_way, alias, one in sorted(ways, key=lambda way: way[:4]):
-        upstream = Found(cluster, Kind.UPSTREAM, source=alias, hops=hops)
+        upstream = Found(cluster, TopicKind.UPSTREAM, source=alias, hops=hops)
         if not by_remote_topic:
             # Of heartbeats that only came through it, it has none of its own to compare.
             original = None if on_the_way else one.original_topic

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tsoffset.commands.check.findings import Finding, Scope, cause_and_step
-from tsoffset.commands.check.samples import MOST_TOPICS, Copy, Part, SampledTopic
+from tsoffset.commands.check.samples import MOST_TOPICS, Copy, RecordPart, SampledTopic
 from tsoffset.commands.check.survey import Stamp
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import TimestampType
 from tsoffset.rule.reasons import rewritten
 from tsoffset.terminal.output import counted, few
 
-_CONTENT = frozenset({Part.KEY, Part.VALUE})
+_CONTENT = frozenset({RecordPart.KEY, RecordPart.VALUE})
 
 
 def sampled_copies(
@@ -52,7 +52,7 @@ def sampled_copies(
     yield from _summary(flow, at, copies, missing, topics)
 
 
-def differing(sampled: SampledTopic) -> frozenset[Part]:
+def differing(sampled: SampledTopic) -> frozenset[RecordPart]:
     """The parts in which some copy of the topic differs from its original."""
     return frozenset().union(*(copy.differs for copy in sampled.copies))
 
@@ -78,7 +78,7 @@ def _different(
     of_all = f"{number} of {counted(len(sampled.copies), 'sampled record')}"
     subject = f"topic {sampled.topic.target}"
     what = f"{_listed(parts)} differ from the source's in {of_all}"
-    if Part.TIMESTAMP in parts:
+    if RecordPart.TIMESTAMP in parts:
         remedy = (
             "configure the replicator to keep timestamps, which tsoffset needs to look records up,"
             " and recreate the mirror topic"
@@ -94,7 +94,7 @@ def _different(
 
 
 def _fitting(
-    flow: FlowSettings, sampled: SampledTopic, parts: frozenset[Part], *, conflicting: bool
+    flow: FlowSettings, sampled: SampledTopic, parts: frozenset[RecordPart], *, conflicting: bool
 ) -> str:
     """What to do: the setting that matches such copies, if there is one."""
     if parts == _CONTENT:
@@ -104,7 +104,9 @@ def _fitting(
         )
     (left,) = _CONTENT - parts
     without = any(
-        copy.keyless if left is Part.KEY else copy.empty for copy in sampled.copies if copy.differs
+        copy.keyless if left is RecordPart.KEY else copy.empty
+        for copy in sampled.copies
+        if copy.differs
     )
     if without:
         return (
@@ -196,7 +198,7 @@ def _summary(
         words += f"; no copy found of {missing} more"
     if topics > MOST_TOPICS:
         words += f"; {MOST_TOPICS} of {topics} topics sampled"
-    left_out = frozenset(Part) - flow.translation.match
+    left_out = frozenset(RecordPart) - flow.translation.match
     remedy = None
     if left_out and same == len(copies):
         words += f"; translation.match ignores {_listed(left_out)}, which are equal"
@@ -204,5 +206,5 @@ def _summary(
     yield at.ok("samples", words, remedy)
 
 
-def _listed(parts: frozenset[Part]) -> str:
-    return " and ".join(f"{part.value}s" for part in Part if part in parts)
+def _listed(parts: frozenset[RecordPart]) -> str:
+    return " and ".join(f"{part.value}s" for part in RecordPart if part in parts)

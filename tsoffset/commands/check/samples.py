@@ -38,7 +38,7 @@ _PIECE_BYTES = 64_000
 _SCAN_BYTES = 2_000_000
 
 
-class Part(StrEnum):
+class RecordPart(StrEnum):
     """A part in which a copy may differ from its source record."""
 
     TIMESTAMP = "timestamp"
@@ -46,8 +46,8 @@ class Part(StrEnum):
     VALUE = "value"
 
 
-_ALL = frozenset(Part)
-_LESS = (_ALL - {Part.VALUE}, _ALL - {Part.KEY}, frozenset({Part.TIMESTAMP}))
+_ALL = frozenset(RecordPart)
+_LESS = (_ALL - {RecordPart.VALUE}, _ALL - {RecordPart.KEY}, frozenset({RecordPart.TIMESTAMP}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Copy:
     header.
     """
 
-    differs: frozenset[Part]
+    differs: frozenset[RecordPart]
     headers_differ: bool
     moved: bool
     keyless: bool = False
@@ -103,7 +103,7 @@ class _Sample:
     near: tuple[Record, ...]
     copy: Record | None = None
 
-    def is_unique(self, match: Collection[Part]) -> bool:
+    def is_unique(self, match: Collection[RecordPart]) -> bool:
         """Whether no record near it equals it in the parts of `match`."""
         same = (one for one in self.near if _same(one, self.record) >= set(match))
         return sum(1 for _ in same) == 1
@@ -142,12 +142,12 @@ def _compared(original: Record, copy: Record) -> Copy:
     )
 
 
-def _same(one: Record, other: Record) -> frozenset[Part]:
+def _same(one: Record, other: Record) -> frozenset[RecordPart]:
     """The parts in which two records are equal."""
     same = {
-        Part.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
-        Part.KEY: one.key == other.key,
-        Part.VALUE: one.value == other.value,
+        RecordPart.TIMESTAMP: one.timestamp_ms == other.timestamp_ms,
+        RecordPart.KEY: one.key == other.key,
+        RecordPart.VALUE: one.value == other.value,
     }
     return frozenset(part for part, is_same in same.items() if is_same)
 
@@ -156,7 +156,7 @@ def _credible(copies: list[Copy]) -> list[Copy]:
     """Leave out what may be the copy of another record, whose duplicate was compacted on one side
     (pure). A replicator that changes timestamps changes all of them, and one that changes other
     parts changes more than one record."""
-    kept = [copy for copy in copies if Part.TIMESTAMP not in copy.differs] or copies
+    kept = [copy for copy in copies if RecordPart.TIMESTAMP not in copy.differs] or copies
     differing = [copy for copy in kept if copy.differs]
     return kept if len(differing) > 1 else [copy for copy in kept if not copy.differs]
 
@@ -229,7 +229,7 @@ def _find(
     source: Cluster,
     target: Cluster,
     samples: Sequence[_Sample],
-    match: frozenset[Part],
+    match: frozenset[RecordPart],
 ) -> None:
     """Run the rule for the samples without a copy, and keep the copies that it proves. Samples that
     equal a record near them in `match` would prove no difference."""
@@ -303,7 +303,7 @@ def _find_with_other_timestamps(
             one.offset: (FirstAtTime(sample.place.source, one.timestamp_ms), one)
             for one in chain(*(_records(pieces, request) for request in requests))
             if original.value is not None
-            and _same(original, one) == _ALL - {Part.TIMESTAMP}
+            and _same(original, one) == _ALL - {RecordPart.TIMESTAMP}
             and one.timestamp_ms is not None
             and one.timestamp_ms > (original.timestamp_ms or 0)
         }

@@ -17,8 +17,8 @@ from tsoffset.commands.compare.checkpoints import (
 )
 from tsoffset.commands.compare.judgement import (
     CheckpointLookup,
+    CheckpointVerdict,
     ComparedPair,
-    Verdict,
     compare_pair,
     with_repeats,
 )
@@ -73,7 +73,7 @@ class FlowComparison:
         """3 where a cluster is unreachable, 1 for a failed pair, else 0."""
         if self.unreachable:
             return 3
-        return int(any(pair.verdict is Verdict.FAILED for pair in self.pairs))
+        return int(any(pair.verdict is CheckpointVerdict.FAILED for pair in self.pairs))
 
 
 def compare(
@@ -242,7 +242,7 @@ def _offsets(current: _Current) -> dict[CheckpointKey, int]:
 def _span(translated: TranslatedCommit, pair: ComparedPair) -> Span | None:
     """The records between tsoffset's offset and a checkpoint that seems to skip them, else None."""
     commit, position = translated.commit, translated.position
-    if pair.verdict is not Verdict.UNSAFE or pair.records is None:
+    if pair.verdict is not CheckpointVerdict.UNSAFE or pair.records is None:
         return None
     assert commit.partition is not None
     assert commit.committed is not None

@@ -9,18 +9,23 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
 from tsoffset.commands.compare.report import at_words
-from tsoffset.commands.compare.totals import Course, Sum, Totals, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.printable import printable
 from tsoffset.terminal.tables import place
 from tsoffset.version import __version__
 
 # Of pairs, groups and topics the worst; all are in the totals and in the plots.
 ROWS = 50
-_SEVERITY = {Verdict.FAILED: 0, Verdict.UNSAFE: 1, Verdict.BEYOND: 2, Verdict.REREAD: 3}
+_SEVERITY = {
+    CheckpointVerdict.FAILED: 0,
+    CheckpointVerdict.UNSAFE: 1,
+    CheckpointVerdict.BEYOND: 2,
+    CheckpointVerdict.REREAD: 3,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class _Flow:
     name: str
     at: str
     known_at: str | None
-    totals: Totals
+    totals: ComparisonTotals
     plots: Sequence[Plot]
     comparisons: int
     worst: Sequence[ComparedPair]
@@ -42,7 +47,9 @@ class _Flow:
     warnings: Sequence[str]
 
 
-def html_report(found: Sequence[FlowComparison], course: Course, options: CompareOptions) -> str:
+def html_report(
+    found: Sequence[FlowComparison], course: PastTotals, options: CompareOptions
+) -> str:
     """The page: what was found of each flow last, and its course so far. With `every_seconds` it
     loads itself anew that often."""
     return _template().render(
@@ -54,11 +61,11 @@ def html_report(found: Sequence[FlowComparison], course: Course, options: Compar
         version=__version__,
         rows=ROWS,
         marks=MARKS,
-        verdicts=Verdict,
+        verdicts=CheckpointVerdict,
     )
 
 
-def _flow(compared: FlowComparison, course: Course, options: CompareOptions) -> _Flow:
+def _flow(compared: FlowComparison, course: PastTotals, options: CompareOptions) -> _Flow:
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
     moments = course.moments.get(compared.flow, ())
@@ -76,7 +83,7 @@ def _flow(compared: FlowComparison, course: Course, options: CompareOptions) -> 
         compared.flow,
         at_words(compared.at_ms),
         None if compared.known_at_ms is None else at_words(compared.known_at_ms),
-        Totals.of(pairs),
+        ComparisonTotals.of(pairs),
         [plot for plot in plots if plot is not None],
         len(moments),
         sorted(

@@ -16,7 +16,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tsoffset.commands.compare.judgement import ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.report import at_words
 from tsoffset.commands.compare.totals import Moment
 from tsoffset.printable import printable
@@ -63,7 +63,7 @@ _NAME = 60
 _NAMES = re.compile(r'<g id="[^"]*"')
 
 
-class Point(NamedTuple):
+class PlotPoint(NamedTuple):
     """A group-partition in a plot."""
 
     x: int
@@ -106,17 +106,18 @@ def reread_over_lag(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plo
     """Records re-read by consumer lag, for `other` and tsoffset; None if nothing can be drawn."""
     placed = [(pair, pair.lag) for pair in pairs if pair.lag is not None]
     again = [
-        Point(lag, pair.records, pair)
+        PlotPoint(lag, pair.records, pair)
         for pair, lag in placed
-        if pair.records is not None and pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
+        if pair.records is not None
+        and pair.verdict in (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
     ]
     skipped = [
-        Point(lag, pair.records, pair)
+        PlotPoint(lag, pair.records, pair)
         for pair, lag in placed
-        if pair.records is not None and pair.verdict is Verdict.UNSAFE
+        if pair.records is not None and pair.verdict is CheckpointVerdict.UNSAFE
     ]
     bounds = [
-        Point(lag, pair.ours_reread_bound, pair)
+        PlotPoint(lag, pair.ours_reread_bound, pair)
         for pair, lag in placed
         if pair.ours_reread_bound is not None
     ]
@@ -164,7 +165,7 @@ def distribution(flow: str, pairs: Sequence[ComparedPair], other: str) -> Plot |
     of_other = Counter(
         _decade(pair.records or 0)
         for pair in pairs
-        if pair.verdict in (Verdict.EQUAL, Verdict.REREAD)
+        if pair.verdict in (CheckpointVerdict.EQUAL, CheckpointVerdict.REREAD)
     )
     of_tsoffset = Counter(
         _decade(pair.ours_reread_bound) for pair in pairs if pair.ours_reread_bound is not None
@@ -257,7 +258,7 @@ def over_time(flow: str, moments: Sequence[Moment], other: str) -> Plot | None:
         )
 
 
-def grouped(points: Iterable[Point]) -> list[Mark]:
+def grouped(points: Iterable[PlotPoint]) -> list[Mark]:
     """What stands for the points: each at its own place, or, where these are too many, in the
     cells of a grid."""
     found = _united((one.x, one.y, 1, one.pair) for one in points)
@@ -287,7 +288,12 @@ def _rounded(value: float, cells: int) -> float:
 
 
 def _marks(
-    axes: Axes, points: Sequence[Point], name: str, colour: str, shape: str, hollow: bool = False
+    axes: Axes,
+    points: Sequence[PlotPoint],
+    name: str,
+    colour: str,
+    shape: str,
+    hollow: bool = False,
 ) -> dict[str, Sequence[str]]:
     """Draw marks whose size says how many pairs lie there; the first of them stands in the legend.
     Returns what is said of each, by the names of their elements."""

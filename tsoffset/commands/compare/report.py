@@ -6,19 +6,19 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
-from tsoffset.commands.compare.totals import Sum, Totals, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, Sum, sums
 from tsoffset.terminal.output import counted
-from tsoffset.terminal.report import Said, head, notes
+from tsoffset.terminal.report import RowMessage, head, notes
 from tsoffset.terminal.tables import Cell, Column, place, table, wrapped
 
 _STYLES = {
-    Verdict.EQUAL: "green",
-    Verdict.REREAD: "yellow",
-    Verdict.UNSAFE: "bold red",
-    Verdict.BEYOND: "yellow",
-    Verdict.FAILED: "bold red",
+    CheckpointVerdict.EQUAL: "green",
+    CheckpointVerdict.REREAD: "yellow",
+    CheckpointVerdict.UNSAFE: "bold red",
+    CheckpointVerdict.BEYOND: "yellow",
+    CheckpointVerdict.FAILED: "bold red",
 }
 
 
@@ -45,10 +45,10 @@ def comparison_lines(
         yield Text()
     if pairs:
         yield from notes(
-            (Said(pair.verdict, pair.message) for pair in pairs), "group-partition", width
+            (RowMessage(pair.verdict, pair.message) for pair in pairs), "group-partition", width
         )
     yield head(f"{compared.flow}: {counted(len(pairs), 'group-partition')}")
-    for name, words in Totals.of(pairs).in_words(other).items():
+    for name, words in ComparisonTotals.of(pairs).in_words(other).items():
         yield from wrapped(f"{name:13}  {words}", width, "  ", " " * 17)
 
 

@@ -18,7 +18,7 @@ from tsoffset.commands.compare.flow_comparison import FlowComparison, compare
 from tsoffset.commands.compare.judgement import ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.report import comparison_lines
-from tsoffset.commands.compare.totals import Course, Sum, Totals, sums
+from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.commands.options import kafka_cluster
 from tsoffset.commands.scope import in_history, on_cluster, require_match
 from tsoffset.config.selection import Selection
@@ -46,7 +46,7 @@ def run_compare(
     if options.recorded:
         names_of = in_history(selection.settings)
     require_match(selection, notices, names_of)
-    run = _Run(selection, options, output, notices, connect)
+    run = _Comparisons(selection, options, output, notices, connect)
     if options.every_seconds is None:
         run.compare(nullcontext())
     else:
@@ -61,7 +61,7 @@ def run_compare(
 
 
 @dataclass(slots=True)
-class _Run:
+class _Comparisons:
     """One comparison after the other."""
 
     selection: Selection
@@ -70,7 +70,7 @@ class _Run:
     notices: Notices
     connect: Connect
     status: int = 0
-    _course: Course = field(default_factory=Course)
+    _course: PastTotals = field(default_factory=PastTotals)
 
     def compare(self, undisturbed: AbstractContextManager[None]) -> None:
         """Compare all flows once, and write what was found in one go."""
@@ -96,7 +96,7 @@ class _Run:
 
     def _print(self, compared: FlowComparison) -> None:
         """The pairs on standard output; the totals below the table, else for a person alone."""
-        totals = Totals.of(compared.pairs)
+        totals = ComparisonTotals.of(compared.pairs)
         by, output = self.options.by, self.output
         log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
         times = self.options.every_seconds is not None

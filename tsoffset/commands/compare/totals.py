@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tsoffset.commands.compare.flow_comparison import FlowComparison
-from tsoffset.commands.compare.judgement import CommitOrigin, ComparedPair, Verdict
+from tsoffset.commands.compare.judgement import CheckpointVerdict, CommitOrigin, ComparedPair
 from tsoffset.commands.compare.options import By
 from tsoffset.model import Precision
 from tsoffset.terminal.output import by_name, counted
@@ -20,7 +20,7 @@ _ORIGINS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ComparisonTotals:
     """Counts over group-partitions. `reread`, `skipped`, `ours_reread` and `target_reread` are
     sums of upper bounds, in records; `reread_most` is the largest bound of one group-partition.
 
@@ -30,7 +30,7 @@ class Totals:
     """
 
     pairs: int
-    verdicts: Counter[Verdict]
+    verdicts: Counter[CheckpointVerdict]
     reread: int
     reread_most: int
     skipped: int
@@ -42,10 +42,10 @@ class Totals:
     target_reread: int
 
     @classmethod
-    def of(cls, pairs: Iterable[ComparedPair]) -> "Totals":
+    def of(cls, pairs: Iterable[ComparedPair]) -> "ComparisonTotals":
         """Count the pairs."""
         pairs = list(pairs)
-        records: Counter[Verdict] = Counter()
+        records: Counter[CheckpointVerdict] = Counter()
         no_answer: Counter[str] = Counter()
         for pair in pairs:
             records[pair.verdict] += pair.records or 0
@@ -56,9 +56,11 @@ class Totals:
         return cls(
             len(pairs),
             Counter(pair.verdict for pair in pairs),
-            records[Verdict.REREAD],
-            max((p.records or 0 for p in pairs if p.verdict is Verdict.REREAD), default=0),
-            records[Verdict.UNSAFE],
+            records[CheckpointVerdict.REREAD],
+            max(
+                (p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.REREAD), default=0
+            ),
+            records[CheckpointVerdict.UNSAFE],
             sum(
                 pair.theirs_source_offset < pair.source_offset
                 for pair in pairs
@@ -84,7 +86,10 @@ class Totals:
         """The numbers as a log's fields."""
         return {
             "pairs": self.pairs,
-            **{f"mirrormaker_{verdict.value}": self.verdicts[verdict] for verdict in Verdict},
+            **{
+                f"mirrormaker_{verdict.value}": self.verdicts[verdict]
+                for verdict in CheckpointVerdict
+            },
             "mirrormaker_reread_records": self.reread,
             "mirrormaker_unsafe_records": self.skipped,
             **{
@@ -97,19 +102,24 @@ class Totals:
 
     def _other_in_words(self) -> str:
         counts = self.verdicts
-        reread = f"{counts[Verdict.REREAD]} re-read"
+        reread = f"{counts[CheckpointVerdict.REREAD]} re-read"
         if self.reread:
             reread += f" (up to {counted(self.reread, 'record')})"
-        unsafe = f"{counts[Verdict.UNSAFE]} unsafe"
+        unsafe = f"{counts[CheckpointVerdict.UNSAFE]} unsafe"
         if self.skipped:
             unsafe += f" (up to {counted(self.skipped, 'record')} skipped)"
-        words = [f"{counts[Verdict.EQUAL]} equal", reread, unsafe, f"{counts[Verdict.NONE]} none"]
+        words = [
+            f"{counts[CheckpointVerdict.EQUAL]} equal",
+            reread,
+            unsafe,
+            f"{counts[CheckpointVerdict.NONE]} none",
+        ]
         words += [
             f"{counts[verdict]} {name}"
             for verdict, name in (
-                (Verdict.BEYOND, "past tsoffset's offset, not known to be unsafe"),
-                (Verdict.UNJUDGED, "not comparable (no translation by tsoffset)"),
-                (Verdict.FAILED, "failed"),
+                (CheckpointVerdict.BEYOND, "past tsoffset's offset, not known to be unsafe"),
+                (CheckpointVerdict.UNJUDGED, "not comparable (no translation by tsoffset)"),
+                (CheckpointVerdict.FAILED, "failed"),
             )
             if counts[verdict]
         ]
@@ -186,14 +196,14 @@ def sums(by: By, pairs: Iterable[ComparedPair]) -> list[Sum]:
 
 
 def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
-    total = Totals.of(pairs)
+    total = ComparisonTotals.of(pairs)
     exact = total.precisions[Precision.EXACT]
     return Sum(
         flow=pairs[0].flow,
         compared_at_ms=pairs[0].compared_at_ms,
         name=name,
         pairs=total.pairs,
-        **{verdict.value: total.verdicts[verdict] for verdict in Verdict},
+        **{verdict.value: total.verdicts[verdict] for verdict in CheckpointVerdict},
         reread_records=total.reread,
         reread_most=total.reread_most,
         unsafe_records=total.skipped,
@@ -213,11 +223,11 @@ class Moment:
     """What the pairs of a flow came to at a time."""
 
     at_ms: int
-    totals: Totals
+    totals: ComparisonTotals
 
 
 @dataclass(slots=True)
-class Course:
+class PastTotals:
     """The moments of each flow, the oldest first; of many only every other one is kept, and
     again, so that they stay a few hundred."""
 
@@ -234,7 +244,7 @@ class Course:
         # The last one is there whether it stays or not.
         if moments and (seen - 1) % every:
             moments.pop()
-        moments.append(Moment(compared.at_ms, Totals.of(compared.pairs)))
+        moments.append(Moment(compared.at_ms, ComparisonTotals.of(compared.pairs)))
         if len(moments) > _MOMENTS_KEPT:
             del moments[1::2]
             self._kept[flow] = every * 2

@@ -53,7 +53,7 @@ def explain(
     offset with its precision and reason, and whether `sync` would commit it. Prints offsets,
     timestamps and counts, never the content of a record. Commits nothing and does not start Spark.
     """
-    from tsoffset.commands.explain.flow_explanation import Wanted
+    from tsoffset.commands.explain.flow_explanation import ExplainOptions
     from tsoffset.commands.explain.report import run_explain
 
-    return run_explain(selection, Wanted(group, topic, partition), output, notices)
+    return run_explain(selection, ExplainOptions(group, topic, partition), output, notices)

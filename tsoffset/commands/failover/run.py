@@ -1,8 +1,8 @@
-"""`tsoffset failover` as the command line calls it.
+"""Runs `tsoffset failover`.
 
-With both clusters there it runs cycles until nothing is left to be gained, and what these find is
-the verdict. With the source away the verdict is what past cycles have left. It ends with the flow
-paused, and what to do next.
+If both clusters are reachable, it runs cycles until every group is ready or nothing changes any
+more, and judges the last cycle. If the source is unreachable, it reports what past cycles have
+committed. Then it pauses the flow, and prints the next steps.
 """
 
 import shlex
@@ -19,9 +19,8 @@ from tsoffset.commands.failover.last_known import known_pairs, unverified
 from tsoffset.commands.failover.report import failover_lines, in_words
 from tsoffset.commands.failover.verdicts import (
     SOURCE_ACTIVE,
+    FailoverVerdict,
     GroupVerdict,
-    Verdict,
-    in_utc,
     verdicts,
 )
 from tsoffset.commands.options import kafka_cluster, only_flow
@@ -33,12 +32,12 @@ from tsoffset.flow.narrowing import Narrowing
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
 from tsoffset.model import Side
 from tsoffset.terminal.notices import Notices
-from tsoffset.terminal.output import Format, Output
+from tsoffset.terminal.output import Format, Output, in_utc
 
 log = structlog.get_logger(__name__)
 
-# Between cycles, and how long nothing may change until nothing more is waited for: a replicator
-# that is at work is seen to be within that time.
+# Between cycles; and how long nothing may change before the wait ends: a working replicator makes
+# progress in that time.
 _PAUSE_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
 _NOTHING_COMMITTED = (
@@ -48,32 +47,30 @@ _NOTHING_COMMITTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a failover came to; `away` says why the source, or the target, could not be asked."""
+class FailoverResult:
+    """The verdicts, and why a cluster was unreachable."""
 
     verdicts: Sequence[GroupVerdict]
-    source_away: ClusterUnreachable | None = None
-    target_away: ClusterUnreachable | None = None
+    source_error: ClusterUnreachable | None = None
+    target_error: ClusterUnreachable | None = None
 
     @property
     def not_ready(self) -> bool:
-        """Whether some group cannot move over."""
-        return any(one.verdict is Verdict.NOT_READY for one in self.verdicts)
+        return any(one.verdict is FailoverVerdict.NOT_READY for one in self.verdicts)
 
     @property
     def none_ready(self) -> bool:
-        """Whether no group can move over."""
-        return all(one.verdict is Verdict.NOT_READY for one in self.verdicts)
+        return all(one.verdict is FailoverVerdict.NOT_READY for one in self.verdicts)
 
     @property
     def still_read(self) -> bool:
-        """Whether some group still has consumers on the source."""
+        """Whether a group still has consumers on the source."""
         return any(SOURCE_ACTIVE in (one.reason or "").split() for one in self.verdicts)
 
     @property
     def exit_status(self) -> int:
-        """3 where a cluster is away, 1 where a group is not ready, else 0."""
-        return 3 if self.source_away or self.target_away else int(self.not_ready)
+        """3 if a cluster is unreachable, 1 if a group is not ready, else 0."""
+        return 3 if self.source_error or self.target_error else int(self.not_ready)
 
 
 def run_failover(
@@ -87,9 +84,9 @@ def run_failover(
     dry_run: bool = False,
     connect: Connect = kafka_cluster,
 ) -> int:
-    """Let the one flow selected fail over, print the verdicts, and return the exit status; with
-    `dry_run` say what that would come to, and change nothing; with `resume` end its pause, and
-    nothing else. Raises UsageError and CycleFailed."""
+    """Fail over the one selected flow, print the verdicts, and return the exit status. With
+    `dry_run` nothing is changed; with `resume` only the pause of the flow ends. Raises UsageError
+    and CycleFailed."""
     flow = only_flow(selection, "failover")
     if resume:
         return _resume(selection, flow, notices)
@@ -98,23 +95,22 @@ def run_failover(
             f"failover: sync.group.offsets.enabled of {flow.name} is false, so nothing can be"
             " committed; set it to true, or write the offsets with `tsoffset export`"
         )
-    # A pause is of all groups, and of a failover that takes place.
+    # A pause concerns all groups of the flow.
     pause = pause and not selection.narrowing.narrows
-    lost = why_not_kept(selection.settings.state_dir) if pause else None
-    if lost is not None:
+    lost_pause = why_not_kept(selection.settings.state_dir) if pause else None
+    if lost_pause is not None:
         notices.warning(
             "pause_not_kept",
-            f"failover {flow.name}: {lost}, so the flow cannot be paused after the failover, and a"
-            " running `tsoffset run` would continue to commit for groups that have moved. Set"
+            f"failover {flow.name}: {lost_pause}, so the flow cannot be paused after the failover,"
+            " and a running `tsoffset run` would continue to commit for groups that have moved. Set"
             " state.dir, stop `tsoffset run` first, or use --no-pause if none runs.",
         )
-    found = _found(selection, flow, notices, None if dry_run else timeout_seconds, connect)
+    found = _judge(selection, flow, notices, None if dry_run else timeout_seconds, connect)
     paused = None
-    if pause and found.target_away is None and not found.still_read:
-        paused = lost is None if dry_run else set_paused(selection, flow, True)
-    for away in (found.source_away, found.target_away):
-        if away is not None:
-            notices.warning("cluster_unreachable", str(away))
+    if pause and found.target_error is None and not found.still_read:
+        paused = lost_pause is None if dry_run else set_paused(selection, flow, True)
+    for error in filter(None, (found.source_error, found.target_error)):
+        notices.warning("cluster_unreachable", str(error))
     config = selection.configuration.path
     steps = next_steps(flow, found, config, paused=paused, dry_run=dry_run)
     lines = partial(failover_lines, flow.name, found.verdicts, steps, config)
@@ -132,19 +128,18 @@ def run_failover(
     return found.exit_status
 
 
-def _found(
+def _judge(
     selection: Selection,
     flow: FlowSettings,
     notices: Notices,
     timeout_seconds: float | None,
     connect: Connect,
-) -> Found:
-    """The verdicts, of final cycles or of what is left; without a timeout of a plan, which changes
-    nothing. Raises CycleFailed,
-    ClusterUnreachable (for a cluster that comes and goes), and UsageError where there is nothing to
-    fail over."""
-    source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
-    if source_away is None and target_away is None:
+) -> FailoverResult:
+    """Judge the groups by final cycles, or by past cycles if the source is unreachable; without a
+    timeout by a plan. Raises CycleFailed, UsageError if there is nothing to fail over, and
+    ClusterUnreachable for a cluster that was unreachable only for a moment."""
+    source_error, target_error = _error_of(flow.source, connect), _error_of(flow.target, connect)
+    if source_error is None and target_error is None:
         names_of = on_cluster(selection.narrowing, connect)
         require_match(selection, notices, names_of, must_have_groups=True)
         only_plan = timeout_seconds is None
@@ -153,28 +148,31 @@ def _found(
         if found == []:
             raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.source.alias))
         if found is not None:
-            return Found(found)
-        source_away, target_away = _away(flow.source, connect), _away(flow.target, connect)
-        if source_away is None and target_away is None:
+            return FailoverResult(found)
+        source_error, target_error = (
+            _error_of(flow.source, connect),
+            _error_of(flow.target, connect),
+        )
+        if source_error is None and target_error is None:
             raise ClusterUnreachable(
                 f"failover {flow.name}: a cluster was unreachable for a moment; run this command"
                 " again"
             )
-    if target_away is not None:
-        return Found((), source_away, target_away)
+    if target_error is not None:
+        return FailoverResult((), source_error, target_error)
     with connect(flow.target) as target:
         known = known_pairs(selection.settings, flow)
         found = unverified(flow, target, known, time.time())
     if not found:
-        notices.warning("cluster_unreachable", str(source_away))
+        notices.warning("cluster_unreachable", str(source_error))
         listed = on_cluster(Narrowing(), connect, Side.TARGET)
         require_match(selection, notices, listed, must_have_groups=True)
         raise UsageError(_NOTHING_COMMITTED.format(flow=flow.name, cluster=flow.target.alias))
-    return Found(found, source_away)
+    return FailoverResult(found, source_error)
 
 
-def _away(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
-    """Why a cluster cannot be asked; None where it can."""
+def _error_of(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | None:
+    """Why a cluster is unreachable; None if it is reachable."""
     with connect(settings) as cluster:
         try:
             cluster.describe()
@@ -186,15 +184,15 @@ def _away(settings: ClusterSettings, connect: Connect) -> ClusterUnreachable | N
 def final_cycles(
     cycles: FlowCycles, flow: FlowSettings, timeout_seconds: float | None, connect: Connect
 ) -> list[GroupVerdict] | None:
-    """Cycles until each group is ready, or none has changed for a while, or the time is over: what
-    the last of them found; without a timeout one plan. None where a cluster is away. Raises
-    CycleFailed."""
+    """Run cycles until every group is ready, nothing has changed for a while, or the timeout has
+    passed, and judge the last one; without a timeout run one plan. None if a cluster is
+    unreachable. Raises CycleFailed."""
     commit = timeout_seconds is not None
     started = since = time.monotonic()
-    before: object = None
+    previous: object = None
     while True:
         try:
-            # Asked before the cycle: a consumer that leaves has committed before.
+            # Read before the cycle: a consumer that leaves has committed before.
             with connect(flow.source) as source:
                 listings = source.groups()
         except ClusterUnreachable:
@@ -205,16 +203,16 @@ def final_cycles(
         rows = list(result.rows)
         active = {name for name, one in listings.groups.items() if one.active}
         if listings.failed_brokers:
-            # Those that no broker listed may have consumers, too.
+            # Groups that no broker listed may have consumers, too.
             active |= {row.group for row in rows if row.group is not None} - listings.groups.keys()
-        found = verdicts(flow.name, rows, active, in_utc(time.time()))
+        found = verdicts(flow.name, rows, active, in_utc(time.time() * 1000))
         now = time.monotonic()
         facts = [(row.group, row.source_offset, row.target_offset, row.reason) for row in rows]
-        if facts != before:
-            before, since = facts, now
+        if facts != previous:
+            previous, since = facts, now
         if (
             timeout_seconds is None
-            or all(one.verdict is Verdict.READY for one in found)
+            or all(one.verdict is FailoverVerdict.READY for one in found)
             or now - since >= _STABLE_SECONDS
             or now - started >= timeout_seconds
         ):
@@ -223,7 +221,7 @@ def final_cycles(
 
 
 def set_paused(selection: Selection, flow: FlowSettings, paused: bool) -> bool:
-    """Tell a running daemon to leave the flow alone, or to go on with it; whether that is kept."""
+    """Pause or resume the flow in a running daemon. False if that could not be saved."""
     directory = selection.settings.state_dir
     if directory is None:
         return False
@@ -232,7 +230,6 @@ def set_paused(selection: Selection, flow: FlowSettings, paused: bool) -> bool:
 
 
 def is_paused(directory: str, flow: FlowSettings) -> bool:
-    """Whether `state.dir` has a pause of the flow."""
     kept = Pauses(directory)
     kept.look([flow.name])
     return kept.paused(flow.name)
@@ -255,55 +252,55 @@ def _resume(selection: Selection, flow: FlowSettings, notices: Notices) -> int:
 
 
 def next_steps(
-    flow: FlowSettings, found: Found, config: str, *, paused: bool | None, dry_run: bool
+    flow: FlowSettings, found: FailoverResult, config: str, *, paused: bool | None, dry_run: bool
 ) -> list[str]:
-    """What to do next, or after a `dry_run` what a failover would say; `paused` tells whether the
-    flow could be paused, None where it was not to be. `config` is the file that commands take."""
-    here, there = flow.source.alias, flow.target.alias
-    if found.target_away:
-        return [f"Follow the message about {there}, and run this command again."]
+    """The next steps. `paused` is whether the flow could be paused (None: that was not wanted),
+    `config` the file that commands take."""
+    source, target = flow.source.alias, flow.target.alias
+    if found.target_error:
+        return [f"Follow the message about {target}, and run this command again."]
     steps = []
     if dry_run:
         steps.append(
             "This was a dry run: nothing was committed or paused. Run this command without"
             " --dry-run to fail over; the steps below come after that."
         )
-    if isinstance(found.source_away, ClusterRefused):
+    if isinstance(found.source_error, ClusterRefused):
         steps.append(
-            f"{here} refuses this user or has another cluster id, but may be running: follow the"
+            f"{source} refuses this user or has another cluster id, but may be running: follow the"
             " message about it, and run this command again. The steps below are for a lost cluster."
         )
     if found.none_ready:
         steps.append(
             "No group is ready. Follow the messages and run this command again, or accept this and"
-            f" start the consumers on {there}."
+            f" start the consumers on {target}."
         )
     elif found.not_ready:
         steps.append(
             "For the groups that are not ready, follow the messages and run this command again, or"
             " accept this and start their consumers."
         )
-    if found.source_away:
+    if found.source_error:
         steps.append(
-            f"Make sure that no consumer reads from {here} any more: records that are read on"
-            f" {here} from now on are re-read on {there}."
+            f"Make sure that no consumer reads from {source} any more: records that are read on"
+            f" {source} from now on are re-read on {target}."
         )
     example = next((one.resumes_at for one in found.verdicts if one.resumes_at), "")
     topic = example.partition(" ")[0].rpartition("-")[0]
     named = f", with the topic names on the target ({topic})" if topic else ""
     if not found.none_ready:
-        whose = " of the ready groups" if found.not_ready else ""
+        which = " of the ready groups" if found.not_ready else ""
         steps += [
-            f"Start the consumers{whose} on {there}, in their groups{named}.",
-            f"Let producers write to {there}.",
+            f"Start the consumers{which} on {target}, in their groups{named}.",
+            f"Let producers write to {target}.",
         ]
     match paused:
         case True:
-            is_paused = "would be paused, so that" if dry_run else "is paused,"
+            state = "would be paused, so that" if dry_run else "is paused,"
             steps.append(
-                f"{flow.name} {is_paused} a running daemon does not sync it; `tsoffset failover -c"
+                f"{flow.name} {state} a running daemon does not sync it; `tsoffset failover -c"
                 f" {shlex.quote(config)} --flow '{flow.name}' --resume` resumes it."
-                f" docs/failover.md describes the way back to {here}."
+                f" docs/failover.md describes the way back to {source}."
             )
         case False:
             steps.append(
@@ -314,6 +311,6 @@ def next_steps(
         case None:
             steps.append(
                 f"{flow.name} is not paused, and a running daemon continues to sync it"
-                + (f": groups still have consumers on {here}." if found.still_read else ".")
+                + (f": groups still have consumers on {source}." if found.still_read else ".")
             )
     return steps

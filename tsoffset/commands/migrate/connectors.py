@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from tsoffset.commands.migrate.setup import (
     CLUSTERS,
     Connector,
+    ConnectorRole,
     Heading,
-    Kind,
-    Left,
-    Moved,
-    Resource,
-    Role,
+    InputKind,
+    LeftSetting,
+    MirrorSetting,
     Setup,
+    StrimziResource,
 )
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings, shown
@@ -25,7 +25,7 @@ from tsoffset.config.places import CLUSTER_PREFIX, Place
 from tsoffset.config.review import POLICY_FAMILY, is_of_file, known
 
 _ALIASES = (keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name)
-_ROLES = tuple(Role)
+_ROLES = tuple(ConnectorRole)
 _TASKS = "tasks.max"
 
 
@@ -34,9 +34,9 @@ class ConnectorSettings:
     """A connector with its settings by the names that it has for them, and where it stands."""
 
     name: str
-    role: Role
+    role: ConnectorRole
     entry: Entry
-    settings: tuple[Moved, ...]
+    settings: tuple[MirrorSetting, ...]
     at: int = 0
     has_config: bool = True
 
@@ -46,17 +46,17 @@ class _Found:
     """A setting of one connector of a flow."""
 
     connector: Connector
-    moved: Moved
+    moved: MirrorSetting
 
 
 def setup_of_connectors(
-    kind: Kind,
+    kind: InputKind,
     file: str,
     given: Sequence[ConnectorSettings],
     findings: Findings,
     *,
-    left: Sequence[Left] = (),
-    resource: Resource | None = None,
+    left: Sequence[LeftSetting] = (),
+    resource: StrimziResource | None = None,
 ) -> Setup:
     """The connectors' settings at their places. A connector that names no clusters goes to
     `findings`."""
@@ -95,12 +95,12 @@ def _aliases(one: ConnectorSettings, findings: Findings) -> tuple[str, str] | No
 class _Gathered:
     """All settings of all connectors, by cluster and by flow."""
 
-    def __init__(self, left: list[Left]) -> None:
+    def __init__(self, left: list[LeftSetting]) -> None:
         self.left = left
         self.connectors: list[Connector] = []
         self.clusters: dict[str, None] = {}
         self.flows: dict[tuple[str, str], Entry] = {}
-        self.of_file: dict[str, Moved] = {}
+        self.of_file: dict[str, MirrorSetting] = {}
         self._cluster: dict[tuple[str, str], dict[tuple[str, str], list[_Found]]] = {}
         self._flow: dict[tuple[tuple[str, str], str], list[_Found]] = {}
 
@@ -108,15 +108,19 @@ class _Gathered:
         """Take a connector of the flow."""
         connector = Connector(one.name, one.role, flow, one.at, one.has_config)
         self.connectors.append(connector)
-        if one.role is Role.HEARTBEAT:
-            self.left.append(Left(one.entry, Heading.REPLICATOR, "Heartbeats stay unchanged."))
+        if one.role is ConnectorRole.HEARTBEAT:
+            self.left.append(
+                LeftSetting(one.entry, Heading.REPLICATOR, "Heartbeats stay unchanged.")
+            )
             return
         self.clusters |= dict.fromkeys(flow)
         self.flows.setdefault(flow, one.entry)
         for moved in one.settings:
             found = _Found(connector, moved)
             if moved.key == CLUSTERS:
-                self.left.append(Left(moved.entry, Heading.REPLICATOR, "No connector uses it."))
+                self.left.append(
+                    LeftSetting(moved.entry, Heading.REPLICATOR, "No connector uses it.")
+                )
             elif is_of_file(moved.key):
                 self.of_file.setdefault(moved.key, moved)
             elif prefix := CLUSTER_PREFIX.match(moved.key):
@@ -124,14 +128,16 @@ class _Gathered:
                 place = (alias, moved.key[prefix.end() :])
                 if moved.key not in _ALIASES:
                     self._cluster.setdefault(place, {}).setdefault(flow, []).append(found)
-            elif moved.key == _TASKS and one.role is Role.SOURCE:
+            elif moved.key == _TASKS and one.role is ConnectorRole.SOURCE:
                 self.left.append(
-                    Left(moved.entry, Heading.REPLICATOR, "The number of tasks that copy records.")
+                    LeftSetting(
+                        moved.entry, Heading.REPLICATOR, "The number of tasks that copy records."
+                    )
                 )
             else:
                 self._flow.setdefault((flow, moved.key), []).append(found)
 
-    def of_clusters(self) -> Iterator[Moved]:
+    def of_clusters(self) -> Iterator[MirrorSetting]:
         """As `A.x` where all flows agree, else as `A->B.source.cluster.x` for each."""
         for (alias, name), by_flow in self._cluster.items():
             chosen = {flow: self._chosen(name, found) for flow, found in by_flow.items()}
@@ -141,22 +147,22 @@ class _Gathered:
             for (source, target), moved in chosen.items():
                 yield replace(moved, key=f"{source}->{target}.{moved.key}")
 
-    def of_flows(self) -> Iterator[Moved]:
+    def of_flows(self) -> Iterator[MirrorSetting]:
         """As `A->B.x`, each flow turned on."""
         for flow, entry in self.flows.items():
             arrow = "->".join(flow)
             if (flow, keys.ENABLED.name) not in self._flow:
                 key = f"{arrow}.{keys.ENABLED.name}"
-                yield Moved(entry, key, "true")
+                yield MirrorSetting(entry, key, "true")
             for (of, name), found in self._flow.items():
                 if of == flow:
                     yield replace(self._chosen(name, found), key=f"{arrow}.{name}")
 
-    def _chosen(self, name: str, found: Sequence[_Found]) -> Moved:
+    def _chosen(self, name: str, found: Sequence[_Found]) -> MirrorSetting:
         """The setting that counts where several connectors of a flow have it: that of the connector
         that syncs groups, and of what tells how records are copied, that of the one that copies."""
         of_copying = name.startswith(POLICY_FAMILY) or name.endswith("isolation.level")
-        first = Role.SOURCE if of_copying else None
+        first = ConnectorRole.SOURCE if of_copying else None
         ranked = sorted(
             found,
             key=lambda one: (one.connector.role is not first, _ROLES.index(one.connector.role)),
@@ -167,5 +173,5 @@ class _Gathered:
                 if other.moved.text != best.moved.text:
                     entry, taken = other.moved.entry, best.connector.name
                     why = f"{shown(entry)} differs from that of {taken}, which is used."
-                    self.left.append(Left(entry, Heading.REFUSED, why))
+                    self.left.append(LeftSetting(entry, Heading.REFUSED, why))
         return best.moved

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tsoffset.commands.migrate.setup import Role, Setup
+from tsoffset.commands.migrate.setup import ConnectorRole, Setup
 from tsoffset.config.findings import Entry
 from tsoffset.config.keys import BOOTSTRAP
 from tsoffset.config.places import Setting, client_names, first_of, merged, place_of
@@ -73,18 +73,18 @@ def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
         at_target = _says(own, _LOCATION, "target", default=False)
         has = {
             role: not setup.connectors or any(setup.connectors_of((source, target), role))
-            for role in Role
+            for role in ConnectorRole
         }
         sync = own.get(_SYNC)
-        emits = has[Role.CHECKPOINT] and _says(own, _CHECKPOINTS, "true", default=True)
+        emits = has[ConnectorRole.CHECKPOINT] and _says(own, _CHECKPOINTS, "true", default=True)
         commits = emits and _says(own, _SYNC, "true", default=False)
         yield MirrorFlow(
             source,
             target,
-            commits or (bool(setup.connectors) and has[Role.GROUP_OFFSET]),
+            commits or (bool(setup.connectors) and has[ConnectorRole.GROUP_OFFSET]),
             None if sync is None else sync.entry,
             emits,
-            has[Role.SOURCE] and _says(own, _OFFSET_SYNCS, "true", default=True),
+            has[ConnectorRole.SOURCE] and _says(own, _OFFSET_SYNCS, "true", default=True),
             topics.checkpoints_topic(source),
             topics.offset_syncs_topic(source if at_target else target),
             target if at_target else source,

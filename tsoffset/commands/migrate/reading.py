@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tsoffset.commands.migrate.connectors import ConnectorSettings, setup_of_connectors
-from tsoffset.commands.migrate.setup import Kind, Moved, Role, Setup
+from tsoffset.commands.migrate.setup import ConnectorRole, InputKind, MirrorSetting, Setup
 from tsoffset.commands.migrate.strimzi import RESOURCE, setup_of_resources
 from tsoffset.commands.migrate.yaml_parts import documents
 from tsoffset.config import keys
@@ -16,7 +16,7 @@ from tsoffset.config.source import Format, parse, read_text
 from tsoffset.errors import UsageError
 
 _CLASS = "connector.class"
-_ROLES = {role.value: role for role in Role}
+_ROLES = {role.value: role for role in ConnectorRole}
 # A line of the resource itself, or of a list of them.
 _KIND = re.compile(
     rf"^[ \t-]*+[\"']?kind[\"']?[ \t]*+:[ \t]*+[\"']?({RESOURCE}|List)\b", re.MULTILINE
@@ -49,7 +49,7 @@ def read_setup(files: Sequence[str], findings: Findings) -> Setup | None:
         return _dedicated(entries, file, findings)
     if findings.problems:
         return None
-    return setup_of_connectors(Kind.CONNECTORS, " and ".join(files), connectors, findings)
+    return setup_of_connectors(InputKind.CONNECTORS, " and ".join(files), connectors, findings)
 
 
 def _alone(file: str, files: Sequence[str]) -> None:
@@ -78,8 +78,10 @@ def _dedicated(entries: Sequence[Entry], file: str, findings: Findings) -> Setup
     if "$" in listed.text:
         findings.problem(listed, "must be written out here: the aliases stand in the other keys")
         return None
-    moved = tuple(Moved(entry, entry.key, entry.text) for entry in entries if entry is not listed)
-    return Setup(Kind.DEDICATED, file, tuple(dict.fromkeys(clusters)), moved)
+    moved = tuple(
+        MirrorSetting(entry, entry.key, entry.text) for entry in entries if entry is not listed
+    )
+    return Setup(InputKind.DEDICATED, file, tuple(dict.fromkeys(clusters)), moved)
 
 
 def _in_json(text: str, file: str, findings: Findings) -> list[ConnectorSettings]:
@@ -141,5 +143,5 @@ def _connector(
         findings.problem(found[_CLASS], f"must be one of MirrorMaker 2's: {', '.join(_ROLES)}")
         return []
     named = name or (found["name"].text if "name" in found else Path(file).stem)
-    settings = tuple(Moved(entry, entry.key, entry.text) for entry in entries)
+    settings = tuple(MirrorSetting(entry, entry.key, entry.text) for entry in entries)
     return [ConnectorSettings(named, role, found[_CLASS], settings)]

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tsoffset.commands.migrate.reading import read_setup
 from tsoffset.commands.migrate.setup import Heading
-from tsoffset.commands.migrate.sorting import Migration, migration_of
+from tsoffset.commands.migrate.sorting import MigrationPlan, migration_of
 from tsoffset.commands.migrate.steps import steps_lines
 from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
@@ -56,7 +56,7 @@ def run_migrate(
     return ConfigurationError.exit_status if migration.problems else 0
 
 
-def _read(files: Sequence[str], notices: Notices) -> Migration:
+def _read(files: Sequence[str], notices: Notices) -> MigrationPlan:
     findings = Findings()
     setup = read_setup(files, findings)
     if setup is None or findings.problems:
@@ -65,7 +65,7 @@ def _read(files: Sequence[str], notices: Notices) -> Migration:
     return migration_of(setup)
 
 
-def _tell(migration: Migration, to: Path | None, steps_alone: bool, notices: Notices) -> None:
+def _tell(migration: MigrationPlan, to: Path | None, steps_alone: bool, notices: Notices) -> None:
     """What is worth a word beside the result."""
     if not steps_alone:
         notices.note(_in_words(migration))
@@ -85,7 +85,7 @@ def _write(path: Path, text: str) -> None:
         raise TsoffsetError(f"write {path}: {why}; choose another place with -o") from None
 
 
-def _in_words(migration: Migration) -> str:
+def _in_words(migration: MigrationPlan) -> str:
     counts = Counter(left.heading for left in migration.left)
     words = [
         f"{counted(len(migration.taken), 'setting')} taken over",

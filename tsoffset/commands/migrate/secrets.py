@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tsoffset.commands.migrate.setup import Kind, Moved, Setup
+from tsoffset.commands.migrate.setup import InputKind, MirrorSetting, Setup
 from tsoffset.config import security_keys
 from tsoffset.config.findings import names_secret
 from tsoffset.config.jaas import login_module
@@ -31,7 +31,7 @@ def jaas(module: str, options: Mapping[str, str]) -> str:
     return f"{module} required{written};"
 
 
-def without_secret(moved: Moved, setup: Setup) -> Moved:
+def without_secret(moved: MirrorSetting, setup: Setup) -> MirrorSetting:
     """The setting with a reference in place of a secret that the input has in plain text.
 
     MirrorMaker 2's own file is referred to, for it stays; elsewhere an environment variable, which
@@ -40,7 +40,7 @@ def without_secret(moved: Moved, setup: Setup) -> Moved:
     name = _bare(moved.key)
     if not _holds_secret(name, moved.text):
         return moved
-    if setup.kind is Kind.DEDICATED and "$" not in moved.text:
+    if setup.kind is InputKind.DEDICATED and "$" not in moved.text:
         path, key = Path(setup.file).absolute(), moved.entry.key
         if path.is_file() and not (set(":}") & set(str(path)) or "}" in key):
             return _in_place(
@@ -60,9 +60,9 @@ def without_secret(moved: Moved, setup: Setup) -> Moved:
     )
 
 
-def _in_place(moved: Moved, text: str, sentence: str) -> Moved:
+def _in_place(moved: MirrorSetting, text: str, sentence: str) -> MirrorSetting:
     change = sentence if moved.change is None else f"{moved.change} {sentence}"
-    return Moved(moved.entry, moved.key, text, change)
+    return MirrorSetting(moved.entry, moved.key, text, change)
 
 
 def _bare(key: str) -> str:

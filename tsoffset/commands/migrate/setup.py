@@ -9,7 +9,7 @@ from tsoffset.config.findings import Entry
 CLUSTERS = "clusters"
 
 
-class Kind(StrEnum):
+class InputKind(StrEnum):
     """What was read, as a person calls it."""
 
     DEDICATED = "MirrorMaker 2 file"
@@ -17,7 +17,7 @@ class Kind(StrEnum):
     STRIMZI = "Strimzi resource"
 
 
-class Role(StrEnum):
+class ConnectorRole(StrEnum):
     """A connector's task; in the order in which their settings of one flow count."""
 
     GROUP_OFFSET = "MirrorGroupOffsetConnector"
@@ -27,7 +27,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MirrorSetting:
     """A setting with the place and the value that it has in a MirrorMaker 2 file.
 
     `entry` is what the input has. `change` is a sentence where the setting is not the same there,
@@ -49,7 +49,7 @@ class Heading(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftSetting:
     """A setting that is not in our configuration, and a sentence why."""
 
     entry: Entry
@@ -63,14 +63,14 @@ class Connector:
     tells whether it has settings of its own there."""
 
     name: str
-    role: Role
+    role: ConnectorRole
     flow: tuple[str, str]
     at: int = 0
     has_config: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class StrimziResource:
     """A Strimzi resource. `secrets` are those of Kubernetes that our configuration refers to;
     `progress_topic` holds how far its connectors have copied."""
 
@@ -85,14 +85,14 @@ class Setup:
     """What MirrorMaker 2 is configured by: its settings in the form of a MirrorMaker 2 file, and
     what has no place in such a file. `connectors` is empty for a file of MirrorMaker 2's own."""
 
-    kind: Kind
+    kind: InputKind
     file: str
     clusters: tuple[str, ...]
-    moved: tuple[Moved, ...]
-    left: tuple[Left, ...] = ()
+    moved: tuple[MirrorSetting, ...]
+    left: tuple[LeftSetting, ...] = ()
     connectors: tuple[Connector, ...] = ()
-    resource: Resource | None = None
+    resource: StrimziResource | None = None
 
-    def connectors_of(self, flow: tuple[str, str], role: Role) -> Iterator[Connector]:
+    def connectors_of(self, flow: tuple[str, str], role: ConnectorRole) -> Iterator[Connector]:
         """Those of the flow with that task."""
         return (one for one in self.connectors if (one.flow, one.role) == (flow, role))

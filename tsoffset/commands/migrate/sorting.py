@@ -10,7 +10,7 @@ from typing import Any
 
 from tsoffset.commands.migrate.flows import MirrorFlow, mirror_flows
 from tsoffset.commands.migrate.secrets import without_secret
-from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved, Setup
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting, Setup
 from tsoffset.config import keys
 from tsoffset.config.accepted import accepted_key
 from tsoffset.config.findings import Entry, Findings
@@ -47,24 +47,24 @@ _PLUGINS: dict[str, Plugin[Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
+class MigrationPlan:
     """All that a migration consists of. `taken` is our configuration in the order of the input;
     `flows` are those that are on. `problems` are what has to be changed in `taken` before
     tsoffset takes it. `warnings` name the users' classes that tsoffset would load."""
 
     setup: Setup
-    taken: tuple[Moved, ...]
-    left: tuple[Left, ...]
+    taken: tuple[MirrorSetting, ...]
+    left: tuple[LeftSetting, ...]
     flows: tuple[MirrorFlow, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
 
 
-def migration_of(setup: Setup) -> Migration:
+def migration_of(setup: Setup) -> MigrationPlan:
     """What becomes of the setup. Raises ConfigurationError where no configuration comes of it, not
     even one that has to be changed here and there."""
     settings, problems = _resolved(setup)
-    taken: list[Moved] = []
+    taken: list[MirrorSetting] = []
     left = list(setup.left)
     marked: list[Problem] = []
     warnings: list[str] = []
@@ -89,7 +89,7 @@ def migration_of(setup: Setup) -> Migration:
     if problems:
         raise ConfigurationError((*problems, *marked))
     taken += (_not_yet(setup, flow) for flow in flows)
-    return Migration(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
+    return MigrationPlan(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
 
 
 def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
@@ -109,7 +109,7 @@ def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
     ]
 
 
-def _not_loaded(moved: Moved, place: Place) -> str | None:
+def _not_loaded(moved: MirrorSetting, place: Place) -> str | None:
     """What there is to know of a user's class, of which nothing was run."""
     plugin = _PLUGINS.get(place.name)
     name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
@@ -122,8 +122,12 @@ def _not_loaded(moved: Moved, place: Place) -> str | None:
 
 
 def _as_ours(
-    moved: Moved, place: Place, wrong: Sequence[Problem], not_loaded: str | None, setup: Setup
-) -> Moved:
+    moved: MirrorSetting,
+    place: Place,
+    wrong: Sequence[Problem],
+    not_loaded: str | None,
+    setup: Setup,
+) -> MirrorSetting:
     """The setting with what there is to say of it, and without its secret."""
     said = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]
     said += (f"{TO_BE_CHANGED} {problem.allowed}." for problem in wrong)
@@ -133,25 +137,25 @@ def _as_ours(
     return without_secret(replace(moved, change=change), setup)
 
 
-def _left(moved: Moved, place: Place) -> Left | None:
+def _left(moved: MirrorSetting, place: Place) -> LeftSetting | None:
     """Why the setting is not in our configuration; None where it is."""
     found = known(place, moved.text, dedicated=True)
     if isinstance(found, Key):
         return None
     if found is not None:
-        return Left(moved.entry, Heading.REFUSED, found)
+        return LeftSetting(moved.entry, Heading.REFUSED, found)
     if may_be_of_a_class(place.name) or is_of_file(place.name):
         return None
     accepted = accepted_key(place.name)
     if accepted is not None:
         heading = Heading.CHECKPOINTS if accepted.of_checkpoints else Heading.REPLICATOR
-        return Left(moved.entry, heading, accepted.meaning)
+        return LeftSetting(moved.entry, heading, accepted.meaning)
     client = CLIENT_PREFIX.match(place.name)
     whose = f"{client['client']}s" if client else "clients"
-    return Left(moved.entry, Heading.REPLICATOR, f"A setting of its {whose}.")
+    return LeftSetting(moved.entry, Heading.REPLICATOR, f"A setting of its {whose}.")
 
 
-def _not_yet(setup: Setup, flow: MirrorFlow) -> Moved:
+def _not_yet(setup: Setup, flow: MirrorFlow) -> MirrorSetting:
     """What keeps us from committing while MirrorMaker 2 does."""
     on = "on" if flow.syncs else "off"
     line = None if flow.sync_entry is None else flow.sync_entry.line
@@ -161,4 +165,4 @@ def _not_yet(setup: Setup, flow: MirrorFlow) -> Moved:
         " flow until you set this to true (the default); the printed steps say when."
     )
     key = f"{flow.name}.{SYNC}"
-    return Moved(Entry(key, "false", setup.file), key, "false", change)
+    return MirrorSetting(Entry(key, "false", setup.file), key, "false", change)

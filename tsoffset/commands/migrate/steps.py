@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from tsoffset.commands.migrate.flows import MirrorFlow
-from tsoffset.commands.migrate.setup import Heading, Kind
-from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, Migration
+from tsoffset.commands.migrate.setup import Heading, InputKind
+from tsoffset.commands.migrate.sorting import SYNC, TO_BE_CHANGED, MigrationPlan
 from tsoffset.commands.migrate.ways import Command, Step, deletion, way_of
 from tsoffset.printable import printable
 from tsoffset.terminal.output import counted
@@ -18,7 +18,7 @@ from tsoffset.terminal.tables import wrapped
 _REFERENCE = re.compile(r"\$\{env:([^$}]++)\}")
 
 
-def steps_lines(migration: Migration, config: str, width: int | None) -> Iterator[Text]:
+def steps_lines(migration: MigrationPlan, config: str, width: int | None) -> Iterator[Text]:
     """All steps for a person. `config` is the file that our configuration is in."""
     names = ", ".join(flow.name for flow in migration.flows)
     yield head(f"From MirrorMaker 2 to tsoffset: {names}")
@@ -35,7 +35,7 @@ def steps_lines(migration: Migration, config: str, width: int | None) -> Iterato
         yield from _told(("Check:", *step.check), width)
 
 
-def _tools(migration: Migration) -> dict[str, str]:
+def _tools(migration: MigrationPlan) -> dict[str, str]:
     """The words by which Kafka's tools reach each cluster."""
     return {alias: words for flow in migration.flows for alias, words in flow.tools.items()}
 
@@ -48,7 +48,7 @@ def _told(parts: Iterable[str | Command], width: int | None) -> Iterator[Text]:
             yield from wrapped(printable(part), width, "   ")
 
 
-def migration_steps(migration: Migration, config: str) -> list[Step]:
+def migration_steps(migration: MigrationPlan, config: str) -> list[Step]:
     """The steps, in their order."""
     file = shlex.quote(config)
     flows = migration.flows
@@ -70,7 +70,7 @@ def migration_steps(migration: Migration, config: str) -> list[Step]:
 # --- what is the same for all --------------------------------------------------------------
 
 
-def _look(migration: Migration, config: str, file: str) -> Step:
+def _look(migration: MigrationPlan, config: str, file: str) -> Step:
     texts = " ".join(moved.text for moved in migration.taken)
     variables = list(dict.fromkeys(_REFERENCE.findall(texts)))
     resource = migration.setup.resource
@@ -157,7 +157,7 @@ def _sync_on(
     )
 
 
-def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Step:
+def _delete(migration: MigrationPlan, flows: Sequence[MirrorFlow], file: str) -> Step:
     todo: list[str | Command] = ["When you no longer want to go back:"]
     unwanted: dict[tuple[str, str], str] = {}
     for flow in flows:
@@ -183,13 +183,13 @@ def _delete(migration: Migration, flows: Sequence[MirrorFlow], file: str) -> Ste
     )
 
 
-def _progress(migration: Migration, flows: Sequence[MirrorFlow]) -> Iterator[str]:
+def _progress(migration: MigrationPlan, flows: Sequence[MirrorFlow]) -> Iterator[str]:
     """Where MirrorMaker 2 keeps how far it has copied."""
     match migration.setup.kind:
-        case Kind.DEDICATED:
+        case InputKind.DEDICATED:
             yield from (flow.progress_topic for flow in flows)
-        case Kind.CONNECTORS:
+        case InputKind.CONNECTORS:
             yield "the offset.storage.topic of your Connect workers"
-        case Kind.STRIMZI:
+        case InputKind.STRIMZI:
             assert migration.setup.resource is not None
             yield migration.setup.resource.progress_topic

@@ -9,22 +9,30 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tsoffset.commands.migrate.connectors import ConnectorSettings, setup_of_connectors
-from tsoffset.commands.migrate.setup import Heading, Kind, Left, Moved, Resource, Role, Setup
+from tsoffset.commands.migrate.setup import (
+    ConnectorRole,
+    Heading,
+    InputKind,
+    LeftSetting,
+    MirrorSetting,
+    Setup,
+    StrimziResource,
+)
 from tsoffset.commands.migrate.strimzi_security import (
     ResourceNotes,
     own_settings,
     security_settings,
 )
-from tsoffset.commands.migrate.yaml_parts import Part
+from tsoffset.commands.migrate.yaml_parts import YamlValue
 from tsoffset.config import keys
 from tsoffset.config.findings import Findings
 from tsoffset.config.plugins import IDENTITY_POLICY
 
 RESOURCE = "KafkaMirrorMaker2"
 _CONNECTORS = {
-    "sourceConnector": Role.SOURCE,
-    "checkpointConnector": Role.CHECKPOINT,
-    "heartbeatConnector": Role.HEARTBEAT,
+    "sourceConnector": ConnectorRole.SOURCE,
+    "checkpointConnector": ConnectorRole.CHECKPOINT,
+    "heartbeatConnector": ConnectorRole.HEARTBEAT,
 }
 _PATTERNS = {
     "topicsPattern": keys.TOPICS,
@@ -57,10 +65,10 @@ _OF_TARGET = _OF_CLUSTER | {"groupId", "configStorageTopic", _PROGRESS, "statusS
 _POLICIES = {"io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy": IDENTITY_POLICY}
 
 
-def setup_of_resources(found: Sequence[Part], file: str, findings: Findings) -> Setup | None:
+def setup_of_resources(found: Sequence[YamlValue], file: str, findings: Findings) -> Setup | None:
     """The one resource of kind KafkaMirrorMaker2 among the documents; None where there is none, or
     more than one, which `findings` are told."""
-    resources: dict[str, list[Part]] = {}
+    resources: dict[str, list[YamlValue]] = {}
     for part in _resources(found):
         resources.setdefault(_text(part, "kind"), []).append(part)
     ours = resources.get(RESOURCE, [])
@@ -76,7 +84,7 @@ def setup_of_resources(found: Sequence[Part], file: str, findings: Findings) -> 
     return None
 
 
-def _resources(found: Sequence[Part]) -> Iterator[Part]:
+def _resources(found: Sequence[YamlValue]) -> Iterator[YamlValue]:
     """The documents, and the items of lists as kubectl prints them."""
     for part in found:
         if part.is_mapping and _text(part, "kind") == "List":
@@ -86,12 +94,12 @@ def _resources(found: Sequence[Part]) -> Iterator[Part]:
             yield part
 
 
-def _text(part: Part, name: str) -> str:
+def _text(part: YamlValue, name: str) -> str:
     member = part.get(name)
     return "" if member is None else member.text()
 
 
-def _setup(document: Part, file: str, findings: Findings) -> Setup | None:
+def _setup(document: YamlValue, file: str, findings: Findings) -> Setup | None:
     spec, metadata = document.get("spec"), document.get("metadata")
     mirrors = None if spec is None else spec.get("mirrors")
     if spec is None or mirrors is None:
@@ -113,12 +121,12 @@ def _setup(document: Part, file: str, findings: Findings) -> Setup | None:
     name = "" if metadata is None else _text(metadata, "name")
     worker = target or clusters.get(_text(spec, "connectCluster"))
     return setup_of_connectors(
-        Kind.STRIMZI,
+        InputKind.STRIMZI,
         file,
         connectors,
         findings,
         left=notes.left,
-        resource=Resource(
+        resource=StrimziResource(
             name or "NAME",
             (_text(metadata, "namespace") or None) if metadata is not None else None,
             tuple(notes.secrets),
@@ -127,7 +135,7 @@ def _setup(document: Part, file: str, findings: Findings) -> Setup | None:
     )
 
 
-def _named(mirror: Part, field: str, clusters: Mapping[str, Part]) -> Part | None:
+def _named(mirror: YamlValue, field: str, clusters: Mapping[str, YamlValue]) -> YamlValue | None:
     """The cluster that a mirror names by its alias."""
     member = mirror.get(field)
     if member is None:
@@ -139,7 +147,7 @@ def _named(mirror: Part, field: str, clusters: Mapping[str, Part]) -> Part | Non
     return found
 
 
-def _progress_topic(cluster: Part | None) -> str:
+def _progress_topic(cluster: YamlValue | None) -> str:
     config = None if cluster is None else cluster.get("config")
     in_field = "" if cluster is None else _text(cluster, _PROGRESS)
     in_config = "" if config is None else _text(config, _PROGRESS_SETTING)
@@ -147,7 +155,7 @@ def _progress_topic(cluster: Part | None) -> str:
 
 
 def _connectors(
-    mirror: Part, at: int, source: Part, target: Part, notes: ResourceNotes
+    mirror: YamlValue, at: int, source: YamlValue, target: YamlValue, notes: ResourceNotes
 ) -> Iterator[ConnectorSettings]:
     aliases = _text(source, "alias"), _text(target, "alias")
     for cluster, alias in zip((source, target), aliases, strict=True):
@@ -156,7 +164,7 @@ def _connectors(
             return
     shared = (*_of_cluster(source, "source", notes), *_of_cluster(target, "target", notes))
     patterns = [
-        Moved(part.entry(part.text()), key.name, part.text())
+        MirrorSetting(part.entry(part.text()), key.name, part.text())
         for field, key in _PATTERNS.items()
         if (part := mirror.get(field)) is not None
     ]
@@ -167,7 +175,7 @@ def _connectors(
         config, tasks = part.get("config"), part.get("tasksMax")
         own = list(own_settings(config, notes))
         if tasks is not None:
-            own.append(Moved(tasks.entry(tasks.text()), "tasks.max", tasks.text()))
+            own.append(MirrorSetting(tasks.entry(tasks.text()), "tasks.max", tasks.text()))
         # Of what is there twice the later counts, as for the operator.
         settings = {one.key: one for one in (*shared, *own, *patterns)}
         yield ConnectorSettings(
@@ -180,29 +188,29 @@ def _connectors(
         )
 
 
-def _as_kafka_has_it(moved: Moved) -> Moved:
+def _as_kafka_has_it(moved: MirrorSetting) -> MirrorSetting:
     if moved.key != keys.POLICY.name or moved.text not in _POLICIES:
         return moved
     change = "Strimzi's class is Kafka's own since Kafka 3.0."
-    return Moved(moved.entry, moved.key, _POLICIES[moved.text], change)
+    return MirrorSetting(moved.entry, moved.key, _POLICIES[moved.text], change)
 
 
-def _of_cluster(cluster: Part, side: str, notes: ResourceNotes) -> Iterator[Moved]:
+def _of_cluster(cluster: YamlValue, side: str, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """A cluster's settings, as a connector has them; what its `config` has is the last word."""
     _note_unknown(cluster, _OF_TARGET if side == "target" else _OF_CLUSTER, notes)
     settings = [*security_settings(cluster, notes), *own_settings(cluster.get("config"), notes)]
     for name, field in (("alias", "alias"), (keys.BOOTSTRAP.name, "bootstrapServers")):
         if (part := cluster.get(field)) is not None:
-            settings.insert(0, Moved(part.entry(part.text()), name, part.text()))
+            settings.insert(0, MirrorSetting(part.entry(part.text()), name, part.text()))
     for moved in settings:
-        yield Moved(moved.entry, f"{side}.cluster.{moved.key}", moved.text, moved.change)
+        yield MirrorSetting(moved.entry, f"{side}.cluster.{moved.key}", moved.text, moved.change)
 
 
-def _note_unknown(part: Part, known: Collection[str], notes: ResourceNotes) -> None:
+def _note_unknown(part: YamlValue, known: Collection[str], notes: ResourceNotes) -> None:
     for name, member in part.members().items():
         if name not in known:
             close = difflib.get_close_matches(name, sorted(known), n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            left = Left(member.entry(), Heading.REFUSED, f"Strimzi has no such field{hint}")
+            left = LeftSetting(member.entry(), Heading.REFUSED, f"Strimzi has no such field{hint}")
             if left not in notes.left:
                 notes.left.append(left)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tsoffset.commands.migrate.secrets import jaas
-from tsoffset.commands.migrate.setup import Heading, Left, Moved
-from tsoffset.commands.migrate.yaml_parts import Part
+from tsoffset.commands.migrate.setup import Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.yaml_parts import YamlValue
 from tsoffset.config import security_keys as keys
 
 SECRETS_FOLDER = "/etc/tsoffset/secrets"
@@ -46,7 +46,7 @@ class ResourceNotes:
     """What is found beside settings: secrets that have to be mounted, and what has no setting."""
 
     secrets: dict[str, None] = field(default_factory=dict)
-    left: list[Left] = field(default_factory=list)
+    left: list[LeftSetting] = field(default_factory=list)
 
     def path(self, secret: str, key: str) -> str:
         """The file of a secret's key."""
@@ -64,7 +64,7 @@ class ResourceNotes:
         return _OF_STRIMZI.sub(r"${\g<provider>:", text)
 
 
-def security_settings(cluster: Part, notes: ResourceNotes) -> Iterator[Moved]:
+def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """The settings of a cluster's `tls` and `authentication`, by their bare names."""
     tls, authentication = cluster.get("tls"), cluster.get("authentication")
     kind = None if authentication is None else _text(authentication, "type")
@@ -72,7 +72,7 @@ def security_settings(cluster: Part, notes: ResourceNotes) -> Iterator[Moved]:
         authentication is not None and kind == "custom" and _text(authentication, "sasl") == "true"
     )
     protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
-    yield Moved((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
+    yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
     if tls is not None:
         yield from _trusted(tls, notes)
     if authentication is None or kind is None:
@@ -91,7 +91,7 @@ def security_settings(cluster: Part, notes: ResourceNotes) -> Iterator[Moved]:
         )
 
 
-def own_settings(config: Part | None, notes: ResourceNotes) -> Iterator[Moved]:
+def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """The members of a `config`, which are Kafka's own settings."""
     for name, part in ({} if config is None else config.members()).items():
         text = part.text()
@@ -99,21 +99,21 @@ def own_settings(config: Part | None, notes: ResourceNotes) -> Iterator[Moved]:
         change = (
             None if text == referred else "tsoffset does not have the operator's secret provider."
         )
-        yield Moved(part.entry(text), name, referred, change)
+        yield MirrorSetting(part.entry(text), name, referred, change)
 
 
-def _text(part: Part, name: str, default: str = "") -> str:
+def _text(part: YamlValue, name: str, default: str = "") -> str:
     member = part.get(name)
     return default if member is None else member.text()
 
 
-def _required(part: Part, name: str) -> str:
+def _required(part: YamlValue, name: str) -> str:
     if not (text := _text(part, name)):
         part.refuse(f"must have `{name}`")
     return text
 
 
-def _trusted(tls: Part, notes: ResourceNotes) -> Iterator[Moved]:
+def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     certificates = tls.get("trustedCertificates")
     listed = [] if certificates is None else certificates.items()
     if not listed:
@@ -124,31 +124,33 @@ def _trusted(tls: Part, notes: ResourceNotes) -> Iterator[Moved]:
     if not all(name for _, name in files):
         change = "Of a secret with a `pattern` only ca.crt is used; add its other certificates."
         files = [(secret, name or "ca.crt") for secret, name in files]
-    yield Moved(entry, keys.TRUST_TYPE.name, "PEM")
+    yield MirrorSetting(entry, keys.TRUST_TYPE.name, "PEM")
     if len(files) == 1:
-        yield Moved(entry, keys.TRUST_LOCATION.name, notes.path(*files[0]), change)
+        yield MirrorSetting(entry, keys.TRUST_LOCATION.name, notes.path(*files[0]), change)
     else:
         text = "\n".join(notes.reference(*file) for file in files)
-        yield Moved(entry, keys.TRUST_CERTIFICATES.name, text, change)
+        yield MirrorSetting(entry, keys.TRUST_CERTIFICATES.name, text, change)
 
 
-def _certificate(authentication: Part, notes: ResourceNotes) -> Iterator[Moved]:
+def _certificate(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     part = authentication.get("certificateAndKey")
     if part is None:
         authentication.refuse("must have `certificateAndKey`")
         return
     secret = _required(part, "secretName")
     entry = part.entry()
-    yield Moved(entry, keys.OWN_TYPE.name, "PEM")
+    yield MirrorSetting(entry, keys.OWN_TYPE.name, "PEM")
     for key, name in ((keys.OWN_CHAIN, "certificate"), (keys.OWN_KEY, "key")):
-        yield Moved(entry, key.name, notes.reference(secret, _required(part, name)))
+        yield MirrorSetting(entry, key.name, notes.reference(secret, _required(part, name)))
 
 
-def _secret(part: Part, key: str, notes: ResourceNotes) -> str:
+def _secret(part: YamlValue, key: str, notes: ResourceNotes) -> str:
     return notes.reference(_required(part, "secretName"), _required(part, key))
 
 
-def _password_login(authentication: Part, kind: str, notes: ResourceNotes) -> Iterator[Moved]:
+def _password_login(
+    authentication: YamlValue, kind: str, notes: ResourceNotes
+) -> Iterator[MirrorSetting]:
     mechanism, module = _PASSWORD_LOGINS[kind]
     entry = authentication.entry()
     options = {"username": _required(authentication, "username")}
@@ -157,44 +159,46 @@ def _password_login(authentication: Part, kind: str, notes: ResourceNotes) -> It
         authentication.refuse("must have `passwordSecret`")
     else:
         options["password"] = _secret(password, "password", notes)
-    yield Moved(entry, keys.MECHANISM.name, mechanism)
-    yield Moved(entry, keys.JAAS.name, jaas(module, options))
+    yield MirrorSetting(entry, keys.MECHANISM.name, mechanism)
+    yield MirrorSetting(entry, keys.JAAS.name, jaas(module, options))
 
 
-def _oauth(authentication: Part, notes: ResourceNotes) -> Iterator[Moved]:
+def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     """Strimzi's own login, whose settings have twins in Kafka's as far as they are used here."""
     members = authentication.members()
     entry = authentication.entry()
     for name in _OAUTH_WITHOUT_TWIN:
         if name in members:
             why = "A setting of Strimzi's own login class; Kafka's class does not have it."
-            notes.left.append(Left(members[name].entry(), Heading.REFUSED, why))
+            notes.left.append(LeftSetting(members[name].entry(), Heading.REFUSED, why))
     options: dict[str, str] = {}
-    yield Moved(entry, keys.MECHANISM.name, "OAUTHBEARER")
+    yield MirrorSetting(entry, keys.MECHANISM.name, "OAUTHBEARER")
     token, place = members.get("accessToken"), members.get("accessTokenLocation")
     if token is not None or place is not None:
         path = place.text() if place is not None else ""
         if token is not None:
             path = notes.path(_required(token, "secretName"), _required(token, "key"))
-        yield Moved(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
+        yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
     else:
-        yield Moved(entry, keys.TOKEN_ADDRESS.name, _required(authentication, "tokenEndpointUri"))
+        yield MirrorSetting(
+            entry, keys.TOKEN_ADDRESS.name, _required(authentication, "tokenEndpointUri")
+        )
         options["clientId"] = _required(authentication, "clientId")
         if (secret := members.get("clientSecret")) is not None:
             options["clientSecret"] = _secret(secret, "key", notes)
         if scope := _text(authentication, "scope"):
             options["scope"] = scope
         options |= _tls_of_tokens(members, notes)
-    yield Moved(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
+    yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
     for name, key in (
         ("connectTimeoutSeconds", keys.TOKEN_CONNECT_MS),
         ("readTimeoutSeconds", keys.TOKEN_READ_MS),
     ):
         if name in members:
-            yield Moved(members[name].entry(), key.name, f"{members[name].text()}000")
+            yield MirrorSetting(members[name].entry(), key.name, f"{members[name].text()}000")
 
 
-def _tls_of_tokens(members: Mapping[str, Part], notes: ResourceNotes) -> dict[str, str]:
+def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> dict[str, str]:
     """How the address of tokens is trusted, which stands in `sasl.jaas.config`."""
     options: dict[str, str] = {}
     listed = (

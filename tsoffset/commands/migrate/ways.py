@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tsoffset.commands.migrate.flows import MirrorFlow
-from tsoffset.commands.migrate.setup import Connector, Kind, Role
-from tsoffset.commands.migrate.sorting import SYNC, Migration
+from tsoffset.commands.migrate.setup import Connector, ConnectorRole, InputKind
+from tsoffset.commands.migrate.sorting import SYNC, MigrationPlan
 from tsoffset.config.findings import Entry
 
 
@@ -54,7 +54,7 @@ _NOBODY_READS = (
 )
 
 
-class Way(Protocol):
+class Deployment(Protocol):
     """How MirrorMaker 2 is told something."""
 
     def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
@@ -64,14 +64,14 @@ class Way(Protocol):
         """Write neither checkpoints nor offset syncs any more."""
 
 
-def way_of(migration: Migration) -> Way:
+def way_of(migration: MigrationPlan) -> Deployment:
     """The one that fits what was read."""
     match migration.setup.kind:
-        case Kind.DEDICATED:
+        case InputKind.DEDICATED:
             return _Dedicated(migration)
-        case Kind.CONNECTORS:
+        case InputKind.CONNECTORS:
             return _Connectors(migration)
-        case Kind.STRIMZI:
+        case InputKind.STRIMZI:
             return _Strimzi(migration)
 
 
@@ -94,7 +94,7 @@ def _ends(flows: Sequence[MirrorFlow]) -> Iterator[str | Command]:
 class _Dedicated:
     """By its own file, with a restart."""
 
-    def __init__(self, migration: Migration) -> None:
+    def __init__(self, migration: MigrationPlan) -> None:
         self._file = migration.setup.file
 
     def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
@@ -159,7 +159,7 @@ def _placed(entry: Entry) -> str:
 class _Connectors:
     """By Connect's REST API."""
 
-    def __init__(self, migration: Migration) -> None:
+    def __init__(self, migration: MigrationPlan) -> None:
         self._setup = migration.setup
 
     def sync_off(self, flows: Sequence[MirrorFlow]) -> Step:
@@ -169,11 +169,11 @@ class _Connectors:
         ]
         check: list[str | Command] = []
         for flow in flows:
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT):
                 todo.append(_changed(one, f'. + {{"{SYNC}": "false"}}'))
                 check.append(Command(f"curl -s {_of(one)}/config | jq '.\"{SYNC}\"'"))
                 check.append('It answers "false".')
-            for one in self._setup.connectors_of(flow.pair, Role.GROUP_OFFSET):
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.GROUP_OFFSET):
                 todo.append(Command(f"curl -s -X DELETE {_of(one)}"))
                 check.append(Command(f"curl -s -o /dev/null -w '%{{http_code}}\\n' {_of(one)}"))
                 check.append("It answers 404: the connector is gone.")
@@ -183,15 +183,15 @@ class _Connectors:
         todo: list[str | Command] = [_NOBODY_READS]
         check: list[str | Command] = []
         for flow in flows:
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT):
                 todo.append(Command(f"curl -s -X DELETE {_of(one)}"))
-            sources = list(self._setup.connectors_of(flow.pair, Role.SOURCE))
+            sources = list(self._setup.connectors_of(flow.pair, ConnectorRole.SOURCE))
             if not sources:
                 todo.append(
                     f"Do the following for the connector that copies {flow.name}, too; its"
                     " configuration was not among the inputs:"
                 )
-                sources = [Connector("SOURCE_CONNECTOR", Role.SOURCE, flow.pair)]
+                sources = [Connector("SOURCE_CONNECTOR", ConnectorRole.SOURCE, flow.pair)]
             for one in sources:
                 change = 'with_entries(select(.key | startswith("offset-syncs") | not))'
                 todo.append(_changed(one, f'{change} + {{"{_OFFSET_SYNCS}": "false"}}'))
@@ -221,7 +221,7 @@ def _changed(connector: Connector, change: str) -> Command:
 class _Strimzi:
     """By its resource."""
 
-    def __init__(self, migration: Migration) -> None:
+    def __init__(self, migration: MigrationPlan) -> None:
         self._setup = migration.setup
         resource = migration.setup.resource
         assert resource is not None
@@ -232,7 +232,7 @@ class _Strimzi:
         patches = [
             patch
             for flow in flows
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT)
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT)
             for patch in _added(one, "checkpointConnector", SYNC)
         ]
         path = "{.spec.mirrors[*].checkpointConnector.config}"
@@ -252,10 +252,10 @@ class _Strimzi:
     def end(self, flows: Sequence[MirrorFlow]) -> Step:
         patches: list[dict[str, object]] = []
         for flow in flows:
-            for one in self._setup.connectors_of(flow.pair, Role.CHECKPOINT):
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.CHECKPOINT):
                 path = f"/spec/mirrors/{one.at}/checkpointConnector"
                 patches.append({"op": "remove", "path": path})
-            for one in self._setup.connectors_of(flow.pair, Role.SOURCE):
+            for one in self._setup.connectors_of(flow.pair, ConnectorRole.SOURCE):
                 patches += _added(one, "sourceConnector", _OFFSET_SYNCS)
                 config = f"/spec/mirrors/{one.at}/sourceConnector/config"
                 patches += (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import javaproperties
 
-from tsoffset.commands.migrate.setup import CLUSTERS, Heading, Left, Moved
-from tsoffset.commands.migrate.sorting import Migration
+from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, MirrorSetting
+from tsoffset.commands.migrate.sorting import MigrationPlan
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
 from tsoffset.config.findings import shown
 from tsoffset.config.places import place_of
@@ -26,14 +26,14 @@ _FOR_A_FAILOVER = (
 _ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
 
 
-def configuration_text(migration: Migration) -> str:
+def configuration_text(migration: MigrationPlan) -> str:
     """The whole file. It holds no secret that the input does not have in other words for all to
     read, and no date: the same input gives the same text."""
     lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_left(migration)]
     return "\n".join(lines) + "\n"
 
 
-def _head(migration: Migration) -> Iterator[str]:
+def _head(migration: MigrationPlan) -> Iterator[str]:
     setup = migration.setup
     yield from _comment(
         f"tsoffset's configuration, made by `tsoffset migrate` from {setup.file} (a {setup.kind})."
@@ -49,7 +49,7 @@ def _head(migration: Migration) -> Iterator[str]:
         yield from (f"#   {name}" for name in setup.resource.secrets)
 
 
-def _settings(migration: Migration) -> Iterator[str]:
+def _settings(migration: MigrationPlan) -> Iterator[str]:
     clusters = migration.setup.clusters
     places = {moved: place_of(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
     yield ""
@@ -66,7 +66,7 @@ def _settings(migration: Migration) -> Iterator[str]:
     )
 
 
-def _section(title: str, settings: Sequence[Moved]) -> Iterator[str]:
+def _section(title: str, settings: Sequence[MirrorSetting]) -> Iterator[str]:
     if settings:
         yield ""
         yield f"# --- {title} ---"
@@ -76,7 +76,7 @@ def _section(title: str, settings: Sequence[Moved]) -> Iterator[str]:
         yield _line(moved.key, moved.text)
 
 
-def _left(migration: Migration) -> Iterator[str]:
+def _left(migration: MigrationPlan) -> Iterator[str]:
     for heading in Heading:
         left = [one for one in migration.left if one.heading is heading]
         if left:
@@ -86,7 +86,7 @@ def _left(migration: Migration) -> Iterator[str]:
             yield from _comment(_in_words(one, migration.setup.file), hanging="#     ")
 
 
-def _in_words(left: Left, file: str) -> str:
+def _in_words(left: LeftSetting, file: str) -> str:
     """A setting with its line, its value unless that may be a secret, and why it is left. Of keys
     that nobody knows, any may be one, whatever their names."""
     line = "" if left.entry.line is None else f"line {left.entry.line}: "

@@ -18,7 +18,7 @@ _BOOLEAN, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
 _TRUE = ("yes", "true", "on")
 
 
-class Part:
+class YamlValue:
     """A value of a document; `path` leads to it (`spec.mirrors[0].source`).
 
     What has another form than was asked for goes to `findings`, and is taken for empty.
@@ -49,12 +49,12 @@ class Part:
         """Report that the value is wrong."""
         self._findings.missing(self.path or "YAML", allowed, self._file, self.line)
 
-    def members(self) -> dict[str, "Part"]:
+    def members(self) -> dict[str, "YamlValue"]:
         """The members of a mapping by name, without those that are null."""
         if not isinstance(self._node, yaml.MappingNode):
             self.refuse("must be a mapping, with `name: value` lines")
             return {}
-        found: dict[str, Part] = {}
+        found: dict[str, YamlValue] = {}
         for key, value in self._node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             part = self._part(value, f"{self.path}.{name}" if self.path else name)
@@ -69,11 +69,11 @@ class Part:
                 found[name] = part
         return found
 
-    def get(self, name: str) -> "Part | None":
+    def get(self, name: str) -> "YamlValue | None":
         """A member; None where it is absent or null."""
         return self.members().get(name)
 
-    def items(self) -> list["Part"]:
+    def items(self) -> list["YamlValue"]:
         """The items of a list."""
         if not isinstance(self._node, yaml.SequenceNode):
             self.refuse("must be a list, with `- ` before each item")
@@ -93,14 +93,14 @@ class Part:
         self.refuse("must be text, a number, true or false")
         return ""
 
-    def _part(self, node: yaml.Node, path: str) -> "Part":
-        return Part(node, path, self._file, self._findings)
+    def _part(self, node: yaml.Node, path: str) -> "YamlValue":
+        return YamlValue(node, path, self._file, self._findings)
 
 
-def documents(text: str, file: str, findings: Findings) -> Sequence[Part]:
+def documents(text: str, file: str, findings: Findings) -> Sequence[YamlValue]:
     """The documents of the text; none where it cannot be parsed, which `findings` are told."""
 
-    def unusable(why: str, line: int | None = None) -> Sequence[Part]:
+    def unusable(why: str, line: int | None = None) -> Sequence[YamlValue]:
         findings.missing("YAML", why, file, line)
         return ()
 
@@ -121,4 +121,4 @@ def documents(text: str, file: str, findings: Findings) -> Sequence[Part]:
     except (ValueError, OverflowError):
         # PyYAML lets these through: of `\UFFFFFFFF`, and of a version of thousands of digits.
         return unusable("cannot be parsed: it has a number out of range, as in `\\U00110000`")
-    return [Part(node, "", file, findings) for node in nodes]
+    return [YamlValue(node, "", file, findings) for node in nodes]

@@ -1,13 +1,13 @@
-"""What groups had committed on a cluster at one time, in a file for people and for `restore`.
+"""A snapshot: the committed offsets of a flow's groups on its target, in a file.
 
-The first line says what it is of, each other one is a commit; all are JSON. It holds names, offsets
-and the commits' metadata.
+The first line describes the snapshot, each other line is a committed offset; all are JSON. The file
+holds names, offsets and the commits' metadata.
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from tsoffset.errors import SnapshotFailed, UsageError
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import CommittedOffset, Failed, TopicDescription, TopicPartition
 from tsoffset.stores import UNREACHABLE, Folder, in_words
+from tsoffset.terminal.output import in_utc
 
 VERSION = 1
 _VERSION = "tsoffset_snapshot"
@@ -26,7 +27,7 @@ _VERSION = "tsoffset_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a group had committed."""
+    """A committed offset of a group."""
 
     group: str
     topic: str
@@ -36,17 +37,16 @@ class Commit:
 
     @property
     def place(self) -> TopicPartition:
-        """Where."""
         return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The commits of a flow's groups on its target.
+    """The committed offsets of a flow's groups on its target.
 
-    `cluster_id` says which cluster that was, `topic_ids` which topics those were (None of brokers
-    that have no ids). `taken_at` is UTC, as text. `groups` is what `--groups` narrowed it to; None
-    where it has all groups that the flow's filter lets through.
+    `cluster_id` and `topic_ids` identify the cluster and its topics (None: brokers without ids).
+    `taken_at` is UTC, as text. `groups` is the value of `--groups`; None if the snapshot has all
+    selected groups.
     """
 
     flow: str
@@ -58,12 +58,12 @@ class Snapshot:
     commits: tuple[Commit, ...]
 
     def write(self, path: Path) -> None:
-        """Write a new file, in one step. Raises UsageError where there is one of that name, and
-        SnapshotFailed where it cannot be written."""
+        """Write a new file, in one step. Raises UsageError if it exists, and SnapshotFailed if it
+        cannot be written."""
         folder = Folder(path.parent)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Of two at once one gets the name.
+            # If two are written at once, only one gets the name.
             path.touch(0o600, exist_ok=False)
             try:
                 folder.write(path.name, "".join(self._lines()).encode())
@@ -83,20 +83,19 @@ class Snapshot:
 
     def _lines(self) -> Iterator[str]:
         head = {name: getattr(self, name) for name in _OF_ALL}
-        # How many there are tells a file that was cut.
+        # The number shows whether the file is complete.
         yield json.dumps({_VERSION: VERSION, **head, "commits": len(self.commits)}) + "\n"
         for commit in self.commits:
             yield json.dumps(asdict(commit)) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> "Snapshot":
-        """What a file holds. Raises UsageError where that is no snapshot, not all of one, or one
-        of a newer version."""
+        """Read a file. Raises UsageError if it is no complete snapshot, or of a newer version."""
         try:
             return cls._parsed(path.read_text("utf-8"))
         except OSError as error:
             why = f"{error.strerror}; check that this user can read it"
-        except _Unusable as error:
+        except _NoSnapshot as error:
             why = str(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             why = "it is not a complete snapshot of tsoffset; take a new one"
@@ -108,21 +107,21 @@ class Snapshot:
         head = _fields(first)
         version = head[_VERSION]
         if version != VERSION:
-            raise _Unusable(
+            raise _NoSnapshot(
                 f"it has version {version}, but this tsoffset reads version {VERSION}; use the"
                 " tsoffset that wrote it"
             )
         commits = tuple(_checked(Commit(**_fields(line))) for line in others)
         count = _number(head["commits"], 2**63)
         if len(commits) != count:
-            raise _Unusable(
+            raise _NoSnapshot(
                 f"it has only {len(commits)} of its {count} committed offsets; use the complete"
                 " file"
             )
         known: set[tuple[str, TopicPartition]] = set()
         for one in commits:
             if (one.group, one.place) in known:
-                raise _Unusable(
+                raise _NoSnapshot(
                     f"it has two committed offsets of group {one.group} in {one.place}; keep one"
                 )
             known.add((one.group, one.place))
@@ -134,12 +133,12 @@ class Snapshot:
         return cls(**{name: head[name] for name in _OF_ALL}, commits=commits)
 
 
-class _Unusable(Exception):
+class _NoSnapshot(Exception):
     """The file cannot be used; the text says why."""
 
 
 def _fields(line: str) -> dict[str, Any]:
-    """The members of a line's object, none of them twice. Raises ValueError."""
+    """The members of a line's object. Raises ValueError if one is given twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -152,7 +151,7 @@ def _fields(line: str) -> dict[str, Any]:
 
 
 def _checked(commit: Commit) -> Commit:
-    """The commit, whose values Kafka can hold. Raises ValueError."""
+    """The commit. Raises ValueError for values that Kafka cannot hold."""
     for value in (commit.group, commit.topic, commit.metadata):
         if len(_text(value)) > _LONGEST_TEXT:
             raise ValueError("no text that Kafka can hold")
@@ -180,11 +179,11 @@ _OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commi
 
 
 def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
-    """The commits of all consumer groups on the target that the flow's filter lets through, on
-    whatever topic; `groups` is what narrowed that filter.
+    """The committed offsets of all selected groups on the target, in any topic; `groups` is the
+    value of --groups.
 
-    Raises ClusterUnreachable, and SnapshotFailed where one of them cannot be read: with a part
-    missing it would look as if those groups had had nothing.
+    Raises ClusterUnreachable, and SnapshotFailed if one of them cannot be read: an incomplete
+    snapshot would look as if those groups had no offsets.
     """
     cluster_id = target.describe().cluster_id
     listings = target.groups()
@@ -210,7 +209,7 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
         flow.name,
         target.alias,
         cluster_id,
-        datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        in_utc(time.time() * 1000, "milliseconds"),
         groups,
         topics_of(target, {commit.topic for commit in commits}),
         tuple(commits),
@@ -218,7 +217,7 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
 
 
 def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | None]:
-    """Those of the topics that exist, each with its id; None of brokers that have no ids."""
+    """The topics that exist, with their ids (None: brokers without ids)."""
     described = target.topics(sorted(topics)) if topics else {}
     return {
         name: topic.topic_id
@@ -227,7 +226,7 @@ def topics_of(target: Cluster, topics: set[str]) -> dict[str, str | None]:
     }
 
 
-def named_for(snapshot: Snapshot) -> Path:
+def default_path(snapshot: Snapshot) -> Path:
     """A file in the working directory, named for cluster and time."""
     when = snapshot.taken_at.replace("-", "").replace(":", "")
     return Path(f"{quote(snapshot.cluster, safe='')}-{when}.snapshot")

@@ -1,4 +1,4 @@
-"""`tsoffset snapshot` and `tsoffset restore` as the command line calls them."""
+"""Runs `tsoffset snapshot` and `tsoffset restore`."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from rich.text import Text
 from tsoffset.cluster import Cluster, Connect
 from tsoffset.commands.options import confirm, kafka_cluster, only_flow
 from tsoffset.commands.scope import no_match, on_cluster, require_match
-from tsoffset.commands.snapshots.file import Snapshot, named_for, take
-from tsoffset.commands.snapshots.restoring import RestoredCommit, carry_out, look, plan
+from tsoffset.commands.snapshots.file import Snapshot, default_path, take
+from tsoffset.commands.snapshots.restoring import RestoredCommit, commit_restored, plan, read_target
 from tsoffset.config.selection import Selection, only_planned
 from tsoffset.errors import UsageError
 from tsoffset.flow.narrowing import expression
@@ -21,7 +21,7 @@ from tsoffset.flow.settings import FlowSettings, Settings
 from tsoffset.model import OutcomeKind, Side
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Format, Output, by_name, counted
-from tsoffset.terminal.report import Said, head, notes, total
+from tsoffset.terminal.report import RowMessage, head, notes, total
 from tsoffset.terminal.tables import Cell, Column, place, table
 
 log = structlog.get_logger(__name__)
@@ -35,13 +35,13 @@ def run_snapshot(
     *,
     connect: Connect = kafka_cluster,
 ) -> int:
-    """Write what the groups of the one flow selected have on its target, print the file's name, and
-    return the exit status. Raises UsageError, SnapshotFailed and ClusterUnreachable."""
+    """Write a snapshot of the one selected flow, print the file's name, and return the exit status.
+    Raises UsageError, SnapshotFailed and ClusterUnreachable."""
     flow = only_flow(selection, "snapshot")
     if selection.narrowing.narrows:
         require_match(selection, notices, on_cluster(selection.narrowing, connect, Side.TARGET))
     with connect(flow.target) as target:
-        snapshot, path = taken(flow, target, selection.narrowing.groups, path)
+        snapshot, path = write_snapshot(flow, target, selection.narrowing.groups, path)
     output.lines([Text(str(path))])
     output.flush()
     if not snapshot.commits:
@@ -56,13 +56,13 @@ def run_snapshot(
     return 0
 
 
-def taken(
+def write_snapshot(
     flow: FlowSettings, target: Cluster, groups: str | None, path: Path | None
 ) -> tuple[Snapshot, Path]:
-    """A snapshot that was written, and where: at `path`, or by cluster and time in the working
-    directory. Raises as `take` and `Snapshot.write`."""
+    """Take a snapshot and write it to `path`, or to a file in the working directory named for
+    cluster and time. Raises as `take` and `Snapshot.write`."""
     snapshot = take(flow, target, groups)
-    path = path or named_for(snapshot)
+    path = path or default_path(snapshot)
     snapshot.write(path)
     return snapshot, path
 
@@ -79,35 +79,35 @@ def run_restore(
     yes: bool,
     connect: Connect = kafka_cluster,
 ) -> int:
-    """Put the commits of a snapshot back, or with `dry_run` say what that would do; return the exit
-    status: 1 where a commit of the snapshot is not there again. Raises UsageError, also for a
-    snapshot of another cluster, and ClusterUnreachable."""
+    """Restore the committed offsets of a snapshot, or with `dry_run` print what that would do, and
+    return the exit status: 1 if one was not restored. Raises UsageError, also for a snapshot of
+    another cluster, and ClusterUnreachable."""
     snapshot = Snapshot.read(path)
     flow = settings.flow(snapshot.flow)
     chosen = expression("--groups", groups)
-    narrowed = expression("--groups", snapshot.groups)
-    meant = expression("--topics", topics)
+    in_snapshot = expression("--groups", snapshot.groups)
+    chosen_topics = expression("--topics", topics)
 
     def was_in_scope(name: str) -> bool:
         return flow.group_filter.should_replicate_group(name) and (
-            narrowed is None or matches(narrowed, name)
+            in_snapshot is None or matches(in_snapshot, name)
         )
 
     known_groups = {commit.group for commit in snapshot.commits}
     known_topics = {commit.topic for commit in snapshot.commits}
     for noun, wanted, pattern, names in (
         ("group", groups, chosen, known_groups),
-        ("topic", topics, meant, known_topics),
+        ("topic", topics, chosen_topics, known_topics),
     ):
         if wanted is not None and not any(matches(pattern, name) for name in names):
             raise UsageError(f"{no_match(noun, wanted, names)} These names are from {path}.")
     with connect(flow.target) as target:
         refuse_other_cluster(snapshot, path, target)
-        snapshot, now = look(
+        snapshot, now = read_target(
             snapshot,
             target,
             is_group=lambda group: chosen is None or matches(chosen, group),
-            is_topic=lambda topic: meant is None or matches(meant, topic),
+            is_topic=lambda topic: chosen_topics is None or matches(chosen_topics, topic),
             was_in_scope=was_in_scope,
         )
         rows = plan(snapshot, now)
@@ -125,13 +125,13 @@ def run_restore(
             if not confirm(question, yes=yes):
                 notices.note("nothing was restored")
                 return 1
-            rows = carry_out(rows, snapshot, target)
+            rows = commit_restored(rows, snapshot, target)
     _print(rows, snapshot, output)
-    return int(any(row.left_undone for row in rows))
+    return int(any(row.not_restored for row in rows))
 
 
 def refuse_other_cluster(snapshot: Snapshot, path: Path, target: Cluster) -> None:
-    """Raise UsageError where the snapshot is of another cluster. Raises ClusterUnreachable."""
+    """Raise UsageError if the snapshot is of another cluster. Raises ClusterUnreachable."""
     cluster_id = target.describe().cluster_id
     if cluster_id != snapshot.cluster_id:
         raise UsageError(
@@ -149,8 +149,8 @@ def _lines(rows: Sequence[RestoredCommit], snapshot: Snapshot, width: int | None
     if rows:
         yield from table(_COLUMNS, rows, width)
         yield Text()
-        said = (Said(row.reason or row.outcome, row.message) for row in rows)
-        yield from notes(said, "row", width)
+        messages = (RowMessage(row.reason or row.outcome, row.message) for row in rows)
+        yield from notes(messages, "row", width)
     yield from total(_summary(rows), width)
 
 

@@ -1,8 +1,14 @@
-"""One position's conversation as it was overheard: the steps, and what was seen in them."""
+"""Traces the translation of one committed offset: its requests, their answers, the records read."""
 
 from typing import Any
 
-from tsoffset.commands.explain.statements import Ask, Asked, Form, Opening, Told
+from tsoffset.commands.explain.statements import (
+    AnswerKind,
+    AnswerStatement,
+    PositionStatement,
+    RequestKind,
+    RequestStatement,
+)
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.model import Failed, FirstAtTime, LogRange, ReadFrom, Side, TimedOffset, Youngest
@@ -13,10 +19,11 @@ from tsoffset.rule.log_view import LogView
 MATCHED = ("timestamp", "key", "value")
 
 
-class Dialogue:
-    """What a position asked and was told, with the records that came along.
+class Trace:
+    """The requests and answers of one translation.
 
-    `source` and `target` hold these records for comparisons; they do not leave this object.
+    `source` and `target` hold the records that were read, for comparisons; they never leave this
+    object.
     """
 
     def __init__(self, flow: FlowSettings, commit: SourceCommit) -> None:
@@ -28,15 +35,15 @@ class Dialogue:
         self.settings = flow.translation
         self.source = LogView(commit.partition, flow.translation.match)
         self.target = LogView(commit.target, flow.translation.match)
-        self.steps: list[tuple[Asked, Told]] = []
-        self.about: dict[str, Any] = {
+        self.steps: list[tuple[RequestStatement, AnswerStatement]] = []
+        self.common: dict[str, Any] = {
             "flow": flow.name,
             "group": commit.group,
             "source_topic": commit.partition.topic,
             "partition": commit.partition.partition,
         }
-        self.opening = Opening(
-            **self.about,
+        self.position = PositionStatement(
+            **self.common,
             source_offset=self.offset,
             source_cluster=flow.source.alias,
             target_cluster=flow.target.alias,
@@ -51,65 +58,70 @@ class Dialogue:
 
     @property
     def next_record(self) -> Record | None:
-        """The next record to read: the first data record at or after the commit, once seen."""
+        """The first data record at or after the committed offset, once it was read."""
         record = self.source.next_known(self.offset)
         readable = record is not None and self.source.range is not None
         return record if record and readable and record.offset < self.source.end else None
 
-    def step_reading(self, side: Side, offset: int) -> int | None:
-        """The first step that read the record at `offset`; None where none did."""
-        for _, told in self.steps:
-            if told.side is side and told.answer is Form.STRETCH:
-                assert told.start is not None
-                assert told.end is not None
-                if told.start <= offset < told.end:
-                    return told.step
+    def step_that_read(self, side: Side, offset: int) -> int | None:
+        """The first step that read the record at `offset`; None if none did."""
+        for _, answer in self.steps:
+            if answer.side is side and answer.answer is AnswerKind.STRETCH:
+                assert answer.start is not None
+                assert answer.end is not None
+                if answer.start <= offset < answer.end:
+                    return answer.step
         return None
 
-    def hear(self, question: Question, answer: Answer) -> None:
-        """Take in one question with its answer."""
+    def add(self, question: Question, answer: Answer) -> None:
         side = question.side
         at: dict[str, Any] = {
-            **self.about,
+            **self.common,
             "step": len(self.steps) + 1,
             "side": side,
-            "cluster": self.opening.source_cluster
+            "cluster": self.position.source_cluster
             if side is Side.SOURCE
-            else self.opening.target_cluster,
+            else self.position.target_cluster,
             "topic": self._view(side).partition.topic,
         }
-        self.steps.append((_asked(question, at), self._told(question, answer, at)))
+        self.steps.append((_request(question, at), self._answer(question, answer, at)))
 
     def _view(self, side: Side) -> LogView:
         return self.source if side is Side.SOURCE else self.target
 
-    def _told(self, question: Question, answer: Answer, at: dict[str, Any]) -> Told:
+    def _answer(self, question: Question, answer: Answer, at: dict[str, Any]) -> AnswerStatement:
         view = self._view(question.side)
         match answer:
             case Failed():
-                return Told(**at, answer=Form.FAILED, reason=answer.kind, message=answer.message)
+                return AnswerStatement(
+                    **at, answer=AnswerKind.FAILED, reason=answer.kind, message=answer.message
+                )
             case LogRange():
                 if isinstance(question.what, RangeOf) and question.what.log_itself:
                     view.own_range = answer
                 else:
                     view.range = answer
-                return Told(**at, answer=Form.RANGE, start=answer.start, end=answer.end)
+                return AnswerStatement(
+                    **at, answer=AnswerKind.RANGE, start=answer.start, end=answer.end
+                )
             case TimedOffset():
-                return Told(
+                return AnswerStatement(
                     **at,
-                    answer=Form.RECORD,
+                    answer=AnswerKind.RECORD,
                     record_offset=answer.offset,
                     record_timestamp_ms=answer.timestamp_ms,
                 )
             case Stretch():
                 assert isinstance(question.what, ReadFrom)
                 view.add(answer)
-                return self._read(question.side, question.what.offset, answer, at)
+                return self._stretch(question.side, question.what.offset, answer, at)
             case None:
-                return Told(**at, answer=Form.NONE)
+                return AnswerStatement(**at, answer=AnswerKind.NONE)
 
-    def _read(self, side: Side, asked: int, stretch: Stretch, at: dict[str, Any]) -> Told:
-        following = next((r for r in stretch.records if r.offset >= asked), None)
+    def _stretch(
+        self, side: Side, offset: int, stretch: Stretch, at: dict[str, Any]
+    ) -> AnswerStatement:
+        following = next((r for r in stretch.records if r.offset >= offset), None)
         other = self.target if side is Side.SOURCE else self.source
         equal_offset = None
         wanted = self.next_record
@@ -121,9 +133,9 @@ class Dialogue:
         equal_records = None
         if other.range is not None and other.count_known(other.start, other.end):
             equal_records = sum(bool(other.equals(other.identity(r))) for r in stretch.records)
-        return Told(
+        return AnswerStatement(
             **at,
-            answer=Form.STRETCH,
+            answer=AnswerKind.STRETCH,
             start=stretch.start,
             end=stretch.end,
             records=len(stretch.records),
@@ -136,13 +148,15 @@ class Dialogue:
         )
 
 
-def _asked(question: Question, at: dict[str, Any]) -> Asked:
+def _request(question: Question, at: dict[str, Any]) -> RequestStatement:
     match question.what:
         case RangeOf(log_itself=itself):
-            return Asked(**at, ask=Ask.LOG_ITSELF if itself else Ask.LOG_RANGE)
+            return RequestStatement(
+                **at, ask=RequestKind.LOG_ITSELF if itself else RequestKind.LOG_RANGE
+            )
         case ReadFrom(offset=offset, max_bytes=max_bytes):
-            return Asked(**at, ask=Ask.READ, offset=offset, max_bytes=max_bytes)
+            return RequestStatement(**at, ask=RequestKind.READ, offset=offset, max_bytes=max_bytes)
         case FirstAtTime(timestamp_ms=timestamp_ms):
-            return Asked(**at, ask=Ask.FIRST_AT_TIME, timestamp_ms=timestamp_ms)
+            return RequestStatement(**at, ask=RequestKind.FIRST_AT_TIME, timestamp_ms=timestamp_ms)
         case Youngest():
-            return Asked(**at, ask=Ask.YOUNGEST)
+            return RequestStatement(**at, ask=RequestKind.YOUNGEST)
