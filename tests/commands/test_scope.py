@@ -19,7 +19,7 @@ from tsoffset.commands.export import run_export
 from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.plan_sync import run_once
 from tsoffset.commands.scope import on_cluster, require_match, warn_of_no_match
-from tsoffset.commands.snapshots.run import run_restore, run_snapshot, taken
+from tsoffset.commands.snapshots.run import run_restore, run_snapshot, write_snapshot
 from tsoffset.config.selection import Selection
 from tsoffset.errors import UsageError
 from tsoffset.terminal.notices import Notices
@@ -79,7 +79,7 @@ def snapshot(selection: Selection, estate: Estate, output: Output, folder: Path)
 
 def restore(selection: Selection, estate: Estate, output: Output, folder: Path) -> int:
     whole = selection.settings.flows[0]
-    _, path = taken(whole, estate["B"], None, folder / "whole.snapshot")
+    _, path = write_snapshot(whole, estate["B"], None, folder / "whole.snapshot")
     return run_restore(
         selection.settings,
         path,

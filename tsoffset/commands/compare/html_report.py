@@ -1,6 +1,5 @@
-"""The comparison as one HTML file that needs nothing else: no script, no font, no address."""
+"""The comparison as one self-contained HTML file: no script, no font, no address."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,13 +11,13 @@ from tsoffset.commands.compare.flow_comparison import FlowComparison
 from tsoffset.commands.compare.judgement import CheckpointVerdict, ComparedPair
 from tsoffset.commands.compare.options import By, CompareOptions
 from tsoffset.commands.compare.plots import MARKS, Plot, distribution, over_time, reread_over_lag
-from tsoffset.commands.compare.report import at_words
 from tsoffset.commands.compare.totals import ComparisonTotals, PastTotals, Sum, sums
 from tsoffset.printable import printable
+from tsoffset.terminal.output import in_utc
 from tsoffset.terminal.tables import place
 from tsoffset.version import __version__
 
-# Of pairs, groups and topics the worst; all are in the totals and in the plots.
+# The worst pairs, groups and topics that are listed; the totals and the plots include all.
 ROWS = 50
 _SEVERITY = {
     CheckpointVerdict.FAILED: 0,
@@ -30,8 +29,6 @@ _SEVERITY = {
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """What the page shows of one flow."""
-
     name: str
     at: str
     known_at: str | None
@@ -47,13 +44,11 @@ class _Flow:
     warnings: Sequence[str]
 
 
-def html_report(
-    found: Sequence[FlowComparison], course: PastTotals, options: CompareOptions
-) -> str:
-    """The page: what was found of each flow last, and its course so far. With `every_seconds` it
-    loads itself anew that often."""
+def html_report(found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions) -> str:
+    """The page: the last comparison of each flow, and the totals of all comparisons. It reloads
+    itself at the interval of the comparisons."""
     return _template().render(
-        flows=[_flow(one, course, options) for one in found],
+        flows=[_flow(one, past, options) for one in found],
         other=options.other_name,
         recorded=options.recorded,
         file=options.file,
@@ -65,25 +60,21 @@ def html_report(
     )
 
 
-def _flow(compared: FlowComparison, course: PastTotals, options: CompareOptions) -> _Flow:
+def _flow(compared: FlowComparison, past: PastTotals, options: CompareOptions) -> _Flow:
     pairs = compared.pairs
     by_group, by_topic = sums(By.GROUP, pairs), sums(By.TOPIC, pairs)
-    moments = course.moments.get(compared.flow, ())
+    totals = ComparisonTotals.of(pairs)
+    moments = past.moments.get(compared.flow, ())
     plots = (
         reread_over_lag(compared.flow, pairs, options.other_name),
         distribution(compared.flow, pairs, options.other_name),
         over_time(compared.flow, moments, options.other_name),
     )
-    why = Counter(
-        str(pair.ours_reason or "no committed offset on the source")
-        for pair in pairs
-        if pair.ours is None
-    )
     return _Flow(
         compared.flow,
-        at_words(compared.at_ms),
-        None if compared.known_at_ms is None else at_words(compared.known_at_ms),
-        ComparisonTotals.of(pairs),
+        in_utc(compared.at_ms),
+        None if compared.known_at_ms is None else in_utc(compared.known_at_ms),
+        totals,
         [plot for plot in plots if plot is not None],
         len(moments),
         sorted(
@@ -94,7 +85,7 @@ def _flow(compared: FlowComparison, course: PastTotals, options: CompareOptions)
         len(by_group),
         by_topic[:ROWS],
         len(by_topic),
-        why.most_common(),
+        totals.no_answer.most_common(),
         compared.warnings,
     )
 

@@ -1,14 +1,12 @@
-"""`tsoffset compare` as the command line calls it."""
+"""Runs `tsoffset compare`, once or at an interval."""
 
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -37,116 +35,106 @@ def run_compare(
     *,
     connect: Connect = kafka_cluster,
 ) -> int:
-    """Compare the flows, print their pairs and totals, and return the exit status: of several
-    comparisons that of the last one. Raises UsageError."""
+    """Compare the flows, print their pairs and totals, and return the exit status of the last
+    comparison. Raises UsageError."""
     if options.html is not None:
-        # Fails before clusters are asked where an extra is missing.
+        # Fails before the comparison if an extra is missing.
         import_module("tsoffset.commands.compare.html_report")
     names_of = on_cluster(selection.narrowing, connect)
     if options.recorded:
         names_of = in_history(selection.settings)
     require_match(selection, notices, names_of)
-    run = _Comparisons(selection, options, output, notices, connect)
-    if options.every_seconds is None:
-        run.compare(nullcontext())
-    else:
-        repeating = Repeating(options.every_seconds, options.times)
+    repeating = Repeating(options.every_seconds or 1.0, options.times)
+    past = PastTotals()
+    status = 0
 
-        def again() -> bool:
-            run.compare(repeating.undisturbed())
-            return not output.closed or options.html is not None
-
-        repeating.run(again)
-    return run.status
-
-
-@dataclass(slots=True)
-class _Comparisons:
-    """One comparison after the other."""
-
-    selection: Selection
-    options: CompareOptions
-    output: Output
-    notices: Notices
-    connect: Connect
-    status: int = 0
-    _course: PastTotals = field(default_factory=PastTotals)
-
-    def compare(self, undisturbed: AbstractContextManager[None]) -> None:
-        """Compare all flows once, and write what was found in one go."""
-        options, selection = self.options, self.selection
-        with self.notices.progress("comparing") as report:
+    def compare_once() -> bool:
+        nonlocal status
+        with notices.progress("comparing") as report:
             found = list(
                 compare(
                     selection.flows,
-                    self.connect,
+                    connect,
                     settings=selection.settings,
                     options=options,
                     report=report,
                 )
             )
-        with undisturbed:
-            self.status = max((one.exit_status for one in found), default=0)
+        with repeating.undisturbed():
+            status = max((one.exit_status for one in found), default=0)
             for compared in found:
                 for warning in compared.warnings:
-                    self.notices.warning("comparison_warning", warning)
-                self._print(compared)
+                    notices.warning("comparison_warning", warning)
+                _print(compared, options, output, notices)
             if options.html is not None:
-                self._write(options.html, found)
+                status = max(status, _write_report(found, past, options, notices))
+        again = not output.closed or options.html is not None
+        return options.every_seconds is not None and again
 
-    def _print(self, compared: FlowComparison) -> None:
-        """The pairs on standard output; the totals below the table, else for a person alone."""
-        totals = ComparisonTotals.of(compared.pairs)
-        by, output = self.options.by, self.output
-        log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
-        times = self.options.every_seconds is not None
-        other = self.options.other_name
-        lines = partial(comparison_lines, compared, by=by, other=other, times=times)
-        if by is By.PAIR:
-            output.show(ComparedPair, compared.pairs, lines)
-        else:
-            output.show(Sum, sums(by, compared.pairs), lines)
-        if output.format is not Format.TABLE:
-            for name, words in totals.in_words(other).items():
-                self.notices.note(f"{compared.flow}: {name}: {words}")
+    if options.every_seconds is None:
+        compare_once()
+    else:
+        repeating.run(compare_once)
+    return status
 
-    def _write(self, path: Path, found: Sequence[FlowComparison]) -> None:
-        """The report in one step: who looks at it has the old one or the new."""
-        # Loads what draws, and pyarrow.
-        from tsoffset.commands.compare.html_report import html_report
-        from tsoffset.stores import Folder
 
-        for compared in found:
-            self._course.add(compared)
-        page = html_report(found, self._course, self.options)
-        try:
-            Folder(path.parent).write(path.name, page.encode())
-        except OSError as error:
-            self.status = max(self.status, 1)
-            self.notices.warning(
-                "report_not_written",
-                f"write report, {path}: {error.strerror or error}; free disk space, or name a file"
-                " that this user can write",
-            )
+def _print(
+    compared: FlowComparison, options: CompareOptions, output: Output, notices: Notices
+) -> None:
+    """The pairs on standard output; the totals below the table, or as notices."""
+    totals = ComparisonTotals.of(compared.pairs)
+    log.info("comparison_finished", flow=compared.flow, **totals.in_fields())
+    with_time, other = options.every_seconds is not None, options.other_name
+    lines = partial(comparison_lines, compared, by=options.by, other=other, with_time=with_time)
+    if options.by is By.PAIR:
+        output.show(ComparedPair, compared.pairs, lines)
+    else:
+        output.show(Sum, sums(options.by, compared.pairs), lines)
+    if output.format is not Format.TABLE:
+        for name, words in totals.in_words(other).items():
+            notices.note(f"{compared.flow}: {name}: {words}")
+
+
+def _write_report(
+    found: Sequence[FlowComparison], past: PastTotals, options: CompareOptions, notices: Notices
+) -> int:
+    """Write the HTML report in one step, and return the exit status."""
+    from tsoffset.commands.compare.html_report import html_report
+    from tsoffset.stores import Folder
+
+    for compared in found:
+        past.add(compared)
+    path = options.html
+    assert path is not None
+    try:
+        Folder(path.parent).write(path.name, html_report(found, past, options).encode())
+    except OSError as error:
+        notices.warning(
+            "report_not_written",
+            f"write report, {path}: {error.strerror or error}; free disk space, or name a file that"
+            " this user can write",
+        )
+        return 1
+    return 0
 
 
 class Repeating:
-    """One piece of work after the other, on a grid of times; what is past is left out.
+    """Repeats work at an interval; times that have passed are left out.
 
-    SIGTERM and Ctrl-C end it in order: while it waits or looks at clusters at once, and while
-    something is written (`undisturbed`) right after that.
+    SIGTERM and Ctrl-C end it: at once while it waits or reads from clusters, and after the block
+    `undisturbed` while something is written.
     """
 
     def __init__(self, every_seconds: float, times: int | None) -> None:
         self._schedule = Schedule(every_seconds, time.monotonic())
         self._rounds = count() if times is None else range(times)
         self._disturbable = True
-        self._told = False
+        self._signaled = False
 
     def run(self, work: Callable[[], bool]) -> None:
-        """Call `work` until it returns False, as often as was said, or until a signal comes. Call
-        it from the main thread."""
-        with self._heeding_signals():
+        """Call `work` until it returns False, the number of times is reached, or a signal comes.
+        Call this from the main thread."""
+        with self._handling_signals():
             try:
                 for number in self._rounds:
                     if number:
@@ -159,26 +147,28 @@ class Repeating:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """No signal is heeded before the block is done."""
+        """Put signals off until the end of the block."""
         self._disturbable = False
         try:
             yield
         finally:
             self._disturbable = True
-        if self._told:
+        if self._signaled:
             raise KeyboardInterrupt
 
     @contextmanager
-    def _heeding_signals(self) -> Iterator[None]:
-        numbers = (signal.SIGTERM, signal.SIGINT)
-        before = {number: signal.signal(number, self._heard) for number in numbers}
+    def _handling_signals(self) -> Iterator[None]:
+        handlers = {
+            number: signal.signal(number, self._handle)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
-    def _heard(self, *_: Any) -> None:
-        self._told = True
+    def _handle(self, *_: Any) -> None:
+        self._signaled = True
         if self._disturbable:
             raise KeyboardInterrupt

@@ -25,8 +25,8 @@ class ComparisonTotals:
     sums of upper bounds, in records; `reread_most` is the largest bound of one group-partition.
 
     `older` counts checkpoints of an older source offset than the group has committed now.
-    `no_answer` counts missing translations by reason, `standing` the target groups' commits by
-    origin (None: no commit).
+    `no_answer` counts missing translations by reason, `origins` the target groups' committed
+    offsets by origin (None: no committed offset).
     """
 
     pairs: int
@@ -38,39 +38,33 @@ class ComparisonTotals:
     precisions: Counter[Precision]
     ours_reread: int
     no_answer: Counter[str]
-    standing: Counter[CommitOrigin | None]
+    origins: Counter[CommitOrigin | None]
     target_reread: int
 
     @classmethod
     def of(cls, pairs: Iterable[ComparedPair]) -> "ComparisonTotals":
-        """Count the pairs."""
         pairs = list(pairs)
-        records: Counter[CheckpointVerdict] = Counter()
-        no_answer: Counter[str] = Counter()
-        for pair in pairs:
-            records[pair.verdict] += pair.records or 0
-            if pair.ours is None:
-                no_answer[
-                    pair.ours_reason.value if pair.ours_reason else "no committed offset"
-                ] += 1
+        reread = [p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.REREAD]
         return cls(
-            len(pairs),
-            Counter(pair.verdict for pair in pairs),
-            records[CheckpointVerdict.REREAD],
-            max(
-                (p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.REREAD), default=0
-            ),
-            records[CheckpointVerdict.UNSAFE],
-            sum(
+            pairs=len(pairs),
+            verdicts=Counter(pair.verdict for pair in pairs),
+            reread=sum(reread),
+            reread_most=max(reread, default=0),
+            skipped=sum(p.records or 0 for p in pairs if p.verdict is CheckpointVerdict.UNSAFE),
+            older=sum(
                 pair.theirs_source_offset < pair.source_offset
                 for pair in pairs
                 if pair.theirs_source_offset is not None and pair.source_offset is not None
             ),
-            Counter(pair.ours_precision for pair in pairs if pair.ours_precision is not None),
-            sum(pair.ours_reread_bound or 0 for pair in pairs),
-            no_answer,
-            Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
-            sum(pair.target_commit_reread or 0 for pair in pairs),
+            precisions=Counter(p.ours_precision for p in pairs if p.ours_precision is not None),
+            ours_reread=sum(pair.ours_reread_bound or 0 for pair in pairs),
+            no_answer=Counter(
+                str(pair.ours_reason or "no committed offset")
+                for pair in pairs
+                if pair.ours is None
+            ),
+            origins=Counter(pair.target_commit_is for pair in pairs if pair.partition is not None),
+            target_reread=sum(pair.target_commit_reread or 0 for pair in pairs),
         )
 
     def in_words(self, other: str) -> dict[str, str]:
@@ -83,7 +77,7 @@ class ComparisonTotals:
         }
 
     def in_fields(self) -> dict[str, int]:
-        """The numbers as a log's fields."""
+        """The numbers as fields of a log event."""
         return {
             "pairs": self.pairs,
             **{
@@ -101,34 +95,31 @@ class ComparisonTotals:
         }
 
     def _other_in_words(self) -> str:
-        counts = self.verdicts
-        reread = f"{counts[CheckpointVerdict.REREAD]} re-read"
-        if self.reread:
-            reread += f" (up to {counted(self.reread, 'record')})"
-        unsafe = f"{counts[CheckpointVerdict.UNSAFE]} unsafe"
-        if self.skipped:
-            unsafe += f" (up to {counted(self.skipped, 'record')} skipped)"
+        reread = f" (up to {counted(self.reread, 'record')})" if self.reread else ""
+        skipped = f" (up to {counted(self.skipped, 'record')} skipped)" if self.skipped else ""
         words = [
-            f"{counts[CheckpointVerdict.EQUAL]} equal",
-            reread,
-            unsafe,
-            f"{counts[CheckpointVerdict.NONE]} none",
-        ]
-        words += [
-            f"{counts[verdict]} {name}"
-            for verdict, name in (
-                (CheckpointVerdict.BEYOND, "past tsoffset's offset, not known to be unsafe"),
-                (CheckpointVerdict.UNJUDGED, "not comparable (no translation by tsoffset)"),
-                (CheckpointVerdict.FAILED, "failed"),
+            f"{self.verdicts[verdict]} {name}"
+            for verdict, name, is_rare in (
+                (CheckpointVerdict.EQUAL, "equal", False),
+                (CheckpointVerdict.REREAD, f"re-read{reread}", False),
+                (CheckpointVerdict.UNSAFE, f"unsafe{skipped}", False),
+                (CheckpointVerdict.NONE, "none", False),
+                (
+                    CheckpointVerdict.BEYOND,
+                    "past tsoffset's offset, not known to be unsafe",
+                    True,
+                ),
+                (
+                    CheckpointVerdict.UNJUDGED,
+                    "not comparable (no translation by tsoffset)",
+                    True,
+                ),
+                (CheckpointVerdict.FAILED, "failed", True),
             )
-            if counts[verdict]
+            if self.verdicts[verdict] or not is_rare
         ]
-        older = (
-            f"; {self.older} of an older committed offset than the group has now"
-            if self.older
-            else ""
-        )
-        return ", ".join(words) + older
+        older = f"; {self.older} of an older committed offset than the group has now"
+        return ", ".join(words) + (older if self.older else "")
 
     def _tsoffset_in_words(self) -> str:
         words = [f"{self.precisions[Precision.EXACT]} exact"]
@@ -143,12 +134,12 @@ class ComparisonTotals:
 
     def _target_in_words(self, other: str) -> str:
         words = [
-            f"{self.standing[origin]} {name.format(other=other)}"
+            f"{self.origins[origin]} {name.format(other=other)}"
             for origin, name in _ORIGINS.items()
-            if self.standing[origin]
+            if self.origins[origin]
         ]
-        if self.standing[None] or not words:
-            words.append(f"{self.standing[None]} without a committed offset")
+        if self.origins[None] or not words:
+            words.append(f"{self.origins[None]} without a committed offset")
         again = f"; up to {counted(self.target_reread, 'record')} re-read"
         return ", ".join(words) + (again if self.target_reread else "")
 
@@ -183,14 +174,13 @@ class Sum:
 
 
 def sums(by: By, pairs: Iterable[ComparedPair]) -> list[Sum]:
-    """The pairs of one comparison added up by group or topic, the worst first: those with records
-    that are skipped, then by records that are read again."""
-    of: defaultdict[str | None, list[ComparedPair]] = defaultdict(list)
+    """The pairs of one comparison summed by group or topic, the worst first: by records skipped,
+    then by records re-read."""
+    pairs_of: defaultdict[str | None, list[ComparedPair]] = defaultdict(list)
     for pair in pairs:
-        of[pair.group if by is By.GROUP else pair.source_topic].append(pair)
-    found = [_sum(name, some) for name, some in of.items()]
+        pairs_of[pair.group if by is By.GROUP else pair.source_topic].append(pair)
     return sorted(
-        found,
+        (_sum(name, some) for name, some in pairs_of.items()),
         key=lambda one: (-one.unsafe_records, -one.unsafe, -one.reread_records, one.name or ""),
     )
 
@@ -218,33 +208,24 @@ def _sum(name: str | None, pairs: list[ComparedPair]) -> Sum:
 _MOMENTS_KEPT = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What the pairs of a flow came to at a time."""
-
-    at_ms: int
-    totals: ComparisonTotals
-
-
 @dataclass(slots=True)
 class PastTotals:
-    """The moments of each flow, the oldest first; of many only every other one is kept, and
-    again, so that they stay a few hundred."""
+    """The times and totals of each flow's comparisons, the oldest first. Of many only every other
+    one is kept, so that there are at most a few hundred."""
 
-    moments: dict[str, list[Moment]] = field(default_factory=dict)
-    _kept: dict[str, int] = field(default_factory=dict)
+    moments: dict[str, list[tuple[int, ComparisonTotals]]] = field(default_factory=dict)
+    _every: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
 
     def add(self, compared: FlowComparison) -> None:
-        """Take in the comparison that ended last."""
         flow = compared.flow
-        every, seen = self._kept.get(flow, 1), self._seen.get(flow, 0)
+        every, seen = self._every.get(flow, 1), self._seen.get(flow, 0)
         self._seen[flow] = seen + 1
         moments = self.moments.setdefault(flow, [])
-        # The last one is there whether it stays or not.
+        # The last one is always there, also if the next one replaces it.
         if moments and (seen - 1) % every:
             moments.pop()
-        moments.append(Moment(compared.at_ms, ComparisonTotals.of(compared.pairs)))
+        moments.append((compared.at_ms, ComparisonTotals.of(compared.pairs)))
         if len(moments) > _MOMENTS_KEPT:
             del moments[1::2]
-            self._kept[flow] = every * 2
+            self._every[flow] = every * 2

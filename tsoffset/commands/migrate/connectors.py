@@ -1,7 +1,7 @@
-"""Connectors' settings in the form of a MirrorMaker 2 file.
+"""Converts connectors' settings into the form of a MirrorMaker 2 file.
 
-There `A.x` is a cluster's and `A->B.x` a flow's. A flow may have several connectors that each say
-where its clusters are and what it copies.
+There `A.x` is a setting of a cluster and `A->B.x` one of a flow. A flow may have several
+connectors, each with the settings of its clusters and topics.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,18 +30,6 @@ _TASKS = "tasks.max"
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorSettings:
-    """A connector with its settings by the names that it has for them, and where it stands."""
-
-    name: str
-    role: ConnectorRole
-    entry: Entry
-    settings: tuple[MirrorSetting, ...]
-    at: int = 0
-    has_config: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class _Found:
     """A setting of one connector of a flow."""
 
@@ -52,16 +40,15 @@ class _Found:
 def setup_of_connectors(
     kind: InputKind,
     file: str,
-    given: Sequence[ConnectorSettings],
+    connectors: Sequence[Connector],
     findings: Findings,
     *,
     left: Sequence[LeftSetting] = (),
     resource: StrimziResource | None = None,
 ) -> Setup:
-    """The connectors' settings at their places. A connector that names no clusters goes to
-    `findings`."""
+    """Convert the connectors. One that names no clusters is reported in `findings`."""
     gathered = _Gathered(list(left))
-    for one in given:
+    for one in connectors:
         aliases = _aliases(one, findings)
         if aliases is not None:
             gathered.add(one, aliases)
@@ -83,7 +70,7 @@ def setup_of_connectors(
     )
 
 
-def _aliases(one: ConnectorSettings, findings: Findings) -> tuple[str, str] | None:
+def _aliases(one: Connector, findings: Findings) -> tuple[str, str] | None:
     texts = {moved.key: moved.text.strip() for moved in one.settings}
     source, target = (texts.get(name) for name in _ALIASES)
     if not source:
@@ -93,7 +80,7 @@ def _aliases(one: ConnectorSettings, findings: Findings) -> tuple[str, str] | No
 
 
 class _Gathered:
-    """All settings of all connectors, by cluster and by flow."""
+    """The settings of all connectors, by cluster and by flow."""
 
     def __init__(self, left: list[LeftSetting]) -> None:
         self.left = left
@@ -104,10 +91,9 @@ class _Gathered:
         self._cluster: dict[tuple[str, str], dict[tuple[str, str], list[_Found]]] = {}
         self._flow: dict[tuple[tuple[str, str], str], list[_Found]] = {}
 
-    def add(self, one: ConnectorSettings, flow: tuple[str, str]) -> None:
-        """Take a connector of the flow."""
-        connector = Connector(one.name, one.role, flow, one.at, one.has_config)
-        self.connectors.append(connector)
+    def add(self, one: Connector, flow: tuple[str, str]) -> None:
+        one = replace(one, flow=flow)
+        self.connectors.append(one)
         if one.role is ConnectorRole.HEARTBEAT:
             self.left.append(
                 LeftSetting(one.entry, Heading.REPLICATOR, "Heartbeats stay unchanged.")
@@ -116,7 +102,7 @@ class _Gathered:
         self.clusters |= dict.fromkeys(flow)
         self.flows.setdefault(flow, one.entry)
         for moved in one.settings:
-            found = _Found(connector, moved)
+            found = _Found(one, moved)
             if moved.key == CLUSTERS:
                 self.left.append(
                     LeftSetting(moved.entry, Heading.REPLICATOR, "No connector uses it.")
@@ -138,7 +124,7 @@ class _Gathered:
                 self._flow.setdefault((flow, moved.key), []).append(found)
 
     def of_clusters(self) -> Iterator[MirrorSetting]:
-        """As `A.x` where all flows agree, else as `A->B.source.cluster.x` for each."""
+        """As `A.x` if all flows agree, else as `A->B.source.cluster.x` for each."""
         for (alias, name), by_flow in self._cluster.items():
             chosen = {flow: self._chosen(name, found) for flow, found in by_flow.items()}
             if len({moved.text for moved in chosen.values()}) == 1:
@@ -148,7 +134,7 @@ class _Gathered:
                 yield replace(moved, key=f"{source}->{target}.{moved.key}")
 
     def of_flows(self) -> Iterator[MirrorSetting]:
-        """As `A->B.x`, each flow turned on."""
+        """As `A->B.x`, each flow enabled."""
         for flow, entry in self.flows.items():
             arrow = "->".join(flow)
             if (flow, keys.ENABLED.name) not in self._flow:
@@ -159,8 +145,8 @@ class _Gathered:
                     yield replace(self._chosen(name, found), key=f"{arrow}.{name}")
 
     def _chosen(self, name: str, found: Sequence[_Found]) -> MirrorSetting:
-        """The setting that counts where several connectors of a flow have it: that of the connector
-        that syncs groups, and of what tells how records are copied, that of the one that copies."""
+        """The setting that is used if several connectors of a flow have it: that of the connector
+        that syncs groups; for settings about copying, that of the connector that copies."""
         of_copying = name.startswith(POLICY_FAMILY) or name.endswith("isolation.level")
         first = ConnectorRole.SOURCE if of_copying else None
         ranked = sorted(

@@ -1,4 +1,4 @@
-"""`tsoffset migrate` as the command line calls it."""
+"""Runs `tsoffset migrate`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ def run_migrate(
     force: bool,
     steps_alone: bool,
 ) -> int:
-    """Print our configuration; with `to` write it there, and print the steps. Returns the exit
-    status: 2 where something in it has to be changed before tsoffset takes it.
+    """Print the configuration for tsoffset; with `to` write it there, and print the steps. Returns
+    the exit status: 2 if something in it has to be changed before tsoffset accepts it.
 
-    Raises ConfigurationError where nothing can be made of the files, UsageError, and TsoffsetError
-    where the result cannot be written.
+    Raises ConfigurationError if the files cannot be converted, UsageError, and TsoffsetError if the
+    result cannot be written.
     """
     if to is not None and to.exists():
         if any(to.samefile(file) for file in files):
@@ -52,7 +52,7 @@ def run_migrate(
         output.lines(map(Text, text.splitlines()))
     output.flush()
     notices.configuration_warnings(migration.warnings)
-    _tell(migration, to, steps_alone, notices)
+    _report(migration, to, steps_alone, notices)
     return ConfigurationError.exit_status if migration.problems else 0
 
 
@@ -65,8 +65,7 @@ def _read(files: Sequence[str], notices: Notices) -> MigrationPlan:
     return migration_of(setup)
 
 
-def _tell(migration: MigrationPlan, to: Path | None, steps_alone: bool, notices: Notices) -> None:
-    """What is worth a word beside the result."""
+def _report(migration: MigrationPlan, to: Path | None, steps_alone: bool, notices: Notices) -> None:
     if not steps_alone:
         notices.note(_in_words(migration))
     if to is None and not steps_alone:
@@ -76,7 +75,7 @@ def _tell(migration: MigrationPlan, to: Path | None, steps_alone: bool, notices:
 
 
 def _write(path: Path, text: str) -> None:
-    """In one step, for this user alone to read."""
+    """Write the file in one step, readable by this user only."""
     folder = Folder(path.absolute().parent)
     try:
         folder.write(path.name, text.encode())

@@ -1,4 +1,4 @@
-"""Which settings are secrets, and what stands for them in a file that others may read."""
+"""Replaces secrets by references, in a file that others may read."""
 
 import re
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ def jaas(module: str, options: Mapping[str, str]) -> str:
 
 
 def without_secret(moved: MirrorSetting, setup: Setup) -> MirrorSetting:
-    """The setting with a reference in place of a secret that the input has in plain text.
+    """The setting, with a reference in place of a secret that the input has in plain text.
 
-    MirrorMaker 2's own file is referred to, for it stays; elsewhere an environment variable, which
-    somebody has to set, is.
+    The reference is to MirrorMaker 2's own file, which stays, or else to an environment variable,
+    which a person has to set.
     """
     name = _bare(moved.key)
     if not _holds_secret(name, moved.text):
@@ -66,7 +66,7 @@ def _in_place(moved: MirrorSetting, text: str, sentence: str) -> MirrorSetting:
 
 
 def _bare(key: str) -> str:
-    """A client's setting without the prefixes of flow, cluster and client."""
+    """The name of a client's setting without the prefixes of flow, cluster and client."""
     ends = (name for name in CLUSTER_KEYS if key.endswith(f".{name}") and key not in FILE_KEYS)
     return max(ends, key=len, default=key)
 
@@ -78,7 +78,7 @@ def _holds_secret(name: str, text: str) -> bool:
         try:
             options = login_module(text).options
         except ValueError:
-            return True  # of what cannot be read anything may be one
+            return True  # what cannot be parsed may hold a secret
         return any(map(_is_secret_option, options.items()))
     return name in _SECRETS or (name not in _NO_SECRETS and names_secret(name))
 
@@ -89,8 +89,8 @@ def _is_secret_option(option: tuple[str, str]) -> bool:
 
 
 def _jaas_without_secrets(text: str, variable: str) -> str | None:
-    """The text with each secret option read from an environment variable; None where it cannot be
-    read."""
+    """The text with a reference to an environment variable for each secret; None if it cannot be
+    parsed."""
     try:
         module = login_module(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""How a Strimzi resource secures a cluster, as settings of Kafka's clients.
+"""Converts the security of a cluster in a Strimzi resource into settings of Kafka's clients.
 
-The operator hands secrets of Kubernetes to the connectors itself. Ours are read from folders, where
-a pod has them mounted: one a secret, below `SECRETS_FOLDER`.
+The operator passes Kubernetes secrets to the connectors itself. tsoffset reads them from folders in
+which its pod mounts them, one for each secret, below `SECRETS_FOLDER`.
 """
 
 import re
@@ -21,8 +21,8 @@ _PASSWORD_LOGINS = {
     "scram-sha-512": ("SCRAM-SHA-512", f"{_KAFKA}scram.ScramLoginModule"),
 }
 _OAUTH_MODULE = f"{keys.OAUTH_PACKAGE}OAuthBearerLoginModule"
-# Of `type: oauth`: what has no setting of Kafka's own clients.
-_OAUTH_WITHOUT_TWIN = (
+# The fields of `type: oauth` without an equivalent in Kafka's own clients.
+_OAUTH_UNSUPPORTED = (
     "audience",
     "username",
     "passwordSecret",
@@ -43,33 +43,34 @@ _OF_STRIMZI = re.compile(r"\$\{strimzi(?P<provider>env|file|dir):")
 
 @dataclass(slots=True)
 class ResourceNotes:
-    """What is found beside settings: secrets that have to be mounted, and what has no setting."""
+    """The secrets that have to be mounted, and the fields that have no equivalent setting."""
 
     secrets: dict[str, None] = field(default_factory=dict)
     left: list[LeftSetting] = field(default_factory=list)
 
     def path(self, secret: str, key: str) -> str:
-        """The file of a secret's key."""
         self.secrets[secret] = None
         return f"{SECRETS_FOLDER}/{secret}/{key}"
 
     def reference(self, secret: str, key: str) -> str:
-        """`${dir:...}`, which stands for the secret's text."""
+        """The reference `${dir:...}` to the secret."""
         folder = self.path(secret, "").rstrip("/")
         return f"${{dir:{folder}:{key}}}"
 
-    def referred(self, text: str) -> str:
-        """The text with references to providers of Kubernetes and Strimzi as ours."""
+    def convert_references(self, text: str) -> str:
+        """The text, with references to the providers of Kubernetes and Strimzi converted."""
         text = _OF_KUBERNETES.sub(lambda found: self.reference(found["name"], found["key"]), text)
         return _OF_STRIMZI.sub(r"${\g<provider>:", text)
 
 
 def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
-    """The settings of a cluster's `tls` and `authentication`, by their bare names."""
+    """The settings of a cluster's `tls` and `authentication`, by their names without prefixes."""
     tls, authentication = cluster.get("tls"), cluster.get("authentication")
-    kind = None if authentication is None else _text(authentication, "type")
+    kind = None if authentication is None else authentication.member_text("type")
     sasl = kind in (*_PASSWORD_LOGINS, "oauth") or (
-        authentication is not None and kind == "custom" and _text(authentication, "sasl") == "true"
+        authentication is not None
+        and kind == "custom"
+        and authentication.member_text("sasl") == "true"
     )
     protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
     yield MirrorSetting((tls or authentication or cluster).entry(), keys.PROTOCOL.name, protocol)
@@ -92,34 +93,23 @@ def security_settings(cluster: YamlValue, notes: ResourceNotes) -> Iterator[Mirr
 
 
 def own_settings(config: YamlValue | None, notes: ResourceNotes) -> Iterator[MirrorSetting]:
-    """The members of a `config`, which are Kafka's own settings."""
+    """The members of a `config`: Kafka's own settings."""
     for name, part in ({} if config is None else config.members()).items():
         text = part.text()
-        referred = notes.referred(text)
+        referred = notes.convert_references(text)
         change = (
             None if text == referred else "tsoffset does not have the operator's secret provider."
         )
         yield MirrorSetting(part.entry(text), name, referred, change)
 
 
-def _text(part: YamlValue, name: str, default: str = "") -> str:
-    member = part.get(name)
-    return default if member is None else member.text()
-
-
-def _required(part: YamlValue, name: str) -> str:
-    if not (text := _text(part, name)):
-        part.refuse(f"must have `{name}`")
-    return text
-
-
 def _trusted(tls: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
     certificates = tls.get("trustedCertificates")
     listed = [] if certificates is None else certificates.items()
     if not listed:
-        return  # the system's
+        return  # the system's certificates
     entry = tls.entry()
-    files = [(_required(one, "secretName"), _text(one, "certificate")) for one in listed]
+    files = [(one.required_text("secretName"), one.member_text("certificate")) for one in listed]
     change = None
     if not all(name for _, name in files):
         change = "Of a secret with a `pattern` only ca.crt is used; add its other certificates."
@@ -137,15 +127,15 @@ def _certificate(authentication: YamlValue, notes: ResourceNotes) -> Iterator[Mi
     if part is None:
         authentication.refuse("must have `certificateAndKey`")
         return
-    secret = _required(part, "secretName")
+    secret = part.required_text("secretName")
     entry = part.entry()
     yield MirrorSetting(entry, keys.OWN_TYPE.name, "PEM")
     for key, name in ((keys.OWN_CHAIN, "certificate"), (keys.OWN_KEY, "key")):
-        yield MirrorSetting(entry, key.name, notes.reference(secret, _required(part, name)))
+        yield MirrorSetting(entry, key.name, notes.reference(secret, part.required_text(name)))
 
 
 def _secret(part: YamlValue, key: str, notes: ResourceNotes) -> str:
-    return notes.reference(_required(part, "secretName"), _required(part, key))
+    return notes.reference(part.required_text("secretName"), part.required_text(key))
 
 
 def _password_login(
@@ -153,7 +143,7 @@ def _password_login(
 ) -> Iterator[MirrorSetting]:
     mechanism, module = _PASSWORD_LOGINS[kind]
     entry = authentication.entry()
-    options = {"username": _required(authentication, "username")}
+    options = {"username": authentication.required_text("username")}
     password = authentication.get("passwordSecret")
     if password is None:
         authentication.refuse("must have `passwordSecret`")
@@ -164,10 +154,10 @@ def _password_login(
 
 
 def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSetting]:
-    """Strimzi's own login, whose settings have twins in Kafka's as far as they are used here."""
+    """Strimzi's own login, converted to Kafka's as far as that has equivalents."""
     members = authentication.members()
     entry = authentication.entry()
-    for name in _OAUTH_WITHOUT_TWIN:
+    for name in _OAUTH_UNSUPPORTED:
         if name in members:
             why = "A setting of Strimzi's own login class; Kafka's class does not have it."
             notes.left.append(LeftSetting(members[name].entry(), Heading.REFUSED, why))
@@ -177,16 +167,16 @@ def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSe
     if token is not None or place is not None:
         path = place.text() if place is not None else ""
         if token is not None:
-            path = notes.path(_required(token, "secretName"), _required(token, "key"))
+            path = notes.path(token.required_text("secretName"), token.required_text("key"))
         yield MirrorSetting(entry, keys.TOKEN_ADDRESS.name, f"file:{path}")
     else:
         yield MirrorSetting(
-            entry, keys.TOKEN_ADDRESS.name, _required(authentication, "tokenEndpointUri")
+            entry, keys.TOKEN_ADDRESS.name, authentication.required_text("tokenEndpointUri")
         )
-        options["clientId"] = _required(authentication, "clientId")
+        options["clientId"] = authentication.required_text("clientId")
         if (secret := members.get("clientSecret")) is not None:
             options["clientSecret"] = _secret(secret, "key", notes)
-        if scope := _text(authentication, "scope"):
+        if scope := authentication.member_text("scope"):
             options["scope"] = scope
         options |= _tls_of_tokens(members, notes)
     yield MirrorSetting(entry, keys.JAAS.name, jaas(_OAUTH_MODULE, options))
@@ -199,7 +189,7 @@ def _oauth(authentication: YamlValue, notes: ResourceNotes) -> Iterator[MirrorSe
 
 
 def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> dict[str, str]:
-    """How the address of tokens is trusted, which stands in `sasl.jaas.config`."""
+    """The certificates for the token endpoint, which belong into `sasl.jaas.config`."""
     options: dict[str, str] = {}
     listed = (
         members["tlsTrustedCertificates"].items() if "tlsTrustedCertificates" in members else []
@@ -210,7 +200,7 @@ def _tls_of_tokens(members: Mapping[str, YamlValue], notes: ResourceNotes) -> di
                 "may have one certificate here; put all of them into one secret's key"
             )
         path = notes.path(
-            _required(listed[0], "secretName"), _text(listed[0], "certificate", "ca.crt")
+            listed[0].required_text("secretName"), listed[0].member_text("certificate", "ca.crt")
         )
         options |= {keys.TRUST_TYPE.name: "PEM", keys.TRUST_LOCATION.name: path}
     unverified = members.get("disableTlsHostnameVerification")

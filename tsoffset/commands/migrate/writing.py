@@ -1,4 +1,4 @@
-"""Our configuration as text, with comments on what was taken, changed and left."""
+"""Writes the configuration for tsoffset, with comments on what has changed and was left out."""
 
 import re
 import textwrap
@@ -27,8 +27,8 @@ _ESCAPED = re.compile(r"(?P<backslash>\\\\)|\\(?P<sign>[:=#!])")
 
 
 def configuration_text(migration: MigrationPlan) -> str:
-    """The whole file. It holds no secret that the input does not have in other words for all to
-    read, and no date: the same input gives the same text."""
+    """The text of the file. It copies no secret of the input, and has no date: the same input gives
+    the same text."""
     lines = [*_head(migration), *_settings(migration), *_FOR_A_FAILOVER, *_left(migration)]
     return "\n".join(lines) + "\n"
 
@@ -87,13 +87,13 @@ def _left(migration: MigrationPlan) -> Iterator[str]:
 
 
 def _in_words(left: LeftSetting, file: str) -> str:
-    """A setting with its line, its value unless that may be a secret, and why it is left. Of keys
-    that nobody knows, any may be one, whatever their names."""
+    """A setting with its line, its value unless it may be a secret, and why it is left out. Any
+    unknown key may hold a secret."""
     line = "" if left.entry.line is None else f"line {left.entry.line}: "
     if left.entry.file != file:  # one of several
         line = f"{left.entry.place}: "
-    told = left.entry.text and left.heading is not Heading.REFUSED
-    value = f" = {shown(left.entry)}" if told else ""
+    show = left.entry.text and left.heading is not Heading.REFUSED
+    value = f" = {shown(left.entry)}" if show else ""
     return f"{line}{printable(left.entry.key)}{value}: {left.why}"
 
 
@@ -109,8 +109,8 @@ def _comment(text: str, hanging: str = "# ") -> list[str]:
 
 
 def _line(key: str, text: str) -> str:
-    """A line of a properties file, in UTF-8 as ours are read. In a value `:` and the like are
-    themselves, and `a\\:9092` is not what anybody writes."""
+    """A line of a properties file, in UTF-8. In values `:` and the like are not escaped: nobody
+    writes `a\\:9092`."""
     separator = " = "
     line = str(javaproperties.join_key_value(key, "", separator=separator, ensure_ascii=False))
     escaped = str(javaproperties.join_key_value("", text, separator="", ensure_ascii=False))
