@@ -176,7 +176,7 @@ class Cluster(Protocol):
 Connect = Callable[[ClusterSettings], Cluster]
 
 
-class Standing(Enum):
+class MemberState(Enum):
     """How a member of a group stands with the group's coordinator."""
 
     MEMBER = "the last assignment holds"
@@ -202,7 +202,7 @@ class Membership(Protocol):
 
     def join(
         self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
-    ) -> Assignment | Standing | Failed:
+    ) -> Assignment | MemberState | Failed:
         """Join, or join again, and wait until all members have.
 
         `assign` makes what every member is given of the metadata of each, by the members' ids; it
@@ -210,7 +210,7 @@ class Membership(Protocol):
         where the group moved on meanwhile.
         """
 
-    def beat(self) -> Standing | Failed:
+    def beat(self) -> MemberState | Failed:
         """One heartbeat; how we stand."""
 
     def leave(self) -> None:

@@ -39,7 +39,7 @@ class TsoffsetError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigurationProblem:
     """One thing that is wrong in a configuration.
 
     `allowed` says what would be right; `line` counts from 1 and is None where the
@@ -65,7 +65,9 @@ class ConfigurationError(TsoffsetError):
 
     exit_status = 2
 
-    def __init__(self, problems: tuple[Problem, ...], warnings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, problems: tuple[ConfigurationProblem, ...], warnings: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(problems, warnings)
         self.problems = problems
         self.warnings = warnings

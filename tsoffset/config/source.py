@@ -9,7 +9,7 @@ from pathlib import Path
 import javaproperties
 
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
 
 # Of text that has been parsed, in which each string ends.
 _JSON_TOKEN = re.compile(
@@ -184,4 +184,4 @@ def _lines_of_members(text: str) -> _Lines:
 
 
 def _unusable(path: str, why: str) -> ConfigurationError:
-    return ConfigurationError((Problem("configuration", None, why, path),))
+    return ConfigurationError((ConfigurationProblem("configuration", None, why, path),))

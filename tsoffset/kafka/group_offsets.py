@@ -11,10 +11,10 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from tsoffset.committed import CommittedColumns, GroupPartition, joined
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Api, Connections, in_parts
+from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
-from tsoffset.kafka.groups import Groups
+from tsoffset.kafka.groups import GroupLookup
 from tsoffset.kafka.rounds import Again, answer_to, in_rounds
 from tsoffset.kafka.wire import offset_commit_codec, offset_fetch_codec
 from tsoffset.kafka.wire.frame_stream import Codec
@@ -62,7 +62,7 @@ _Found = tuple[OffsetFetchAnswer, int]
 class CommittedOffsets:
     """OffsetFetch and OffsetCommit over all coordinators of a cluster."""
 
-    def __init__(self, connections: Connections, groups: Groups) -> None:
+    def __init__(self, connections: BrokerConnections, groups: GroupLookup) -> None:
         self._connections = connections
         self._groups = groups
 

@@ -12,8 +12,7 @@ from itertools import groupby
 from tsoffset.flow.settings import SAME_OFFSETS, TranslationSettings
 from tsoffset.model import Isolation, Safety, Side, TopicPartition
 from tsoffset.records import Record, Stretch
-from tsoffset.rule.found import Absent, Unknown
-from tsoffset.rule.log_view import LogView
+from tsoffset.rule.log_view import Absent, LogView, Unknown
 
 # So many predictions may fail in a partition, beyond those that hold.
 _PREDICTIONS = 3

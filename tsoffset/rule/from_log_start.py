@@ -8,11 +8,11 @@ from collections.abc import Generator
 from tsoffset.model import Basis, Side, Translated
 from tsoffset.records import Record
 from tsoffset.rule.answers import translated
+from tsoffset.rule.duplicates import earliest_equal
 from tsoffset.rule.evidence import Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.mirror_restart import first_copied_after, first_copied_behind, first_copy
 from tsoffset.rule.search import pair_of
-from tsoffset.rule.set_back import first_copied_after, first_copied_behind, first_copy
-from tsoffset.rule.twins import earliest_equal
 
 TARGET = Side.TARGET
 

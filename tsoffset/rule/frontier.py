@@ -18,9 +18,9 @@ from collections.abc import Generator
 from tsoffset.model import Proof, Safety, Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Last, Pair
-from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.older import older_before, read_to_the_end
+from tsoffset.rule.log_view import Absent, Found, Unknown
+from tsoffset.rule.older_records import older_before, read_to_the_end
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

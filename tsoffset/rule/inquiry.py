@@ -20,8 +20,7 @@ from tsoffset.model import (
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.found import Absent, Found, Unknown
-from tsoffset.rule.log_view import Identity, Unanswered
+from tsoffset.rule.log_view import Absent, Found, Identity, Unanswered, Unknown
 
 # A search for the next data record grows its reads; so does a scan.
 GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)

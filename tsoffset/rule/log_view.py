@@ -7,6 +7,7 @@ is looked at where a record is asked for, or another of the same timestamp is co
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import chain
 from operator import attrgetter
 
@@ -29,6 +30,28 @@ _A_LONG_ROW = 16
 _BESIDE_DISORDER = 4
 
 _all_of = attrgetter("timestamp_ms", "key", "value")
+
+
+class Absent(Enum):
+    """There is no such record: the range was read whole, up to the log's start or its end, or all
+    known records there are older."""
+
+    LOG_START = auto()
+    LOG_END = auto()
+
+
+class Unknown(Enum):
+    """It is not known whether such a record exists; never conclude anything from it.
+
+    NOT_FOUND: not found where its timestamp would place it. NOT_READ: the budget ended.
+    """
+
+    NOT_FOUND = auto()
+    NOT_READ = auto()
+
+
+Found = Record | Absent | Unknown
+"""The result of a search for a data record. Only `Absent` proves that it does not exist."""
 
 
 class Unanswered(Exception):

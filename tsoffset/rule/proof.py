@@ -12,7 +12,7 @@ q on the target. No proof rests on something not being found:
   get from o to o' the replicator passed all that lies between, after it wrote q.
 
 Any of them allows an answer. That q is a copy of o and not of a later equal record is another
-question: `tsoffset.rule.twins`.
+question: `tsoffset.rule.duplicates`.
 """
 
 from collections.abc import Generator
@@ -20,12 +20,12 @@ from collections.abc import Generator
 from tsoffset.model import Proof, Safety, Side
 from tsoffset.records import Record
 from tsoffset.rule.beginning import find_beginning
+from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicate
 from tsoffset.rule.evidence import Beginning, Evidence, Pair
-from tsoffset.rule.found import Unknown
 from tsoffset.rule.frontier import find_frontier, last_of_both
 from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
-from tsoffset.rule.older import older_before, read_to_the_end
-from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
+from tsoffset.rule.log_view import Unknown
+from tsoffset.rule.older_records import older_before, read_to_the_end
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -52,7 +52,7 @@ def prove(
     if by_another is None:
         timed = yield from told_by_time(inquiry, record, copy)
     told_apart = timed is not None or (
-        (yield from no_later_twin(inquiry, record, copy))
+        (yield from no_later_duplicate(inquiry, record, copy))
         and (yield from in_place(inquiry, record, copy))
     )
     if not told_apart and by_another is not None:

@@ -30,8 +30,8 @@ from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Pair, SharedOffset
-from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 

@@ -14,11 +14,11 @@ from enum import Enum, auto
 
 from tsoffset.model import Side
 from tsoffset.records import Record
+from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicate
 from tsoffset.rule.evidence import Pair
-from tsoffset.rule.found import Absent
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent
 from tsoffset.rule.proof import passed, safety_of, told_by_time
-from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
 
 # More records than a batch usually holds would be matched for one position.
 LONGEST_WALK = 500
@@ -49,7 +49,7 @@ class _Match(Enum):
 
 def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
     """Walk from `pair`, of a record before `offset`, as far as it is proven."""
-    reached = yield from _Walk(inquiry, pair, offset).walk()
+    reached = yield from _TargetWalk(inquiry, pair, offset).walk()
     source, target = reached.pairs[0]
     if reached.exact or (source, target) == (pair.source_offset, pair.target_offset):
         return reached
@@ -63,10 +63,10 @@ def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answe
 
 def count(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
     """Count only: from `pair` to the next pair behind C, where records stand one for one."""
-    return (yield from _Walk(inquiry, pair, offset).aligned())
+    return (yield from _TargetWalk(inquiry, pair, offset).aligned())
 
 
-class _Walk:
+class _TargetWalk:
     def __init__(self, inquiry: Inquiry, pair: Pair, offset: int) -> None:
         self.inquiry = inquiry
         self.evidence = inquiry.evidence
@@ -168,7 +168,7 @@ class _Walk:
             return _Match.UNCLEAR, -1
         original = self.source.at(equals[-1] if below else equals[0])
         assert original is not None
-        if not (yield from no_later_twin(self.inquiry, original, copy, among=equals)) and (
+        if not (yield from no_later_duplicate(self.inquiry, original, copy, among=equals)) and (
             (yield from told_by_time(self.inquiry, original, copy)) is None
         ):
             return _Match.UNCLEAR, -1
@@ -204,7 +204,7 @@ class _Walk:
             if len(equals) == 1 and equals[0] >= self.offset:
                 original = self.source.at(equals[0])
                 assert original is not None
-                if (yield from no_later_twin(self.inquiry, original, copy, among=equals)):
+                if (yield from no_later_duplicate(self.inquiry, original, copy, among=equals)):
                     return self._counted(copies, original, copy)
             copies.append(copy)
             at = copy.offset + 1

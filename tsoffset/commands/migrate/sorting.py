@@ -26,7 +26,7 @@ from tsoffset.config.plugins import (
     would_be_loaded,
 )
 from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
 from tsoffset.printable import printable
 
@@ -56,7 +56,7 @@ class Migration:
     taken: tuple[Moved, ...]
     left: tuple[Left, ...]
     flows: tuple[MirrorFlow, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigurationProblem, ...]
     warnings: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ def migration_of(setup: Setup) -> Migration:
     settings, problems = _resolved(setup)
     taken: list[Moved] = []
     left = list(setup.left)
-    marked: list[Problem] = []
+    marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
     for moved in setup.moved:
         place = place_of(moved.key, setup.clusters, TOP_NAMES)
@@ -85,14 +85,16 @@ def migration_of(setup: Setup) -> Migration:
     flows = tuple(mirror_flows(setup, settings))
     if not flows and not problems:
         allowed = "must be true for some flow: with this file MirrorMaker 2 copies nothing"
-        problems.append(Problem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file))
+        problems.append(
+            ConfigurationProblem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file)
+        )
     if problems:
         raise ConfigurationError((*problems, *marked))
     taken += (_not_yet(setup, flow) for flow in flows)
     return Migration(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
 
 
-def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
+def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     """The settings as our loader reads them, and what it refuses. What stands behind a reference
     may be known only where tsoffset is going to run: that it is missing here is no problem."""
     listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)
@@ -122,7 +124,11 @@ def _not_loaded(moved: Moved, place: Place) -> str | None:
 
 
 def _as_ours(
-    moved: Moved, place: Place, wrong: Sequence[Problem], not_loaded: str | None, setup: Setup
+    moved: Moved,
+    place: Place,
+    wrong: Sequence[ConfigurationProblem],
+    not_loaded: str | None,
+    setup: Setup,
 ) -> Moved:
     """The setting with what there is to say of it, and without its secret."""
     said = [moved.change or _CHANGES.get(place.name, ""), not_loaded or ""]

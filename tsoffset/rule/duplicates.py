@@ -16,8 +16,8 @@ from collections.abc import Generator, Sequence
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Run
-from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Found, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -31,7 +31,7 @@ NEIGHBOURS = 3
 Test = Generator[Question, Answer, bool]
 
 
-def no_later_twin(
+def no_later_duplicate(
     inquiry: Inquiry, record: Record, copy: Record, *, among: Sequence[int] | None = None
 ) -> Test:
     """True where the copy is of no later source record than `record`, or of the last of `among`,

@@ -13,9 +13,9 @@ from collections.abc import Generator
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Evidence, Last, Pair
-from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.frontier import last_copy
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
