@@ -1,27 +1,26 @@
-"""Ordinary positions of many partitions, answered at once.
+"""The fast path: offsets of many partitions, translated together from columns.
 
-A strict subset of what the conversation (`tsoffset.rule.translate`) answers: wherever this says
-yes, `prove` would say yes to the same pair, after one question or none (but where a record is
-malformed in the same bytes on both sides, which it would refuse to look at). All else is left to
-the conversation. What a position must show, each condition named for what `prove` asks:
+It answers a strict subset of what `tsoffset.rule.translate` answers: wherever the fast path has an
+answer, `prove` would prove the same pair, with one question or none. (One exception: a record that
+is malformed in the same bytes on both sides, which `prove` would refuse to decode.) The generator
+answers everything else. The conditions for a source offset C, and what `prove` needs each for:
 
     source   ... o ... [C-1] [C] [C+1] ... o' ...      (o, q) and (o', q') are proven pairs of this
-    target   ... q ... [X-1] [X] [X+1] ... q' ...      cycle, equally far apart; X = C + q - o
+    target   ... q ... [X-1] [X] [X+1] ... q' ...      cycle, of equal distance; X = C + q - o
 
-1. *Between two pairs of one distance.* The replicator walked once from the one to the other, so
-   there is no lower copy; and X < q' <= f, the frontier: what follows C lies behind X.
+1. *Between two pairs of one distance.* The replicator went once from one to the other, so found is
+   no lower copy; and X < q' <= f, the frontier: everything that follows C lies behind X.
 2. *The three records are known on both sides, and nothing can lie between them*: so C is the next
    record to read itself, and the answer resumes at no earlier offset.
-3. *All three are equal* in what `translation.match` names: X is a copy, and its neighbours tell it
-   from that of an equal record elsewhere.
-4. *The run of C's timestamp is known to its end*, for equal records mostly stand there; and *no
-   other known record equals C*, on either side: no later one is meant, and no earlier one (which
-   would come again).
-5. *What counts of key and value is not null*, and the record bears a timestamp: else it tells
-   nothing.
+3. *All three are equal* in what `translation.match` names: X is a copy, and its neighbors
+   distinguish it from the copy of a duplicate elsewhere.
+4. *The run of C's timestamp is known to its end*, because most duplicates are found; and *no other
+   known record equals C*, on either side: neither a later one, nor an earlier one (a re-read).
+5. *The compared parts of key and value are not null*, and the record has a timestamp: otherwise
+   equality says nothing.
 
-Whether the mirror was set back to before its first record (which costs re-reads, not safety) is
-asked by the caller, once a partition: see `tsoffset.cycle.conversations`.
+The caller checks, once a partition, whether the mirror was restarted before its first record, which
+costs re-reads and not safety: see `tsoffset.cycle.conversations`.
 """
 
 from typing import NamedTuple
@@ -35,15 +34,14 @@ from tsoffset.rule.translate import Translation
 
 
 class Answers(NamedTuple):
-    """Positions answered at once, as columns: each resumes at the copy of the record that stands
-    at its offset and bears this timestamp."""
+    """Translated offsets as columns: each resumes at the copy of the record at its offset, which
+    has this timestamp."""
 
     offset: Numbers
     copy: Numbers
     timestamp: Numbers
 
     def only(self, wanted: Flags) -> "Answers":
-        """Those that are wanted."""
         return Answers(*(column[wanted] for column in self))
 
 
@@ -58,10 +56,10 @@ def ordinary(
     distance: Numbers,
     match: frozenset[str],
 ) -> tuple[Flags, Answers]:
-    """Which positions are answered, and the answers to these.
+    """Which offsets are answered, and their answers.
 
-    `log` and `offset` are the positions; a log has one number on both sides, and `distance` is
-    that of proven pairs below and above each (condition 1 is the caller's).
+    `log` and `offset` are the source offsets. A log has one number on both sides. `distance` is
+    that of the proven pairs below and above each (condition 1 is the caller's).
     """
     at, ok = source.find(log, offset)
     stamps = np.full(len(offset), NO_TIMESTAMP)
@@ -72,16 +70,16 @@ def ordinary(
         here = offset[ok] + step
         ok[ok] = _equal(source, target, log[ok], here, here + distance[ok], match)
     ok[ok] = source.alone(at[ok], match)
-    image, _ = target.find(log[ok], offset[ok] + distance[ok])
-    ok[ok] = target.alone(image, match)
-    ok[ok] = _tells(source, at[ok], match)
+    copies, _ = target.find(log[ok], offset[ok] + distance[ok])
+    ok[ok] = target.alone(copies, match)
+    ok[ok] = _has_content(source, at[ok], match)
     return ok, Answers(offset[ok], offset[ok] + distance[ok], stamps[ok])
 
 
 def next_record(
     offset: int, copy: int, timestamp_ms: int, above: tuple[int, int] | None
 ) -> Translation:
-    """The translation of such a position: it resumes at the copy of its next record. `above` is the
+    """The translation of such an offset: it resumes at the copy of its next record. `above` is the
     safe pair that shows it."""
     pairs = ((offset, copy),)
     safety = Safety(Proof.FRONTIER, above)
@@ -90,9 +88,9 @@ def next_record(
 
 
 def differs(at_once: Translated, conversed: Translated | Skipped) -> bool:
-    """Whether a conversation about such a position contradicts what was answered at once: it is
-    exact and resumes at another record; it is not, and resumes further below than its bound says;
-    or it has no answer. Of a target that stamps records itself no answer counts."""
+    """Whether the full rule (`conversed`) contradicts the fast path (`at_once`): it is exact and
+    resumes at another record; it is not exact, and resumes further below than its bound says; or it
+    has no answer. No answer counts for a target that sets timestamps itself."""
     if isinstance(conversed, Skipped):
         return conversed.reason is not Reason.TARGET_REWRITES_TIMESTAMPS
     at = at_once.target_offset
@@ -101,10 +99,10 @@ def differs(at_once: Translated, conversed: Translated | Skipped) -> bool:
     return at > conversed.equivalent_to + (conversed.reread_bound or 0)
 
 
-def _tells(records: RecordColumns, at: Numbers, match: frozenset[str]) -> Flags:
-    """Whether what counts of each record's key and value is not null."""
+def _has_content(records: RecordColumns, at: Numbers, match: frozenset[str]) -> Flags:
+    """Whether the compared parts of each record's key and value are not null."""
     if match == ALL:
-        # Of nulls there are no bytes; nor of records whose bytes are gone.
+        # Null parts have no bytes; nor do records whose bytes were dropped.
         found = np.array([one is not None for one in records.encoded(at)], bool)
     else:
         found = np.zeros(len(at), bool)
@@ -122,16 +120,16 @@ def _equal(
     copy: Numbers,
     match: frozenset[str],
 ) -> Flags:
-    """Whether there is a record at each of these source offsets, and an equal one on the target."""
-    at, there = source.find(log, original)
-    image, mirrored = target.find(log, copy)
-    same = there & mirrored
-    same[same] = source.timestamp[at[same]] == target.timestamp[image[same]]
+    """Whether the source has a record at each of these offsets, and the target an equal one."""
+    at, found = source.find(log, original)
+    copies, mirrored = target.find(log, copy)
+    same = found & mirrored
+    same[same] = source.timestamp[at[same]] == target.timestamp[copies[same]]
     both = np.flatnonzero(same)
     if match == ALL:
-        # The same bytes tell without digests; that they differ tells nothing.
-        encoded = zip(source.encoded(at[both]), target.encoded(image[both]), strict=True)
+        # Equal bytes need no digests; different bytes prove nothing.
+        encoded = zip(source.encoded(at[both]), target.encoded(copies[both]), strict=True)
         both = both[[one is None or one != other for one, other in encoded]]
-    contents = source.contents(at[both], match), target.contents(image[both], match)
+    contents = source.contents(at[both], match), target.contents(copies[both], match)
     same[both] = [one is not None and one == other for one, other in zip(*contents, strict=True)]
     return same
