@@ -1,4 +1,4 @@
-"""Committed offsets of many groups as columns: an estate has hundreds of thousands of them."""
+"""Committed offsets of many groups as columns, for hundreds of thousands of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ GroupPartition = tuple[str, TopicPartition]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommittedColumns:
-    """Committed offsets of groups, an entry a commit.
+    """Committed offsets of groups, one entry each.
 
-    `groups` are those that were asked for, each once and in that order, also those that have
-    none; `topics` names each topic once. The columns are equally long: `group` and `topic` are
-    places in these two, `partition` is the partition's number, `offset` the next record to read
-    (>= 0). The entries of a group stand together. `metadata` is by place in the columns, for the
-    entries that have some. `failed` are the groups that could not be asked at all,
-    `failed_entries` single commits that could not be read; neither has an entry.
+    `groups` are the requested groups, each once and in that order, including those without offsets.
+    `topics` names each topic once. The columns are equally long: `group` and `topic` are indices
+    into these two, `partition` is the partition's number, and `offset` the next record to read (>=
+    0). The entries of a group are contiguous. `metadata` is by index of entry, for entries with
+    metadata. `failed` are groups that could not be read at all, and `failed_entries` single
+    offsets; neither has an entry.
     """
 
     groups: Sequence[str]
@@ -76,8 +76,8 @@ class CommittedColumns:
         )
 
     def by_group(self) -> dict[str, GroupOffsets | Failed]:
-        """The same as values, for callers that look at few: of every group asked for its
-        offsets (none for an unknown one), or why they could not be read."""
+        """The same as values, for callers that need few: for every requested group its offsets
+        (none for an unknown one), or the failure."""
         found: dict[str, dict[TopicPartition, CommittedOffset | Failed]] = {
             name: {} for name in self.groups
         }
@@ -95,9 +95,9 @@ class CommittedColumns:
         return {**found, **self.failed}
 
 
-def joined(parts: Sequence[CommittedColumns]) -> CommittedColumns:
-    """Answers that are about the same groups as one, at least one; each of them has entries and
-    failures of other groups."""
+def join_columns(parts: Sequence[CommittedColumns]) -> CommittedColumns:
+    """Combines answers about the same groups, at least one; each has entries and failures of other
+    groups."""
     topics: dict[str, int] = {}
     topic = []
     metadata: dict[int, str] = {}

@@ -41,7 +41,7 @@ from tsoffset.history.tidying import remove_before, tidy
 from tsoffset.history.views import below_root, without_root
 from tsoffset.history.writing import History
 from tsoffset.model import FailureKind, OutcomeKind, Precision, Row
-from tsoffset.stores import Folder, Store, place_of
+from tsoffset.stores import Folder, ObjectStore, place_of
 
 NO_FOLDER = r"Not a directory|File exists"
 TODAY = date(2026, 11, 22)
@@ -658,7 +658,7 @@ def test_stores_are_written_like_folders() -> None:
     """Whatever pyarrow knows by a URI, here one in memory."""
     uri = "mock://history"
     expected = sample(uri)  # type: ignore[arg-type]
-    assert isinstance(place_of(uri), Store)
+    assert isinstance(place_of(uri), ObjectStore)
     known = last_known(uri, FLOW)
     assert known is not None
     assert pairs_of(known) == pairs_of(expected)

@@ -8,7 +8,7 @@ import click
 from tsoffset.cli import beside, cycles, looking, moving, own_offsets
 from tsoffset.cli.carrying_out import EXIT_STATUS
 from tsoffset.errors import UsageError
-from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
+from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_uncaught_errors
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.streams import keep_standard_streams
 from tsoffset.version import __version__
@@ -88,7 +88,7 @@ for command in (
 def main() -> None:
     """The console script."""
     keep_standard_streams()
-    log_what_nobody_caught()
+    log_uncaught_errors()
     words = " ".join(sys.argv[1:]).replace("=", " ").lower()
     if "--log-format json" not in words:
         cli(prog_name="tsoffset")

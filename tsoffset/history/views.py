@@ -23,7 +23,7 @@ from pyspark.util import PythonEvalType
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.flow.patterns import matches
 from tsoffset.history.files import Damaged, HistoryFile, Kind, day_of, days, flows, look
-from tsoffset.stores import Place, Store
+from tsoffset.stores import ObjectStore, Place
 
 _FILES = "file binary"
 # Those that Spark's Java reads: text is text there, and the flow is a column.
@@ -177,14 +177,14 @@ def map_in_arrow(
 
 def without_root(file: HistoryFile) -> HistoryFile:
     """The file as a task is told of it: a store's URI may hold credentials."""
-    if isinstance(file.place, Store):
+    if isinstance(file.place, ObjectStore):
         return replace(file, place=replace(file.place, uri=""))
     return file
 
 
 def below_root(file: HistoryFile, again: Callable[[], Place]) -> HistoryFile:
     """What the file was before `without_root`, below the root that `again` makes."""
-    if isinstance(file.place, Store) and isinstance(root := again(), Store):
+    if isinstance(file.place, ObjectStore) and isinstance(root := again(), ObjectStore):
         return replace(file, place=replace(file.place, uri=root.uri))
     return file
 

@@ -9,7 +9,7 @@ import numpy as np
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
-from tsoffset.committed import CommittedColumns, GroupPartition, joined
+from tsoffset.committed import CommittedColumns, GroupPartition, join_columns
 from tsoffset.kafka.broker_connection import Node
 from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
@@ -148,7 +148,7 @@ class CommittedOffsets:
                 answer, number = one
                 by_answer.setdefault(id(answer), (answer, {}))[1][number] = place
         parts = [self._part(groups, *one) for one in by_answer.values()]
-        return joined([CommittedColumns.of(unread), *parts])
+        return join_columns([CommittedColumns.of(unread), *parts])
 
     def _part(
         self, groups: Sequence[str], answer: OffsetFetchAnswer, places: Mapping[int, int]
