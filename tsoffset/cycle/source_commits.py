@@ -26,7 +26,9 @@ from tsoffset.model import (
     TopicPartition,
 )
 
-SUPPORTED_GROUPS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.UNKNOWN})
+SUPPORTED_GROUPS = frozenset(
+    {GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS, GroupType.UNKNOWN}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from tsoffset.commands.check import (
     groups,
     proofs,
     skips,
+    streams,
     topics,
 )
 from tsoffset.commands.check.findings import Finding, Scope, Severity
@@ -184,6 +185,7 @@ class _FlowCheck:
         yield from topics.target_topics(flow, survey.topics, there, synced, every)
         yield from self._part(flow.target, self._samples(there, synced))
         yield from groups.target_groups(flow, there, survey.listings)
+        yield from streams.streams_applications(flow, survey, synced, every)
         granting = Granting(flow.target, there.rights.principal)
         at, rights = Scope(flow.name, flow.target.alias), there.rights
         yield from missing_rights(at, Side.TARGET, granting, rights.topics, rights.groups)
