@@ -52,11 +52,7 @@ def run_history(
     """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
     HistoryFailed, and what keeps Spark from starting."""
     if (wanted.question is None) == (wanted.sql is None):
-        raise UsageError(
-            "give one question: stuck, worst, accuracy, cycles or group, or --sql TEXT"
-        )
-    if wanted.question == "group" and wanted.groups is None:
-        raise UsageError("history group: no groups given; add --groups REGEX")
+        raise UsageError("give one query: stuck, worst or accuracy, or --sql TEXT")
     pattern = expression("--groups", wanted.groups)
     settings = configuration.resolve()
     for warning in settings.warnings:
