@@ -35,7 +35,7 @@ POLICY_FAMILY, GROUP_FILTER_FAMILY, TOPIC_FILTER_FAMILY = CLASS_FAMILIES = (
 _SLIP = 0.85
 _BARE_ISOLATION = "isolation.level"
 
-_ACCEPTED = frozenset(key.name for key in ACCEPTED_KEYS if not key.name.endswith(".*"))
+_ACCEPTED = frozenset(name for name in ACCEPTED_KEYS if not name.endswith(".*"))
 _FAMILIES = tuple(name.removesuffix("*") for name in FILE_KEYS if name.endswith(".*"))
 _CLIENT = CLIENT_NAMES | CLUSTER_KEYS.keys()
 

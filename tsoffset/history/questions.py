@@ -1,5 +1,4 @@
-"""The queries of `tsoffset history`, in Spark SQL over `tsoffset.history.views`. docs/history.md has
-others."""
+"""The queries of `tsoffset history` in Spark SQL, over `tsoffset.history.views`."""
 
 import logging
 from enum import StrEnum
