@@ -16,8 +16,8 @@ from tests.history.test_history import damage, merge, spoiled
 from tests.invoking import start
 from tests.past_cycles import DAY, MINUTE, NOON, Past, files, row
 from tsoffset.errors import UsageError
-from tsoffset.history.questions import Question, answer, own_answer
-from tsoffset.history.views import Asked, Opened, open_views
+from tsoffset.history.questions import HistoryQuery, answer, own_answer
+from tsoffset.history.views import Opened, ViewScope, open_views
 from tsoffset.model import OutcomeKind, Precision, Reason
 from tsoffset.stores import place_of
 
@@ -58,10 +58,10 @@ def session(session: SparkSession) -> SparkSession:
 
 
 def opened(session: SparkSession, directory: Path, **asked: Any) -> Opened:
-    return open_views(session, place_of(directory), Asked(**asked))
+    return open_views(session, place_of(directory), ViewScope(**asked))
 
 
-def ask(session: SparkSession, question: Question, *, cycles: int = 3) -> list[dict[str, Any]]:
+def ask(session: SparkSession, question: HistoryQuery, *, cycles: int = 3) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = answer(session, question, cycles=cycles, limit=50).to_pylist()
     return found
 
@@ -76,23 +76,23 @@ def test_stuck_are_those_behind_that_did_not_advance(session: SparkSession, past
     """For so many cycles, over a restart and midnight: not who stands where it should, and not who
     is no more."""
     opened(session, past)
-    (found,) = ask(session, Question.STUCK)
+    (found,) = ask(session, HistoryQuery.STUCK)
     assert (found["group"], found["cycles"], found["source_cycles"]) == ("active", 7, 0)
     assert (found["reason"], found["message"]) == ("GROUP_ACTIVE", "why")
-    assert ask(session, Question.STUCK, cycles=8) == []
+    assert ask(session, HistoryQuery.STUCK, cycles=8) == []
 
 
 def test_worst_has_the_largest_bound_of_each_pair(session: SparkSession, past: Path) -> None:
     """With the time at which it had it; pairs without any are not told."""
     opened(session, past)
-    (found,) = ask(session, Question.WORST)
+    (found,) = ask(session, HistoryQuery.WORST)
     assert (found["group"], found["reread_bound"], found["source_offset"]) == ("inexact", 4, 4)
 
 
 def test_accuracy_is_told_by_day(session: SparkSession, past: Path) -> None:
     """Newest first, from the cycles' own rows."""
     opened(session, past)
-    second, first = ask(session, Question.ACCURACY)
+    second, first = ask(session, HistoryQuery.ACCURACY)
     assert (first["cycles"], second["cycles"]) == (4, 6)
     assert first["exact_percent"] == pytest.approx(100 * 9 / 13, abs=1e-3)
     assert first["failed_cycles"] == 0
@@ -147,7 +147,7 @@ def test_only_what_is_asked_for_is_read(session: SparkSession, past: Path) -> No
     assert opened(session, past, start=start).files < everything
     assert min(ended(session)) >= start
     assert opened(session, past, flows=["B->A"]).files == 0
-    assert ask(session, Question.STUCK) == []
+    assert ask(session, HistoryQuery.STUCK) == []
 
 
 @pytest.mark.parametrize("spoil", [damage, lambda path: spoiled(path, "9")])

@@ -52,7 +52,7 @@ def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choi
     that fits. Each finding says what to do. Writes nothing and does not start Spark.
     """
     from tsoffset.commands.check.command import run_check
-    from tsoffset.config.selecting import selected
+    from tsoffset.config.selection import selected
 
     return run_check(selected(**choice), Output(sys.stdout, format, wide=wide), notices)
 

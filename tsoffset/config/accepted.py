@@ -1,10 +1,9 @@
 """Keys that only MirrorMaker 2 and Kafka Connect read.
 
-A file written for them resolves without warnings: these keys are known, and tsoffset does not use
-them. Only transformations draw a warning, since they change what is mirrored. The names are those of
-MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig, MirrorMakerConfig,
-ConnectorConfig and the worker's configuration. A name that ends in `.*` means all keys with this
-prefix.
+A file with these keys draws no warnings. Only transformations do, since they change what is
+mirrored. The names are those of MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig,
+MirrorMakerConfig, ConnectorConfig and the worker. A name that ends in `.*` means all
+keys with this prefix.
 """
 
 from collections.abc import Mapping
@@ -99,10 +98,7 @@ def accepted_key(name: str) -> AcceptedKey | None:
     return ACCEPTED_KEYS.get(name) or ACCEPTED_KEYS.get(family)
 
 
-# Settings of Kafka's clients that tsoffset does not use. They may follow a cluster's alias, or
-# `consumer.`, `producer.` and `admin.`.
-CLIENT_NAMES = frozenset(
-    """
+_CLIENT_NAMES = """
     acks allow.auto.create.topics auto.commit.interval.ms auto.include.jmx.reporter
     auto.offset.reset batch.size bootstrap.controllers buffer.memory check.crcs client.rack
     compression.gzip.level compression.lz4.level compression.type compression.zstd.level
@@ -118,5 +114,7 @@ CLIENT_NAMES = frozenset(
     partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys retries
     session.timeout.ms share.acknowledgement.mode share.acquire.mode transaction.timeout.ms
     transaction.two.phase.commit.enable transactional.id value.deserializer value.serializer
-    """.split()
-)
+"""
+CLIENT_NAMES = frozenset(_CLIENT_NAMES.split())
+"""Settings of Kafka's clients that tsoffset does not use. They may follow a cluster's alias, or
+`consumer.`, `producer.` and `admin.`."""

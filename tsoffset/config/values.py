@@ -1,5 +1,5 @@
-"""Reading values. Each reader turns a key's text into a value, and raises ValueError with a sentence
-that says what is allowed. No sentence repeats the text: it may contain a secret from a `${...}`.
+"""Readers of values: a reader turns the text of a key into its value, and raises ValueError with a
+sentence that says what is allowed. The sentence never repeats the text, which may be a secret.
 """
 
 import re

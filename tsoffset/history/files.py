@@ -31,7 +31,7 @@ _NAME = re.compile(
 )
 
 
-class Kind(StrEnum):
+class HistoryTable(StrEnum):
     """One of the two tables."""
 
     PAIRS = "pairs"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
     @property
     def schema(self) -> pa.Schema:
         """The columns of its files."""
-        return PAIRS if self is Kind.PAIRS else CYCLES
+        return PAIRS if self is HistoryTable.PAIRS else CYCLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class FileName:
 class HistoryFile:
     """A file of one flow and day, which has not been opened yet."""
 
-    kind: Kind
+    kind: HistoryTable
     flow: str
     place: Place
     name: FileName
@@ -163,7 +163,7 @@ def day_of(time: float) -> date:
     return datetime.fromtimestamp(time, UTC).date()
 
 
-def folder(root: Place, kind: Kind, flow: str, day: date | None = None) -> Place:
+def folder(root: Place, kind: HistoryTable, flow: str, day: date | None = None) -> Place:
     """The folder of a flow's files of one day; without a day, the folder of its days."""
     days = root.below(kind.value, _FLOW + quote(flow, safe=""))
     return days if day is None else days.below(_day_folder(day))
@@ -171,11 +171,11 @@ def folder(root: Place, kind: Kind, flow: str, day: date | None = None) -> Place
 
 def flows(root: Place) -> list[str]:
     """The flows that have a history. Raises OSError."""
-    names = root.below(Kind.CYCLES.value).names()
+    names = root.below(HistoryTable.CYCLES.value).names()
     return [unquote(name.removeprefix(_FLOW)) for name in names if name.startswith(_FLOW)]
 
 
-def days(root: Place, kind: Kind, flow: str) -> list[date]:
+def days(root: Place, kind: HistoryTable, flow: str) -> list[date]:
     """The days that have files, in order. Raises OSError."""
     found = []
     for name in folder(root, kind, flow).names():
@@ -186,12 +186,12 @@ def days(root: Place, kind: Kind, flow: str) -> list[date]:
     return found
 
 
-def remove_day(root: Place, kind: Kind, flow: str, day: date) -> None:
+def remove_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
     """Remove all files of a day. Raises OSError."""
     folder(root, kind, flow).remove(_day_folder(day))
 
 
-def files_of_day(root: Place, kind: Kind, flow: str, day: date) -> DayFiles:
+def files_of_day(root: Place, kind: HistoryTable, flow: str, day: date) -> DayFiles:
     """The files of a day, by one listing; none is opened. Raises OSError."""
     place = folder(root, kind, flow, day)
     try:
@@ -213,7 +213,7 @@ def files_of_day(root: Place, kind: Kind, flow: str, day: date) -> DayFiles:
     )
 
 
-def parquet(kind: Kind, parts: Iterable[pa.Table]) -> bytes:
+def parquet(kind: HistoryTable, parts: Iterable[pa.Table]) -> bytes:
     """The bytes of a file with these parts, each a row group."""
     sink = pa.BufferOutputStream()
     # Arrow's own schema would be half of a small file, and readers do not need it.
@@ -235,7 +235,7 @@ def _encoding(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-_ENCODING = {kind: _encoding(kind.schema) for kind in Kind}
+_ENCODING = {kind: _encoding(kind.schema) for kind in HistoryTable}
 
 
 def _day_folder(day: date) -> str:

@@ -17,8 +17,16 @@ import pyarrow.compute as pc
 
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import Cycle, FlowStatus
-from tsoffset.history.files import FileName, Kind, day_of, folder, parquet
-from tsoffset.history.tables import COUNTED, COUNTS, CYCLES, SECONDS, Kept, Known, changes
+from tsoffset.history.files import FileName, HistoryTable, day_of, folder, parquet
+from tsoffset.history.tables import (
+    COUNTED,
+    COUNTS,
+    CYCLES,
+    SECONDS,
+    KeptReason,
+    KnownPairs,
+    changes,
+)
 from tsoffset.logs import hide_secrets
 from tsoffset.stores import Place
 from tsoffset.terminal.output import IN_PLACE
@@ -45,10 +53,10 @@ class FlowHistory:
     instance: str
     full_every: int
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _latest: Known | None = None
+    _latest: KnownPairs | None = None
     _waiting: deque[_Row] = field(default_factory=lambda: deque(maxlen=_CYCLES_IN_MEMORY))
     # The group-partitions that were written last; the last cycle of which all were, and its day.
-    _written: Known | None = None
+    _written: KnownPairs | None = None
     _full: int = 0
     _day: date | None = None
     # The day, name and rows of the last file of cycles; since when it replaces which others.
@@ -61,7 +69,7 @@ class FlowHistory:
         row = _summary(cycle, status, self.instance)
         with self._lock:
             if cycle.reached:
-                self._latest = Known(cycle.number, cycle.ended_at, status.pairs)
+                self._latest = KnownPairs(cycle.number, cycle.ended_at, status.pairs)
             self._waiting.append(row)
 
     def write(self) -> None:
@@ -80,18 +88,18 @@ class FlowHistory:
             raise
         self._write_cycles()
 
-    def _write_pairs(self, now: Known) -> None:
+    def _write_pairs(self, now: KnownPairs) -> None:
         day = day_of(now.ended_at)
         whole = None
         if day != self._day:
-            whole = Kept.FIRST
+            whole = KeptReason.FIRST
         elif now.cycle - self._full >= self.full_every:
-            whole = Kept.FULL
+            whole = KeptReason.FULL
         rows = changes(self._written, now, self.instance, whole=whole)
         if len(rows) or whole is not None:
             full = whole is not None
             name = self._name(now.ended_at, now.cycle, now.cycle, full=full)
-            self._put(Kind.PAIRS, day, name, rows)
+            self._put(HistoryTable.PAIRS, day, name, rows)
         self._written = now
         if whole is not None:
             self._full, self._day = now.cycle, day
@@ -104,7 +112,7 @@ class FlowHistory:
                 old, rows = None, []
             rows = [*rows, *added]
             name = self._name(added[-1]["ended_at"], rows[0]["cycle"], last)
-            self._put(Kind.CYCLES, day, name, pa.Table.from_pylist(rows, CYCLES))
+            self._put(HistoryTable.CYCLES, day, name, pa.Table.from_pylist(rows, CYCLES))
             if old is not None:
                 self._replaced.append((added[-1]["ended_at"], *old))
             self._file, self._rows = (day, name), rows
@@ -117,7 +125,7 @@ class FlowHistory:
         now = self._rows[-1]["ended_at"] if self._rows else 0.0
         while self._replaced and self._replaced[0][0] <= now - _REPLACED_STAY_SECONDS:
             _, day, name = self._replaced[0]
-            folder(self.root, Kind.CYCLES, self.flow, day).remove(str(name))
+            folder(self.root, HistoryTable.CYCLES, self.flow, day).remove(str(name))
             self._replaced.popleft()
 
     def _next_rows(self) -> list[_Row]:
@@ -129,7 +137,7 @@ class FlowHistory:
     def _name(self, ended_at: float, first: int, last: int, *, full: bool = False) -> FileName:
         return FileName(round(ended_at * 1000), self.instance, first, last, full)
 
-    def _put(self, kind: Kind, day: date, name: FileName, rows: pa.Table) -> None:
+    def _put(self, kind: HistoryTable, day: date, name: FileName, rows: pa.Table) -> None:
         folder(self.root, kind, self.flow, day).write(str(name), parquet(kind, [rows]))
 
 

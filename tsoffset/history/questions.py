@@ -12,7 +12,7 @@ from tsoffset.errors import HistoryFailed, UsageError
 from tsoffset.spark.jobs import SPARK_ERRORS, cause
 
 
-class Question(StrEnum):
+class HistoryQuery(StrEnum):
     """The queries."""
 
     STUCK = "stuck"
@@ -25,7 +25,7 @@ class Question(StrEnum):
 
 
 _TEXTS = {
-    Question.STUCK: """
+    HistoryQuery.STUCK: """
 WITH numbered AS (
   SELECT flow, instance, cycle, row_number() OVER (PARTITION BY flow ORDER BY ended_at) AS number,
     count(*) OVER (PARTITION BY flow) AS total
@@ -56,7 +56,7 @@ WHERE latest.until IS NULL AND counted.total - target_number >= :cycles
   AND (latest.outcome IN ('skipped', 'failed') OR latest.on_target < latest.target_offset)
 ORDER BY cycles DESC, flow, `group`, source_topic, `partition`
 """,
-    Question.WORST: """
+    HistoryQuery.WORST: """
 SELECT flow, `group`, source_topic, `partition`, max(reread_bound) AS reread_bound,
   max_by(since, reread_bound) AS since, max_by(until, reread_bound) AS until,
   max_by(precision, reread_bound) AS precision,
@@ -65,7 +65,7 @@ SELECT flow, `group`, source_topic, `partition`, max(reread_bound) AS reread_bou
 FROM pairs GROUP BY flow, `group`, source_topic, `partition` HAVING max(reread_bound) > 0
 ORDER BY reread_bound DESC, flow, `group`, source_topic, `partition`
 """,
-    Question.ACCURACY: """
+    HistoryQuery.ACCURACY: """
 SELECT flow, date(ended_at) AS day, count(*) AS cycles, count_if(NOT reached) AS failed_cycles,
   round(100 * sum(exact) / nullif(sum(exact + bounded + frontier + unproven), 0), 3)
     AS exact_percent,
@@ -77,10 +77,10 @@ FROM cycles GROUP BY flow, day ORDER BY day DESC, flow
 }
 
 
-def answer(session: SparkSession, question: Question, *, cycles: int, limit: int) -> pa.Table:
+def answer(session: SparkSession, question: HistoryQuery, *, cycles: int, limit: int) -> pa.Table:
     """At most `limit` rows, from the views `cycles` and `pairs`. `cycles`: after so many without a
     change, a group-partition is stuck. Raises HistoryFailed."""
-    named = {"limit": limit} | ({"cycles": cycles} if question is Question.STUCK else {})
+    named = {"limit": limit} | ({"cycles": cycles} if question is HistoryQuery.STUCK else {})
     return _query(session, f"{_TEXTS[question]} LIMIT :limit", named)
 
 

@@ -13,7 +13,7 @@ import structlog
 from tsoffset.daemon.freshness import PAIRS_KNOWN
 from tsoffset.daemon.points import CyclePoint
 from tsoffset.daemon.status import FlowState
-from tsoffset.history.files import Damaged, HistoryFile, Kind, concat, days, files_of_day
+from tsoffset.history.files import Damaged, HistoryFile, HistoryTable, concat, days, files_of_day
 from tsoffset.history.tables import PAIRS, replayed
 from tsoffset.stores import UNREACHABLE, Place, in_words, place_of
 
@@ -51,11 +51,11 @@ def last_known_and_when(directory: str | Path, flow: str) -> tuple[pa.Table, flo
     """As `last_known`, with the end of that cycle (seconds since 1970 UTC)."""
     root = place_of(directory)
     try:
-        for day in reversed(days(root, Kind.PAIRS, flow)):
-            rows = _last_instance(_newest_first(root, Kind.PAIRS, flow, day))
+        for day in reversed(days(root, HistoryTable.PAIRS, flow)):
+            rows = _last_instance(_newest_first(root, HistoryTable.PAIRS, flow, day))
             if rows is None:
                 continue
-            cycles = _newest_first(root, Kind.CYCLES, flow, day)
+            cycles = _newest_first(root, HistoryTable.CYCLES, flow, day)
             if not len(rows):
                 return PAIRS_KNOWN.empty_table(), _last_reached(cycles)
             ended = _last_reached(cycles, rows["instance"][0].as_py())
@@ -81,12 +81,12 @@ def points(
     found = {("", point.at): point for point in recent if since <= point.at < until}
     try:
         if len(found) < limit and since < begin:
-            for day in reversed(days(root, Kind.CYCLES, flow)):
+            for day in reversed(days(root, HistoryTable.CYCLES, flow)):
                 start = datetime.combine(day, time(), UTC).timestamp()
                 if start + _DAY_SECONDS <= since or len(found) >= limit:
                     break
                 if start < until:
-                    for _, rows in _newest_first(root, Kind.CYCLES, flow, day):
+                    for _, rows in _newest_first(root, HistoryTable.CYCLES, flow, day):
                         for row in _between(rows, since, until, limit).to_pylist():
                             if row["instance"] != instance or row["ended_at"] < begin:
                                 found[row["instance"], row["ended_at"]] = _point(row)
@@ -127,7 +127,7 @@ def _last_reached(files: Iterator[_Read], instance: str | None = None) -> float:
     return 0.0
 
 
-def _newest_first(root: Place, kind: Kind, flow: str, day: date) -> Iterator[_Read]:
+def _newest_first(root: Place, kind: HistoryTable, flow: str, day: date) -> Iterator[_Read]:
     for file in reversed(files_of_day(root, kind, flow, day).files):
         try:
             yield file, file.table()

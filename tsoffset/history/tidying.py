@@ -18,7 +18,7 @@ import structlog
 from tsoffset.history.files import (
     Damaged,
     HistoryFile,
-    Kind,
+    HistoryTable,
     concat,
     days,
     files_of_day,
@@ -26,7 +26,7 @@ from tsoffset.history.files import (
     parquet,
     remove_day,
 )
-from tsoffset.history.tables import Kept
+from tsoffset.history.tables import KeptReason
 from tsoffset.stores import Place
 
 log = structlog.get_logger(__name__)
@@ -40,7 +40,7 @@ def tidy(root: Place, flow: str, today: date, merged: date | None = None) -> Non
     """Merge the flow's files of the days before `today`; if the days before `merged` have been
     merged, only from that day on. A file that cannot be read stays, and is logged. Raises OSError
     and ArrowException; it may be stopped at any point, and continues with the next call."""
-    for kind in Kind:
+    for kind in HistoryTable:
         for day in days(root, kind, flow):
             if day < today and (merged is None or day >= merged):
                 _merge_day(root, kind, flow, day)
@@ -48,13 +48,13 @@ def tidy(root: Place, flow: str, today: date, merged: date | None = None) -> Non
 
 def remove_before(root: Place, flow: str, oldest: date) -> None:
     """Remove the flow's files of the days before `oldest`. Raises OSError."""
-    for kind in Kind:
+    for kind in HistoryTable:
         for day in days(root, kind, flow):
             if day < oldest:
                 remove_day(root, kind, flow, day)
 
 
-def _merge_day(root: Place, kind: Kind, flow: str, day: date) -> None:
+def _merge_day(root: Place, kind: HistoryTable, flow: str, day: date) -> None:
     folder(root, kind, flow, day).sweep()
     found = files_of_day(root, kind, flow, day)
     in_order = sorted(found.files, key=lambda file: (file.name.instance, file.name.first))
@@ -109,8 +109,8 @@ def _row_groups(files: Iterable[HistoryFile]) -> Iterator[pa.Table]:
     for file in files:
         schema = file.kind.schema
         for rows in file.batches():
-            if file.kind is Kind.PAIRS:
-                rows = rows.filter(pc.not_equal(rows["kept"].cast(pa.string()), Kept.FULL))
+            if file.kind is HistoryTable.PAIRS:
+                rows = rows.filter(pc.not_equal(rows["kept"].cast(pa.string()), KeptReason.FULL))
             waiting.append(rows)
             if sum(map(len, waiting)) >= _ROWS_IN_A_GROUP:
                 yield concat(schema, waiting)

@@ -22,7 +22,15 @@ from pyspark.util import PythonEvalType
 
 from tsoffset.cycle.cells import from_cell, to_cell
 from tsoffset.flow.patterns import matches
-from tsoffset.history.files import Damaged, HistoryFile, Kind, day_of, days, files_of_day, flows
+from tsoffset.history.files import (
+    Damaged,
+    HistoryFile,
+    HistoryTable,
+    day_of,
+    days,
+    files_of_day,
+    flows,
+)
 from tsoffset.stores import Place, Store
 
 _FILES = "file binary"
@@ -37,7 +45,7 @@ _PLAIN = {
             ),
         ]
     )
-    for kind in Kind
+    for kind in HistoryTable
 }
 
 _CYCLES = """
@@ -74,7 +82,7 @@ WHERE kept <> 'gone' AND (ended IS NULL OR (ended > at AND ended > :start))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ViewScope:
     """What the views show: these flows (empty: all), from `start` on (seconds since 1970 UTC), and
     in `pairs` only matching groups."""
 
@@ -111,7 +119,7 @@ class _Union(AccumulatorParam[set[str]]):
 
 
 def open_views(
-    session: SparkSession, root: Place, asked: Asked, again: Callable[[], Place] | None = None
+    session: SparkSession, root: Place, asked: ViewScope, again: Callable[[], Place] | None = None
 ) -> Opened:
     """Make the views `cycles` and `pairs` of the session. Raises OSError and ArrowException if the
     history cannot be listed.
@@ -123,21 +131,21 @@ def open_views(
     session.conf.set("spark.sql.session.timeZone", "UTC")
     # Off for cycles, which it would slow down; on here, as the number of rows is not known.
     session.conf.set("spark.sql.adaptive.enabled", "true")
-    for kind in Kind:
+    for kind in HistoryTable:
         files = list(_files(root, kind, asked))
         opened.files += len(files)
         if again is not None:
             files = [without_root(file) for file in files]
-        groups = asked.groups if kind is Kind.PAIRS else None
+        groups = asked.groups if kind is HistoryTable.PAIRS else None
         rows = _rows(session, kind, files, partial(_read, groups, opened.damaged, again))
         rows.createOrReplaceTempView(f"tsoffset_{kind.value}")
-    for name, text in ((Kind.CYCLES, _CYCLES), (Kind.PAIRS, _PAIRS)):
+    for name, text in ((HistoryTable.CYCLES, _CYCLES), (HistoryTable.PAIRS, _PAIRS)):
         view = session.sql(text, args={"start": asked.start})
         view.createOrReplaceTempView(name.value)
     return opened
 
 
-def _files(root: Place, kind: Kind, asked: Asked) -> Iterator[HistoryFile]:
+def _files(root: Place, kind: HistoryTable, asked: ViewScope) -> Iterator[HistoryFile]:
     first = day_of(asked.start)
     for flow in asked.flows or flows(root):
         for day in days(root, kind, flow):
@@ -147,7 +155,7 @@ def _files(root: Place, kind: Kind, asked: Asked) -> Iterator[HistoryFile]:
 
 def _rows(
     session: SparkSession,
-    kind: Kind,
+    kind: HistoryTable,
     files: Sequence[HistoryFile],
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
