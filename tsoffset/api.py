@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.config.selecting import selected
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, selected
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError

@@ -27,7 +27,7 @@ from tsoffset.commands.migrate.writing import configuration_text
 from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import login_module
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format, parse
+from tsoffset.config.source import ConfigFormat, parse
 from tsoffset.errors import ConfigurationError, UsageError
 from tsoffset.kafka.wire.batch_records import BatchRecords
 from tsoffset.kafka.wire.lockstep import PAYS_FROM, walk
@@ -134,12 +134,12 @@ def heartbeats(data: bytes) -> None:
 
 def properties(data: bytes) -> None:
     """A configuration of MirrorMaker 2."""
-    _configured("fuzz.properties", data, Format.PROPERTIES)
+    _configured("fuzz.properties", data, ConfigFormat.PROPERTIES)
 
 
 def connector(data: bytes) -> None:
     """A configuration as Connect takes it."""
-    _configured("fuzz.json", data, Format.JSON)
+    _configured("fuzz.json", data, ConfigFormat.JSON)
 
 
 def migrated(data: bytes) -> None:
@@ -160,7 +160,7 @@ def migrated(data: bytes) -> None:
             return
         list(steps_lines(migration, "ours", 80))
         text = configuration_text(migration)
-    parsed = parse(text, Format.PROPERTIES, "ours", Findings())
+    parsed = parse(text, ConfigFormat.PROPERTIES, "ours", Findings())
     assert {entry.key: entry.text for entry in parsed} == {
         "clusters": ", ".join(setup.clusters),
         **{moved.key: moved.text.rstrip(" ") for moved in migration.taken},
@@ -174,7 +174,7 @@ def jaas(data: bytes) -> None:
         login_module(text)
 
 
-def _configured(path: str, data: bytes, form: Format) -> None:
+def _configured(path: str, data: bytes, form: ConfigFormat) -> None:
     try:
         Configuration(path, _text(data), form).resolve()
     except ConfigurationError as error:

@@ -31,7 +31,7 @@ Exit status:
 
 def choose(notices: Notices, **choice: Unpack[Choice]) -> "Selection":
     """What the options name, once a person has been told of what the configuration warns of."""
-    from tsoffset.config.selecting import selected
+    from tsoffset.config.selection import selected
 
     return told(selected(**choice), notices)
 

@@ -171,7 +171,7 @@ def run(notices: Notices, **choice: Unpack[Choice]) -> int:
     """
     from tsoffset.commands.run import run_daemon
     from tsoffset.commands.scope import warn_of_no_match
-    from tsoffset.config.selecting import Selector
+    from tsoffset.config.selection import Selector
     from tsoffset.daemon.signals import Ending
 
     selector = Selector(**choice)

@@ -52,7 +52,7 @@ def check(notices: Notices, *, format: Format, wide: bool, **choice: Unpack[Choi
     that fits. Each finding says what to do. Writes nothing and does not start Spark.
     """
     from tsoffset.commands.check.command import run_check
-    from tsoffset.config.selecting import selected
+    from tsoffset.config.selection import selected
 
     return run_check(selected(**choice), Output(sys.stdout, format, wide=wide), notices)
 
@@ -145,19 +145,17 @@ def topics(
 
 
 @click.command(
-    short_help="Query past cycles: stuck groups, precision, changes.",
+    short_help="Query past cycles: stuck groups, re-read bounds, precision.",
     epilog="""\b
-Questions:
+Queries:
   stuck     group-partitions that lag on the target without progress for --cycles cycles
   worst     the largest re-read bound of each group-partition
   accuracy  share of exact translations per day
-  cycles    the last cycles
-  group     each change of the groups of --groups
 
 \b
 Examples:
   tsoffset history -c mm2.properties stuck
-  tsoffset history -c mm2.properties --groups billing --since 36h group
+  tsoffset history -c mm2.properties --groups billing --since 36h worst
   tsoffset history -c mm2.properties --sql 'SELECT state, count(*) FROM cycles GROUP BY state'
 
 \b
@@ -195,7 +193,7 @@ Exit status:
 @click.argument(
     "question",
     required=False,
-    type=click.Choice(["stuck", "worst", "accuracy", "cycles", "group"], case_sensitive=False),
+    type=click.Choice(["stuck", "worst", "accuracy"], case_sensitive=False),
 )
 @carried_out
 def history(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from tsoffset.history.views import Asked, Opened
+    from tsoffset.history.views import Opened, ViewScope
     from tsoffset.stores import Place
 
 _Values = tuple[Any, ...]
@@ -52,11 +52,7 @@ def run_history(
     """Print the answer, and return the exit status. Raises ConfigurationError, UsageError,
     HistoryFailed, and what keeps Spark from starting."""
     if (wanted.question is None) == (wanted.sql is None):
-        raise UsageError(
-            "give one question: stuck, worst, accuracy, cycles or group, or --sql TEXT"
-        )
-    if wanted.question == "group" and wanted.groups is None:
-        raise UsageError("history group: no groups given; add --groups REGEX")
+        raise UsageError("give one query: stuck, worst or accuracy, or --sql TEXT")
     pattern = expression("--groups", wanted.groups)
     settings = configuration.resolve()
     for warning in settings.warnings:
@@ -70,10 +66,10 @@ def run_history(
             " restart `tsoffset run`"
         )
     # Imported here, since nothing above should wait for Spark to be loaded.
-    from tsoffset.history.views import Asked
+    from tsoffset.history.views import ViewScope
     from tsoffset.spark.session import spark_session
 
-    asked = Asked(wanted.flows, max(0.0, time.time() - wanted.since_seconds), pattern)
+    asked = ViewScope(wanted.flows, max(0.0, time.time() - wanted.since_seconds), pattern)
     with (
         progress("querying the history", wanted=notices.format is LogFormat.CONSOLE),
         spark_session(settings.spark, app_name="tsoffset history") as session,
@@ -116,7 +112,7 @@ def _place(configuration: Configuration) -> "Place":
 
 
 def _opened(
-    session: "SparkSession", directory: str, asked: "Asked", again: Callable[[], "Place"]
+    session: "SparkSession", directory: str, asked: "ViewScope", again: Callable[[], "Place"]
 ) -> "Opened":
     from tsoffset.history.views import open_views
     from tsoffset.stores import UNREACHABLE, in_words, place_of
@@ -132,11 +128,11 @@ def _opened(
 
 
 def _answer(session: "SparkSession", wanted: Wanted) -> "pa.Table":
-    from tsoffset.history.questions import Question, answer, own_answer
+    from tsoffset.history.questions import HistoryQuery, answer, own_answer
 
     if wanted.question is None:
         return own_answer(session, wanted.sql or "")
-    question = Question(wanted.question)
+    question = HistoryQuery(wanted.question)
     return answer(session, question, cycles=wanted.cycles, limit=wanted.limit)
 
 

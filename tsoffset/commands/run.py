@@ -5,10 +5,8 @@ from dataclasses import replace
 import pyarrow as pa
 import structlog
 
-from tsoffset.config.selecting import Selector
-from tsoffset.config.selection import Selection
-from tsoffset.daemon.cycle_log import CycleLog
-from tsoffset.daemon.cycles import SparkCycles
+from tsoffset.config.selection import Selection, Selector
+from tsoffset.daemon.cycles import CycleLog, SparkCycles
 from tsoffset.daemon.daemon import Daemon
 from tsoffset.daemon.election import Election
 from tsoffset.daemon.flow_loop import Peers
@@ -17,7 +15,7 @@ from tsoffset.daemon.signals import Ending, supervise
 from tsoffset.daemon.status import Board, Instance
 from tsoffset.flow.settings import FlowSettings
 from tsoffset.history.reading import last_known_and_when
-from tsoffset.history.writing import History
+from tsoffset.history.writing import HistoryWriter
 from tsoffset.metrics.collector import Metrics
 from tsoffset.server.listeners import advertised, serve
 from tsoffset.spark.sessions import Sessions
@@ -46,7 +44,7 @@ def run_daemon(selector: Selector, selection: Selection) -> Ending:
 
     metrics = Metrics(board, selection.settings.metrics)
     kept = selection.settings.history
-    history = None if kept.directory is None else History(kept, board.instance)
+    history = None if kept.directory is None else HistoryWriter(kept, board.instance)
     past = history or RecentCycles()
 
     def known(flow: str) -> tuple[pa.Table, float] | None:

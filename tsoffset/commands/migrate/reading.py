@@ -12,7 +12,7 @@ from tsoffset.commands.migrate.strimzi import RESOURCE, setup_of_resources
 from tsoffset.commands.migrate.yaml_parts import documents
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.source import Format, parse, read_text
+from tsoffset.config.source import ConfigFormat, parse, read_text
 from tsoffset.errors import UsageError
 
 _CLASS = "connector.class"
@@ -41,7 +41,7 @@ def read_setup(files: Sequence[str], findings: Findings) -> Setup | None:
         if suffix == ".json" or (suffix != ".properties" and text.lstrip()[:1] in ("{", "[")):
             connectors += _in_json(text, file, findings)
             continue
-        entries = parse(text, Format.PROPERTIES, file, findings)
+        entries = parse(text, ConfigFormat.PROPERTIES, file, findings)
         if any(entry.key == _CLASS for entry in entries):
             connectors += _connector("", entries, file, findings)
             continue
@@ -88,7 +88,7 @@ def _in_json(text: str, file: str, findings: Findings) -> list[ConnectorSettings
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        parse(text, Format.JSON, file, findings)
+        parse(text, ConfigFormat.JSON, file, findings)
         return []
     several = _several(document)
     if several is not None:
@@ -101,7 +101,9 @@ def _in_json(text: str, file: str, findings: Findings) -> list[ConnectorSettings
         ]
     if isinstance(document, dict) and "config" in document and document.keys() - {"name", "config"}:
         return _connector(_name(document), _without_lines(document, file, findings), file, findings)
-    return _connector(_name(document), parse(text, Format.JSON, file, findings), file, findings)
+    return _connector(
+        _name(document), parse(text, ConfigFormat.JSON, file, findings), file, findings
+    )
 
 
 def _several(document: object) -> list[object] | None:
@@ -122,7 +124,7 @@ def _name(document: object) -> str:
 def _without_lines(document: object, file: str, findings: Findings) -> Sequence[Entry]:
     """The entries of what is written somewhere within a file."""
     inner = document.get("config", document) if isinstance(document, dict) else document
-    entries = parse(json.dumps(inner), Format.JSON, file, findings)
+    entries = parse(json.dumps(inner), ConfigFormat.JSON, file, findings)
     return [replace(entry, line=None) for entry in entries]
 
 

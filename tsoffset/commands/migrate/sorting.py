@@ -16,7 +16,6 @@ from tsoffset.config.accepted import accepted_key
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.loading import Configuration, settings_of
-from tsoffset.config.places import CLIENT_PREFIX, Place, place_of
 from tsoffset.config.plugins import (
     GROUP_FILTER_PLUGIN,
     IDENTITY_POLICY,
@@ -26,6 +25,7 @@ from tsoffset.config.plugins import (
     would_be_loaded,
 )
 from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
+from tsoffset.config.scopes import CLIENT_PREFIX, ScopedKey, scoped_key
 from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
 from tsoffset.printable import printable
@@ -69,7 +69,7 @@ def migration_of(setup: Setup) -> Migration:
     marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
     for moved in setup.moved:
-        place = place_of(moved.key, setup.clusters, TOP_NAMES)
+        place = scoped_key(moved.key, setup.clusters, TOP_NAMES)
         if place.name == SYNC:
             continue  # told where ours is
         if (found := _left(moved, place)) is not None:
@@ -111,7 +111,7 @@ def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     ]
 
 
-def _not_loaded(moved: Moved, place: Place) -> str | None:
+def _not_loaded(moved: Moved, place: ScopedKey) -> str | None:
     """What there is to know of a user's class, of which nothing was run."""
     plugin = _PLUGINS.get(place.name)
     name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
@@ -125,7 +125,7 @@ def _not_loaded(moved: Moved, place: Place) -> str | None:
 
 def _as_ours(
     moved: Moved,
-    place: Place,
+    place: ScopedKey,
     wrong: Sequence[ConfigurationProblem],
     not_loaded: str | None,
     setup: Setup,
@@ -139,7 +139,7 @@ def _as_ours(
     return without_secret(replace(moved, change=change), setup)
 
 
-def _left(moved: Moved, place: Place) -> Left | None:
+def _left(moved: Moved, place: ScopedKey) -> Left | None:
     """Why the setting is not in our configuration; None where it is."""
     found = known(place, moved.text, dedicated=True)
     if isinstance(found, Key):
