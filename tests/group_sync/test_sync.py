@@ -245,7 +245,7 @@ class Growing(MemoryCluster):
         self._topic = topic
         self._then = then
 
-    def committed(self, groups, *, require_stable, within_seconds=None):
+    def committed(self, groups, *, share_groups=(), require_stable, within_seconds=None):
         if self._then == "grows":
             self.log(self._topic).append(messages("orders", range(100, 130)))
             where = TopicPartition(self._topic, 0)

@@ -179,16 +179,19 @@ class KafkaCluster:
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         """All committed offsets of each group."""
         if within_seconds is None:
-            return self._committed.committed(groups, require_stable, self._deadline())
+            return self._committed.committed(groups, share_groups, require_stable, self._deadline())
         deadline = Deadline.after(
             self._settings.admin_timeout_ms, step_ms=max(1, int(within_seconds * 1000))
         )
-        return self._committed.committed(groups, require_stable, deadline, at_once=True)
+        return self._committed.committed(
+            groups, share_groups, require_stable, deadline, at_once=True
+        )
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
@@ -224,10 +227,11 @@ class KafkaCluster:
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed."""
-        return self._committed.commit(commits, self._deadline(), may_send)
+        return self._committed.commit(commits, share_groups, self._deadline(), may_send)
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
         """What we may do with these topics and groups, whether they exist or not."""

@@ -33,7 +33,7 @@ from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
-N = TypeVar("N", bound=Node)
+N = TypeVar("N")
 
 # How many brokers are asked side by side, over a socket each; clusters with more are few.
 _NODES_AT_ONCE = 200
@@ -137,7 +137,8 @@ class BrokerConnections:
     async def at_each(
         self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
     ) -> None:
-        """Run `ask` for each node with what is its own, many side by side, until all are done."""
+        """Run `ask` for each node with what is its own, many side by side, until all are done. (A
+        node may be there several times, each with something else.)"""
         waiting = iter(theirs.items())
 
         async def work() -> None:

@@ -13,7 +13,7 @@ from tsoffset.commands.check.survey import (
 from tsoffset.cycle.source_commits import SUPPORTED_GROUPS
 from tsoffset.flow.loops import REMEDY, looped_topics
 from tsoffset.flow.settings import FlowSettings
-from tsoffset.model import Failed, GroupListing, GroupListings
+from tsoffset.model import Failed, GroupListing, GroupListings, GroupType
 from tsoffset.terminal.output import counted
 
 _FAILURES_NAMED = 20
@@ -91,6 +91,7 @@ def target_groups(
         if group.group in survey.listings.groups
     ]
     yield from _unsupported(at, known)
+    yield from _other_types(at, known, source)
     active = [group.group for group in known if group.active and group.type in SUPPORTED_GROUPS]
     if active:
         yield at.ok(
@@ -163,4 +164,23 @@ def _unsupported(at: Scope, groups: Iterable[GroupListing]) -> Iterator[Finding]
             f"{counted(len(odd), 'group')} of a type that tsoffset does not sync: {names(odd)}"
             " (UNSUPPORTED_GROUP)",
             "exclude them with groups.exclude",
+        )
+
+
+def _other_types(
+    at: Scope, known: Iterable[GroupListing], source: GroupListings
+) -> Iterator[Finding]:
+    """A share group and a consumer group of one name."""
+    odd = [
+        f"{group.group} ({group.type})"
+        for group in known
+        if group.type in SUPPORTED_GROUPS
+        and (group.type is GroupType.SHARE) != (group.group in source.share_groups)
+    ]
+    if odd:
+        yield at.warning(
+            "groups",
+            f"{counted(len(odd), 'group')} of another type than on the source: {names(odd)}"
+            " (UNSUPPORTED_GROUP)",
+            "rename them, or delete them on the target",
         )

@@ -1,6 +1,6 @@
 """Running a cycle's stages for one group of a flow, and listening to them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsoffset.cluster import Connect, all_failed
@@ -133,7 +133,7 @@ class _FlowExplanation:
             failed = next(iter(listings.failed_brokers.values()))
             row = replace(failed_row(flow.name, failed), group=self.wanted.group)
             return [Explanation(row, flow.commits)]
-        commits = self._meant(found)
+        commits = self._meant(found, listings.share_groups)
         dialogues = {
             Position(
                 commit.partition.topic, commit.partition.partition, commit.committed.offset
@@ -174,7 +174,9 @@ class _FlowExplanation:
         self.warnings += [failure.message for failure in start.failures]
         return start
 
-    def _meant(self, found: Sequence[SourceCommit]) -> list[SourceCommit]:
+    def _meant(
+        self, found: Sequence[SourceCommit], share_groups: Collection[str]
+    ) -> list[SourceCommit]:
         """The commits that are wanted. A group that failed as a whole is always meant."""
         meant = [c for c in found if c.partition is None or self.wanted.holds(c.partition)]
         if meant:
@@ -187,7 +189,9 @@ class _FlowExplanation:
                 f" {_listed([str(partition) for partition in there])}"
             )
         group, source = self.wanted.group, self.opened.source
-        offsets = committed_offsets(source, [group], require_stable=False)[group]
+        offsets = committed_offsets(
+            source, [group], share_groups=share_groups, require_stable=False
+        )[group]
         topics = [] if isinstance(offsets, Failed) else sorted({place.topic for place in offsets})
         if not topics:
             raise _NothingOfIt(

@@ -20,13 +20,14 @@ _VERSION = "tsoffset_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a group had committed."""
+    """What a group had committed; of a share group its start offset."""
 
     group: str
     topic: str
     partition: int
     offset: int
     metadata: str = ""
+    share_group: bool = False
 
     @property
     def place(self) -> TopicPartition:
@@ -150,6 +151,8 @@ def _checked(commit: Commit) -> Commit:
     for value in (commit.group, commit.topic, commit.metadata):
         if len(_text(value)) > _LONGEST_TEXT:
             raise ValueError("no text that Kafka can hold")
+    if not isinstance(commit.share_group, bool):
+        raise ValueError("neither true nor false")
     _number(commit.partition, 2**31)
     _number(commit.offset, 2**63)
     return commit

@@ -14,8 +14,8 @@ from tsoffset.model import CommittedOffset, Failed, TopicDescription
 
 
 def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
-    """The commits of all consumer groups on the target that the flow's filter lets through, on
-    whatever topic; `groups` is what narrowed that filter.
+    """The commits of all consumer groups and share groups on the target that the flow's filter lets
+    through, on whatever topic; `groups` is what narrowed that filter.
 
     Raises ClusterUnreachable, and SnapshotFailed where one of them cannot be read: with a part
     missing it would look as if those groups had had nothing.
@@ -31,15 +31,16 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
         and flow.group_filter.should_replicate_group(listing.group)
     )
     commits = []
-    for group, offsets in committed_offsets(target, names, require_stable=False).items():
+    share_groups = listings.share_groups
+    found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)
+    for group, offsets in found.items():
         if isinstance(offsets, Failed):
             raise _incomplete(target, offsets)
         for place, commit in sorted(offsets.items()):
             if not isinstance(commit, CommittedOffset):
                 raise _incomplete(target, commit)
-            commits.append(
-                Commit(group, place.topic, place.partition, commit.offset, commit.metadata)
-            )
+            at = (place.topic, place.partition, commit.offset)
+            commits.append(Commit(group, *at, commit.metadata, group in share_groups))
     return Snapshot(
         flow.name,
         target.alias,
