@@ -16,7 +16,7 @@ from tsoffset.cli.main import cli
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 35
 # Written before the rules, not rewritten yet.
-NOT_COVERED = {"docs/design.md"}
+NOT_COVERED: set[str] = set()
 BANNED = re.compile(
     r"\b(?:theirs|ours|anew|whose's|nobody|thereof|come to nothing|becomes? of|became of|settled?"
     r"|settlement|left out|let go|going easy|look at again|in the way|as it stands|made anew|mended"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tsoffset.config.loading import Configuration
-from tsoffset.config.source import Format
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.config.source import ConfigFormat
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
 from tsoffset.testing.embedded.ports import free_port
 
@@ -35,7 +35,7 @@ def nowhere() -> str:
     return f"127.0.0.1:{free_port()}"
 
 
-def resolved(text: str, form: Format = Format.PROPERTIES) -> Settings:
+def resolved(text: str, form: ConfigFormat = ConfigFormat.PROPERTIES) -> Settings:
     return Configuration(FILE, text, form).resolve()
 
 
@@ -44,18 +44,20 @@ def two_clusters(*lines: str) -> Settings:
     return resolved(TWO_CLUSTERS + "\n".join(lines))
 
 
-def problems(text: str, form: Format = Format.PROPERTIES) -> tuple[Problem, ...]:
+def problems(
+    text: str, form: ConfigFormat = ConfigFormat.PROPERTIES
+) -> tuple[ConfigurationProblem, ...]:
     with pytest.raises(ConfigurationError) as caught:
         resolved(text, form)
     return caught.value.problems
 
 
-def problems_of_two_clusters(*lines: str) -> tuple[Problem, ...]:
+def problems_of_two_clusters(*lines: str) -> tuple[ConfigurationProblem, ...]:
     """What is wrong with a file whose line 5 is the first of `lines`."""
     return problems(TWO_CLUSTERS + "\n".join(lines))
 
 
-def the_problem(*lines: str) -> Problem:
+def the_problem(*lines: str) -> ConfigurationProblem:
     """The one thing that is wrong with a file whose line 5 is the first of `lines`."""
     (problem,) = problems_of_two_clusters(*lines)
     return problem

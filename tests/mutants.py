@@ -39,7 +39,7 @@ EXAMPLES = tuple(
         "five_faults",
         "same_offsets",
         "cycle_tables",
-        "ordinary",
+        "fast_path",
         "snapshots",
         "settling",
         "foresight",

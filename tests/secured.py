@@ -18,7 +18,13 @@ from kafka.admin import (
 
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
-from tsoffset.testing.embedded import Access, EmbeddedBroker, Listener, Security, Tokens
+from tsoffset.testing.embedded import (
+    Access,
+    BrokerListener,
+    BrokerSecurity,
+    BrokerTokens,
+    EmbeddedBroker,
+)
 from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority
 
 PASSWORDS = {
@@ -107,18 +113,18 @@ def secured_broker(
     with TokenEndpoint(PASSWORDS) as tokens:
         sasl = {"mechanisms": MECHANISMS, "properties": sasl_properties or {}}
         listeners = (
-            Listener("TLS", "SSL", good, client_auth="requested"),
-            Listener("MTLS", "SSL", good, client_auth="required"),
-            Listener("SASL", "SASL_PLAINTEXT", **sasl),
-            Listener("SASL_TLS", "SASL_SSL", good, **sasl),
-            Listener("EXPIRED", "SSL", old.write_pem(folder / "expired.pem")),
-            Listener("ELSEWHERE", "SSL", other.write_pem(folder / "elsewhere.pem")),
+            BrokerListener("TLS", "SSL", good, client_auth="requested"),
+            BrokerListener("MTLS", "SSL", good, client_auth="required"),
+            BrokerListener("SASL", "SASL_PLAINTEXT", **sasl),
+            BrokerListener("SASL_TLS", "SASL_SSL", good, **sasl),
+            BrokerListener("EXPIRED", "SSL", old.write_pem(folder / "expired.pem")),
+            BrokerListener("ELSEWHERE", "SSL", other.write_pem(folder / "elsewhere.pem")),
         )
-        security = Security(
+        security = BrokerSecurity(
             listeners,
             trust_store=trust_store,
             passwords=PASSWORDS,
-            tokens=Tokens(tokens.jwks_url, tokens.issuer, tokens.audience),
+            tokens=BrokerTokens(tokens.jwks_url, tokens.issuer, tokens.audience),
         )
         with EmbeddedBroker(folder / name, name=name, security=security) as broker:
             yield Secured(broker, authority, trust_store, tokens, folder)

@@ -1,8 +1,8 @@
-"""tsoffset keeps consumer-group offsets on a target Kafka cluster in step with a source.
+"""tsoffset syncs consumer-group offsets to a target Kafka cluster.
 
 As a library: `translate_offsets`, `translate_positions`, `plan`, `sync`, `read_checkpoints` and
-`topics` (docs/api.md). They are loaded when they are first asked for, so that `import tsoffset`
-loads nothing else.
+`topics` (docs/api.md). They are loaded when they are first used, so that `import tsoffset` loads
+nothing else.
 """
 
 from importlib import import_module
@@ -34,7 +34,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        # By its name: who imports the package for its version does not import all of it.
+        # By its name, so that importing the package for its version does not load all of it.
         return getattr(import_module("tsoffset.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,10 +1,11 @@
-"""`python -m tsoffset`: as `tsoffset`, which takes no module from the working directory."""
+"""`python -m tsoffset` is the command `tsoffset`, and takes no module from the working directory
+either."""
 
 import sys
 from pathlib import Path
 
-# Python puts it first; a file in it, such as one beside a configuration that somebody has sent,
-# would be taken for a module of a library.
+# Python puts the working directory first. A file in it, for example beside a configuration from
+# somebody else, would be imported as a module of a library.
 if not sys.flags.safe_path and sys.path[0] == str(Path.cwd()):
     del sys.path[0]
 

@@ -1,9 +1,9 @@
-"""What `import tsoffset` offers: offsets translated, cycles, checkpoints, topics, as values.
+"""What `import tsoffset` offers: translations, cycles, checkpoints and topics, as values.
 
-Each function takes the configuration file that the commands take. Clusters are asked in this
-process, without Spark or Java, unless a SparkSession is handed in. `connect` is for tests of your
-own: a function from a cluster's settings to a `tsoffset.testing.memory_cluster.MemoryCluster`.
-Nothing of a record's content is in what is returned.
+Each function takes the commands' configuration file. It runs in this process, without Spark or
+Java, unless it gets a SparkSession. `connect` is for your own tests: a function from a cluster's
+settings to a `tsoffset.testing.memory_cluster.MemoryCluster`. No result contains a record's
+content.
 """
 
 import warnings
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsoffset.cluster import Connect, all_failed
-from tsoffset.config.selecting import selected
-from tsoffset.config.selection import Selection
+from tsoffset.config.selection import Selection, selected
 from tsoffset.cycle.source_commits import GroupWork
 from tsoffset.cycle.values import failed_row
 from tsoffset.errors import ClusterUnreachable, TsoffsetError, UsageError
@@ -23,7 +22,7 @@ from tsoffset.flow.settings import FlowSettings
 from tsoffset.group_sync.in_process import cycle
 from tsoffset.group_sync.open_flow import open_flow
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.logs import warnings_alone
+from tsoffset.logs import log_warnings_only
 from tsoffset.model import Failed, FailureKind, Position, Precision, Row, TopicPartition, Translated
 from tsoffset.offset_files.document import StoredOffset, is_offset, is_partition, is_topic
 from tsoffset.offset_files.translation import translate_stored
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
 class TranslatedOffset:
     """Where a group resumes on a target partition.
 
-    `metadata` is that of its commit on the source, `source_offset` that commit. `precision` and
-    `reread_bound` say how much comes again at most, None where nothing is proven.
+    `metadata` and `source_offset` are those of its commit on the source. `reread_bound` is the most
+    records that are re-read, None if nothing is proven.
     """
 
     offset: int
@@ -56,10 +55,10 @@ def translate_offsets(
 ) -> dict[TopicPartition, TranslatedOffset]:
     """Where the group resumes on the target, by target partition; nothing is committed.
 
-    As MirrorMaker 2's `RemoteClusterUtils.translateOffsets`, from the clusters themselves instead
-    of checkpoints. What is skipped is left out (`plan` says why); a group without commits has none.
-    `flow` (`A->B`) may be left out where one is enabled. Raises ConfigurationError, UsageError,
-    ClusterUnreachable, and TsoffsetError where something cannot be read.
+    Like MirrorMaker 2's `RemoteClusterUtils.translateOffsets`, but from the clusters themselves
+    instead of checkpoints. Skipped partitions are omitted (`plan` says why). `flow` (`A->B`) may be
+    omitted if only one is enabled. Raises ConfigurationError, UsageError, ClusterUnreachable, and
+    TsoffsetError if something cannot be read.
     """
     selection, settings = _one_flow(config, flow)
     found = {}
@@ -90,15 +89,15 @@ def translate_positions(
     flow: str | None = None,
     connect: Connect = KafkaCluster,
 ) -> list[Row]:
-    """Where an application that keeps its offsets itself resumes on the target: a row for each
-    position, in order, with `group` None. Nothing is committed, and no group is read.
+    """Where an application that keeps its own offsets resumes on the target: a row for each source
+    offset, in order, with `group` None. Nothing is committed, and no group is read.
 
-    A position may be used if `precision` is `exact`, or `bounded` or `frontier` where re-reading
-    `reread_bound` records is accepted; `unproven` may skip records. Raises as `translate_offsets`
-    does, but for what cannot be read of one partition, which is a failed row.
+    Use a row if its `precision` is `exact`, or if it is `bounded` or `frontier` and re-reading
+    `reread_bound` records is acceptable; `unproven` may skip records. Raises like
+    `translate_offsets`, except that a partition that cannot be read is a failed row.
     """
     _, settings = _one_flow(config, flow)
-    # As logs of their own: one partition may be asked for at several offsets.
+    # Each is a log of its own, because one partition may be given with several offsets.
     stored = [
         StoredOffset(one.topic, one.partition, one.offset, log=str(number))
         for number, one in enumerate(positions)
@@ -124,11 +123,10 @@ def plan(
 ) -> list[Row]:
     """What `sync` would do: the rows of one cycle of each flow that commits nothing.
 
-    `flows` are those to run (none: all that are enabled), `groups` and `topics` regular expressions
-    that narrow them. With `spark` the cycle is spread over that session, which is left open and
-    must not speculate; without it this process does all. A cluster that cannot be reached is a
-    failed row without a group. Raises ConfigurationError, UsageError, and CycleFailed where Spark
-    gives up.
+    `flows` are the flows to run (default: all enabled ones); `groups` and `topics` are regular
+    expressions that narrow them. With `spark` the cycle runs on that session, which stays open and
+    must not speculate; without it, in this process. An unreachable cluster is a failed row without
+    a group. Raises ConfigurationError, UsageError, and CycleFailed if Spark gives up.
     """
     return _cycles(_selected(config, flows, groups, topics), spark, connect, commit=False)
 
@@ -142,8 +140,8 @@ def sync(
     spark: "SparkSession | None" = None,
     connect: Connect = KafkaCluster,
 ) -> list[Row]:
-    """Commit on the target, once: as `plan`, and the translations are committed. A group is never
-    moved backwards, and one with members on the target is left alone. A flow with
+    """Commit on the target, once. Parameters and rows are those of `plan`. A group is never moved
+    backwards, and a group with members on the target is skipped. A flow with
     `sync.group.offsets.enabled = false` is only planned."""
     return _cycles(_selected(config, flows, groups, topics), spark, connect, commit=True)
 
@@ -151,9 +149,9 @@ def sync(
 def read_checkpoints(
     config: str | Path, *, flow: str | None = None, connect: Connect = KafkaCluster
 ) -> dict[CheckpointKey, Checkpoint]:
-    """The newest checkpoint that MirrorMaker 2 has written of each group and target partition,
-    whatever the flow's filters; none where it writes none. Raises as `translate_offsets` does, and
-    TsoffsetError where the topic cannot be read to its end."""
+    """MirrorMaker 2's newest checkpoint of each group and target partition, whatever the flow's
+    filters; empty if it writes none. Raises like `translate_offsets`, and TsoffsetError if the
+    topic cannot be read to its end."""
     _, settings = _one_flow(config, flow)
     with connect(settings.target) as target:
         topic = internal_topics(settings.policy).checkpoints_topic(settings.source.alias)
@@ -166,8 +164,8 @@ def read_checkpoints(
 def topics(
     config: str | Path, *, flows: Sequence[str] = (), connect: Connect = KafkaCluster
 ) -> list[Found]:
-    """What replicators have made on each cluster of the flows: clusters upstream with hops and
-    heartbeats, remote topics, MirrorMaker 2's own. A cluster that cannot be reached is a failed
+    """What replicators have created on each cluster of the flows: upstream clusters with hops and
+    heartbeats, remote topics, and MirrorMaker 2's own topics. An unreachable cluster is a failed
     entry. Raises ConfigurationError and UsageError."""
     return discover(_selected(config, flows, None, None).flows, connect)
 
@@ -180,7 +178,7 @@ def _error(failed: Failed) -> TsoffsetError:
 def _selected(
     config: str | Path, flows: Sequence[str], groups: str | None, topics: str | None
 ) -> Selection:
-    warnings_alone()
+    log_warnings_only()
     found = selected(config, flows, groups, topics)
     for warning in found.settings.warnings:
         warnings.warn(warning, stacklevel=3)
@@ -236,7 +234,7 @@ def _on_spark(
         raise UsageError(
             "spark.speculation would run tasks that commit twice at once; make the session without"
         )
-    # Loads pyspark, which the other way has no need of.
+    # This import loads pyspark, which the function above does not need.
     from tsoffset.spark.dataflow import run_cycle
     from tsoffset.spark.flow import FlowTask
 

@@ -1,4 +1,4 @@
-"""Data records of many logs as columns, for questions that are put to all of them at once."""
+"""Data records of many logs as columns, for questions about all of them at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -26,15 +26,15 @@ Flags = npt.NDArray[np.bool_]
 
 _LARGEST = 2**63
 
-# Several records of one timestamp are compared with each other; of more than that nobody is.
+# Records of one timestamp are compared with each other, but no more than this.
 MOST_OF_A_TIME = 32
 
 
 class RecordColumns:
     """Records of several logs, by log and offset, each once.
 
-    `log` is the caller's number of a log. Every question takes indices of records and answers
-    for each of them.
+    `log` is the caller's number of a log. Every method takes indices of records and answers for
+    each of them.
     """
 
     def __init__(self, pieces: Sequence[tuple[int, Piece]]) -> None:
@@ -61,7 +61,7 @@ class RecordColumns:
         return len(self.offset)
 
     def find(self, log: Numbers, offset: Numbers) -> tuple[Numbers, Flags]:
-        """Where the record of an offset stands, and whether there is one (else any index)."""
+        """The index of each record, and whether it exists (if not, any index)."""
         if not len(self):
             return np.zeros(len(offset), np.int64), np.zeros(len(offset), bool)
         at = np.minimum(np.searchsorted(self._keys, self._pack(log, offset)), len(self) - 1)
@@ -76,8 +76,8 @@ class RecordColumns:
 
     @cached_property
     def run_ends(self) -> Flags:
-        """Whether the run of a record's timestamp is known without a gap up to one that bears
-        another."""
+        """Whether the run of a record's timestamp is known without a gap up to a record with
+        another timestamp."""
         if not len(self):
             return np.zeros(0, bool)
         begins = np.ones(len(self), bool)
@@ -89,8 +89,8 @@ class RecordColumns:
 
     @cached_property
     def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
-        """All indices by log and timestamp; and for each record where in these those with its
-        timestamp begin, and how many they are."""
+        """All indices by log and timestamp. For each record: the position in these where its
+        timestamp begins, and the number of records that have it."""
         keys = _packing(self.log, self.timestamp)(self.log, self.timestamp)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -103,7 +103,7 @@ class RecordColumns:
         return order, first_of, size_of
 
     def contents(self, indices: Numbers, match: frozenset[str]) -> list[Content | None]:
-        """What counts of each record's content, by `match`; None for a malformed record."""
+        """The compared parts of each record's content, by `match`; None for a malformed record."""
         contents = self._of_each(indices, lambda held, numbers: held.digests(numbers))
         return [content and matched(content, match) for content in contents]
 
@@ -118,15 +118,15 @@ class RecordColumns:
         held_by, number = self._held_by[indices], self._number[indices]
         order = np.argsort(held_by, kind="stable")
         begins = np.flatnonzero(np.append(True, np.diff(held_by[order]) != 0)[: len(order)])
-        for there in np.split(order, begins[1:]) if len(order) else ():
-            looked_at = look(self._contents[held_by[there[0]]], number[there].tolist())
-            for place, content in zip(there.tolist(), looked_at, strict=True):
+        for places in np.split(order, begins[1:]) if len(order) else ():
+            contents = look(self._contents[held_by[places[0]]], number[places].tolist())
+            for place, content in zip(places.tolist(), contents, strict=True):
                 found[place] = content
         return found
 
     def alone(self, indices: Numbers, match: frozenset[str]) -> Flags:
-        """Whether no other record of the log equals it: in timestamp, and in key and value where
-        `match` says that they count. False where too many bear the timestamp to look."""
+        """Whether no other record of the log is equal in timestamp and in the parts that `match`
+        names. False if too many records have the timestamp to compare them."""
         order, first_of, size_of = self._by_time
         found: Flags = size_of[indices] == 1
         for number in np.flatnonzero(~found & (size_of[indices] <= MOST_OF_A_TIME)):
@@ -139,8 +139,8 @@ class RecordColumns:
 
 
 def _packing(log: Numbers, number: Numbers) -> Callable[[Numbers, Numbers], Numbers]:
-    """A function that makes one number of each pair of these logs and numbers, in the order of the
-    pairs; of other pairs it makes any."""
+    """A function that combines a log and a number of these into one number that keeps their order;
+    for others the result is arbitrary."""
     lowest, highest = int(number.min(initial=0)), int(number.max(initial=0))
     width = highest - lowest + 1
     if (int(log.max(initial=0)) + 1) * width < _LARGEST:
@@ -155,7 +155,7 @@ def _joined(parts: Sequence[Numbers]) -> Numbers:
 
 
 def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
-    """The records of pieces of logs, each given with the number of its log."""
+    """The records of pieces of logs, each with the number of its log."""
     given = list(stretches)
     walk_side_by_side(stretch for _, stretch in given)
     pieces: list[tuple[int, Piece]] = []
@@ -169,7 +169,7 @@ def columns_of(stretches: Iterable[tuple[int, Stretch]]) -> RecordColumns:
 
 
 class _Decoded:
-    """The contents of records that are there as such."""
+    """Contents of records that are decoded already."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = records

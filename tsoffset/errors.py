@@ -1,26 +1,26 @@
-"""What stops a command.
+"""Errors that end a command.
 
 ::
 
     TsoffsetError                 exit status
     |- ConfigurationError         2   several Problems at once, each with key, value, file and line
-    |- UsageError                 2   the command's words are off (unknown flow)
+    |- UsageError                 2   wrong arguments (an unknown flow)
     |  `- NoFlowEnabled
-    |- ListenerError              2   an address cannot be served at: taken, no certificate
+    |- ListenerError              2   an address cannot be used: in use, no certificate
     |- ClusterUnreachable         3   a cluster could not be reached at all
-    |  `- ClusterRefused              it does not accept who we are, or we not who it is
-    |- EmbeddedError              1   Kafka on this machine
+    |  `- ClusterRefused              it refuses this client, or its certificate is refused
+    |- EmbeddedError              1   an embedded broker on this machine
     |  |- JavaMissing
     |  |- JavaTooOld
     |  |- JarsUnavailable
     |  |- PortTaken
     |  `- StartFailed
     |- CycleFailed                1   Spark gave up on a cycle
-    |  `- CycleOverLimit              it took longer than it may
-    |- HistoryFailed              1   past cycles cannot be read, or Spark gave up on a question
-    `- SnapshotFailed             1   commits cannot be read, or the file cannot be written
+    |  `- CycleOverLimit              it exceeded its time limit
+    |- HistoryFailed              1   past cycles cannot be read, or Spark gave up on a query
+    `- SnapshotFailed             1   offsets cannot be read, or the file cannot be written
 
-What goes wrong for one group, partition or broker is no exception: it is a
+A failure of one group, partition or broker is no exception: it is a
 `tsoffset.model.Failed` in the result. Texts say *operation, object, cluster: cause;
 next step*. Every error can be pickled, since it may cross Spark.
 """
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 class TsoffsetError(Exception):
     """Base of all errors that end a command; the text is a sentence for a person.
 
-    `warnings` are what the configuration was warned of before, which may be why.
+    `warnings` are the configuration's warnings before the error, which may explain it.
     """
 
     exit_status = 1
@@ -39,11 +39,11 @@ class TsoffsetError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong in a configuration.
+class ConfigurationProblem:
+    """One error in a configuration.
 
-    `allowed` says what would be right; `line` counts from 1 and is None where the
-    format has no lines (JSON).
+    `allowed` says what would be right; `line` counts from 1 and is None if the format has no lines
+    (JSON).
     """
 
     key: str
@@ -61,11 +61,13 @@ class Problem:
 
 
 class ConfigurationError(TsoffsetError):
-    """The configuration cannot be used; `problems` holds all that was found."""
+    """The configuration cannot be used; `problems` has all errors found."""
 
     exit_status = 2
 
-    def __init__(self, problems: tuple[Problem, ...], warnings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, problems: tuple[ConfigurationProblem, ...], warnings: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(problems, warnings)
         self.problems = problems
         self.warnings = warnings
@@ -97,7 +99,7 @@ class ClusterUnreachable(TsoffsetError):
 
 
 class ClusterRefused(ClusterUnreachable):
-    """Authentication fails on all addresses of a cluster, or a password on one."""
+    """Authentication failed at all addresses of a cluster, or one refused the password."""
 
 
 class EmbeddedError(TsoffsetError):
@@ -117,11 +119,11 @@ class JarsUnavailable(EmbeddedError):
 
 
 class PortTaken(EmbeddedError):
-    """A port that was asked for is in use."""
+    """A requested port is in use."""
 
 
 class StartFailed(EmbeddedError):
-    """A process ended or did not become ready in time."""
+    """A process ended, or was not ready in time."""
 
 
 class CycleFailed(TsoffsetError):
@@ -129,12 +131,12 @@ class CycleFailed(TsoffsetError):
 
 
 class CycleOverLimit(CycleFailed):
-    """A cycle took longer than its limit, and was ended."""
+    """A cycle exceeded its time limit, and was stopped."""
 
 
 class HistoryFailed(TsoffsetError):
-    """A question to the history ended without an answer."""
+    """A query of the history has no answer."""
 
 
 class SnapshotFailed(TsoffsetError):
-    """A snapshot of target groups' commits could not be taken."""
+    """A snapshot of target groups' offsets could not be taken."""

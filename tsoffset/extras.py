@@ -13,8 +13,8 @@ _EXTRAS = {
 
 
 def name_missing_extra(error: Exception) -> Exception:
-    """A UsageError that names the extra, where the error is the failed import of one of its
-    packages; else the error itself."""
+    """A UsageError that names the extra, if the error is the failed import of one of its packages;
+    else the error itself."""
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or package not in _EXTRAS:
         return error

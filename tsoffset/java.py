@@ -15,11 +15,11 @@ _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 def find_java() -> Path:
-    """Return the `java` command to use: the one of JAVA_HOME, else the PATH's.
+    """The `java` command: that of JAVA_HOME, else the PATH's.
 
-    Spark looks in the same order, so one setting serves both. Raises `JavaMissing` if
-    there is none and `JavaTooOld` if the one found is older than 17; another, newer one
-    further down the PATH is not searched for, since Spark would not find it either.
+    Spark looks in the same order, so one setting serves both. Raises `JavaMissing` if none is
+    found, and `JavaTooOld` if it is older than 17. A newer one further down the PATH is not used,
+    because Spark would not use it either.
     """
     java = _candidate()
     if java is None:
@@ -37,13 +37,13 @@ def find_java() -> Path:
 
 
 def java_version() -> int:
-    """Return the major version of that `java`. Raises as `find_java`."""
+    """The major version of that `java`. Raises like `find_java`."""
     java = find_java()
     return _version(java, java.stat().st_mtime_ns)
 
 
 def keytool() -> Path:
-    """Return Java's tool for stores of keys, which lies beside `java`. Raises as `find_java`."""
+    """Java's tool for key stores, in the folder of `java`. Raises like `find_java`."""
     return find_java().resolve().with_name("keytool")
 
 
@@ -59,7 +59,7 @@ def _candidate() -> Path | None:
 
 @lru_cache
 def _version(java: Path, _modified_ns: int) -> int:
-    """Ask `java` for its major version, once; Java 8 and older call themselves 1.8."""
+    """The major version, asked once per file; Java 8 and older call themselves 1.8."""
     try:
         answer = subprocess.run(
             [str(java), "-version"], capture_output=True, text=True, timeout=60, check=False

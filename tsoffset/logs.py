@@ -1,7 +1,7 @@
 """Logs on standard error: structlog's events, for a person (console) or a machine (JSON).
 
-What other libraries log goes the same way. Every event passes one redaction, its traceback
-included: a value whose name says that it is a secret is never written.
+Logs of other libraries go the same way. One function redacts every event, including its traceback:
+a value whose name says that it is a secret is never written.
 """
 
 import logging
@@ -28,16 +28,15 @@ _SENSITIVE = (
     "password|passphrase|secret|token|credential|private[._-]?key|keystore[._-]key|api[._-]?key"
 )
 _SECRET_NAME = re.compile(f"{_SENSITIVE}|jaas", re.IGNORECASE)
-# As in properties (a = b), JSON ("a": b) and what Python shows of a mapping ('a': 'b').
-# Others choose the text, so nothing of it is looked at more than a few times: a word is tried from
-# its beginning alone, and as a whole.
+# As in properties (a = b), JSON ("a": b) and Python's form of a mapping ('a': 'b'). The text is
+# foreign, so the time has to be linear: a word is tried from its beginning only, and as a whole.
 _SECRET_IN_TEXT = re.compile(
     rf"""(?<![\w.\-])(?P<name>(?=[\w.\-]*?(?:{_SENSITIVE}))[\w.\-]++"""
     r"""(?:\s*+=|"\s*+:|'\s*+:(?=\s*+b?["']))\s*+)"""
     r"""(?:b?"(?:[^"\\]|\\.)*+"|b?'(?:[^'\\]|\\.)*+'|[^\s;,]++)""",
     re.IGNORECASE,
 )
-# They log each lost connection, some on the root logger; what it means is told by ours.
+# They log each lost connection, some on the root logger; tsoffset's own events say what it means.
 _NOISY = frozenset({"kafka", "py4j", "pyspark"})
 
 
@@ -49,7 +48,7 @@ class LogFormat(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """What is worth writing."""
+    """The lowest level that is written."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -58,7 +57,6 @@ class LogLevel(StrEnum):
 
     @property
     def number(self) -> int:
-        """The level's number in `logging`."""
         return logging.getLevelNamesMapping()[self.name]
 
 
@@ -69,7 +67,7 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    # Secrets are looked for in what is about to be written, so in the text of a traceback, too.
+    # Secrets are searched in the text that is written, so also in a traceback.
     rendering: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
         redact_event,
@@ -97,13 +95,13 @@ def configure_logs(format: LogFormat, level: LogLevel) -> None:
     root.handlers[:] = [handler]
     root.setLevel(max(level.number, logging.WARNING))
     if level is not LogLevel.DEBUG:
-        handler.addFilter(_worth_telling)
+        handler.addFilter(_is_relevant)
 
 
-def warnings_alone() -> None:
-    """Where nobody has set structlog up, write warnings to standard error, and nothing of less
-    weight: a library says no more by itself."""
-    # Where logging has no handler at all, it prints each lost connection by itself.
+def log_warnings_only() -> None:
+    """If structlog is not configured, write warnings and errors to standard error: a library logs
+    nothing below."""
+    # Without any handler, logging prints each lost connection itself.
     for name in _NOISY:
         if not (noisy := logging.getLogger(name)).handlers:
             noisy.addHandler(logging.NullHandler())
@@ -120,9 +118,9 @@ def warnings_alone() -> None:
         )
 
 
-def log_what_nobody_caught() -> None:
-    """Have Python's warnings, and errors that end a thread or that nobody could catch, logged like
-    everything else of this process, in place of the lines that Python prints."""
+def log_uncaught_errors() -> None:
+    """Log Python's warnings and uncaught errors like everything else, instead of the lines that
+    Python prints."""
     logging.captureWarnings(True)
 
     def uncaught(
@@ -138,23 +136,23 @@ def log_what_nobody_caught() -> None:
 
 
 def redacted(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with every secret replaced, to be logged; nested mappings too."""
+    """The settings with every secret replaced, including those in nested mappings, to be logged."""
     return {name: _redacted_value(name, value) for name, value in settings.items()}
 
 
 def hide_secrets(text: str) -> str:
-    """`text` with what it says a password, a token and the like is replaced."""
+    """`text` with passwords, tokens and the like replaced."""
     return _SECRET_IN_TEXT.sub(rf"\g<name>{HIDDEN}", text)
 
 
 def fit_to_be_shown(text: str) -> str:
-    """A sentence without secrets, and without its middle where it is longer than any of ours."""
+    """A sentence without secrets, and without its middle if it is very long."""
     return shortened(_bounded(text), _LONGEST_VALUE)
 
 
 def _bounded(text: str) -> str:
-    """The text without secrets, and without what would take long to search. That is its end: a
-    secret is known by the name before it."""
+    """The text without secrets, and without its end if it is too long to search: a secret is
+    recognized by the name before it."""
     if len(text) > _LONGEST_SEARCHED:
         text = f"{text[:_LONGEST_SEARCHED]}…"
     return hide_secrets(text)
@@ -163,12 +161,12 @@ def _bounded(text: str) -> str:
 def redact_event(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """structlog processor: `redacted` for every event."""
+    """A structlog processor that redacts every event."""
     return redacted(event)
 
 
 def _for_a_person(*, colors: bool) -> list[structlog.typing.Processor]:
-    # The formatter that structlog takes by itself shows the variables of each frame.
+    # structlog's default formatter shows the variables of each frame.
     traceback = structlog.dev.plain_traceback
     return [
         _spell_out,
@@ -179,8 +177,8 @@ def _for_a_person(*, colors: bool) -> list[structlog.typing.Processor]:
 def _spell_out(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """structlog processor: nothing of an event steers the terminal, or looks like another event.
-    The lines of a traceback are set in, for what an error says may have lines of its own."""
+    """A structlog processor: no event steers the terminal, or looks like another event. The lines
+    of a traceback are indented, because an error's text may have several lines."""
     trace = event.pop("exception", None)
     shown = {
         name: printable(value) if isinstance(value, str) else value for name, value in event.items()
@@ -194,7 +192,7 @@ def _redacted_value(name: str, value: Any) -> Any:
     if value is not None and _SECRET_NAME.search(name):
         return HIDDEN
     if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no word for it.
+        # JSON has no such number.
         return str(value)
     if value is None or isinstance(value, int | float):
         return value
@@ -202,34 +200,34 @@ def _redacted_value(name: str, value: Any) -> Any:
         return {key: _redacted_value(str(key), inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_redacted_value(name, inner) for inner in value]
-    # Whatever else it is, an error for one, is about to be made text.
+    # Anything else, for example an error, becomes text.
     text = str(value)
     return _bounded(text) if name == "exception" else fit_to_be_shown(text)
 
 
-def _worth_telling(record: logging.LogRecord) -> bool:
+def _is_relevant(record: logging.LogRecord) -> bool:
     return record.name.split(".")[0] not in _NOISY and _NOISY.isdisjoint(
         Path(record.pathname).parts
     )
 
 
 def _log_lost_peer(_server: object, _request: object, address: object) -> None:
-    """In place of what `socketserver` prints, a traceback between two rulers: Spark's Java
-    process, whose end shows in a failed cycle, is the peer of such a server."""
+    """Instead of the traceback that `socketserver` prints: the peer of such a server is Spark's
+    Java process, whose end shows in a failed cycle."""
     structlog.get_logger(__name__).debug("peer_lost", address=str(address), exc_info=True)
 
 
 class _Handler(logging.StreamHandler[Any]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        """In place of the traceback that Python prints, with the arguments as they are."""
+        """Instead of the traceback that Python prints, with the arguments unredacted."""
         structlog.get_logger(__name__).error(
             "log_line_spoilt", logger=record.name, text=str(record.msg), error=str(sys.exception())
         )
 
 
 class _StandardError:
-    """What `sys.stderr` is at each write (a progress bar puts its own stream there, so that lines
-    do not run into it); a reader that went away stops nothing."""
+    """`sys.stderr` as it is at each write: a progress bar replaces it, so that lines do not run
+    into it. A reader that is gone stops nothing."""
 
     def write(self, text: str) -> int:
         try:

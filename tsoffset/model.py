@@ -1,8 +1,8 @@
-"""The domain's values: what is asked of clusters, what they answer, what a cycle says.
+"""The domain's values: requests to clusters, their answers, and the results of a cycle.
 
-All are frozen and can be pickled. No library's types and no sentinels: what Kafka writes
-as -1 is None here. A *source* value belongs to the cluster that is mirrored, a *target*
-value to the one that holds the copies.
+All are frozen and can be pickled. They contain no library's types and no sentinels: Kafka's -1 is
+None here. A *source* value belongs to the cluster that is mirrored, a *target* value to the one
+with the copies.
 """
 
 from collections.abc import Mapping
@@ -15,26 +15,25 @@ LONGEST_MESSAGE = 2_000
 
 
 class Side(StrEnum):
-    """Which cluster of a flow."""
+    """One of the two clusters of a flow."""
 
     SOURCE = "source"
     TARGET = "target"
 
     @property
     def other(self) -> "Side":
-        """The side across."""
         return Side.TARGET if self is Side.SOURCE else Side.SOURCE
 
 
 class Isolation(StrEnum):
-    """Which records of transactions exist for a reader."""
+    """Which records of transactions a reader gets."""
 
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
 
 
 class TimestampType(StrEnum):
-    """Who stamped the records of a batch."""
+    """Who set the timestamps of a batch."""
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
@@ -52,12 +51,12 @@ class Precision(StrEnum):
 class Basis(StrEnum):
     """What a translation rests on.
 
-    NEXT_RECORD: the copy of the next record to read. BETWEEN: two copies, the last of what the
-    group has read and the first of what it has not. BEHIND: the copy of an earlier record.
-    ALL_READ: nothing lies from the commit to the source's end. MIRROR_END: nothing from the
-    commit on is on the target yet. LOG_START: nothing before the commit is on the target.
-    FLOOR: `translation.floor`. TIMESTAMP: `translation.proof = timestamps`. SAME_OFFSET: the same
-    offset, under `translation.expect = same-offsets`.
+    NEXT_RECORD: the copy of the next record to read. BETWEEN: two copies, of the last record that
+    the group has read and of its first unread one. BEHIND: the copy of an earlier record. ALL_READ:
+    the source has nothing from the committed offset on. MIRROR_END: the target has nothing from the
+    committed offset on yet. LOG_START: the target has nothing before the committed offset. FLOOR:
+    `translation.floor`. TIMESTAMP: `translation.proof = timestamps`. SAME_OFFSET: the same offset,
+    under `translation.expect = same-offsets`.
     """
 
     NEXT_RECORD = "next_record"
@@ -74,9 +73,9 @@ class Basis(StrEnum):
 class Proof(StrEnum):
     """What shows that a target offset skips nothing (docs/design.md section 1).
 
-    TIME: no copy of a record from the commit on lies before it, by timestamps. FIRST_COPY: it is
-    the lowest copy left on a log that begins at or before its original and is not compacted.
-    FRONTIER: nothing that follows a higher record lies before that one's copy.
+    TIME: by timestamps, no copy of a record from the committed offset on lies before it.
+    FIRST_COPY: it is the lowest copy left on a log that begins at or before its original and is not
+    compacted. FRONTIER: nothing that follows a higher record lies before that record's copy.
     """
 
     TIME = "time"
@@ -86,13 +85,13 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """Why nothing that has yet to be read lies before an answer.
+    """Why no unread record lies before an answer.
 
     `pair` is the record pair (source offset, target offset) that it rests on: for FIRST_COPY where
-    the target's log begins, for FRONTIER the higher record and its copy. For TIME the records from
-    `from_offset` to the source's end were read, `records` of them, the oldest of `oldest_ms`, and
-    what lies before `limit` on the target is older or was read; `oldest_ms` is None where one of
-    them bears no timestamp, so that the target was read from its start.
+    the target's log begins, for FRONTIER the higher record and its copy. For TIME, the source was
+    read from `from_offset` to its end: `records` records, the oldest of `oldest_ms`. Target records
+    before `limit` are older or were read. `oldest_ms` is None if one of the source records has no
+    timestamp, so that the target was read from its start.
     """
 
     proof: Proof
@@ -104,7 +103,7 @@ class Safety:
 
 
 class OutcomeKind(StrEnum):
-    """What became of one row."""
+    """The outcome of one row."""
 
     COMMITTED = "committed"
     WOULD_COMMIT = "would_commit"
@@ -114,7 +113,7 @@ class OutcomeKind(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a row is skipped, in the order in which the first that holds is named."""
+    """Why a row is skipped. If several apply, the first of this order is named."""
 
     UNSUPPORTED_GROUP = "UNSUPPORTED_GROUP"
     SEVERAL_SOURCES = "SEVERAL_SOURCES"
@@ -133,7 +132,7 @@ class Reason(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why something could not be done; the words of a `failed` row."""
+    """Why something failed; the reasons of a `failed` row."""
 
     AUTHENTICATION = "AUTHENTICATION"
     AUTHORIZATION = "AUTHORIZATION"
@@ -148,12 +147,11 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Something could not be done for one partition, group, broker or cluster.
+    """A failure for one partition, group, broker or cluster.
 
-    `missing` is true where the cluster says that the topic or partition does not exist;
-    `group_active` where a commit was refused because the group has members;
-    `metadata_too_large` where it was refused for the size of its metadata.
-    `patience_seconds` is for how long it may be worth asking again; 0 where it is final.
+    `missing`: the cluster says that the topic or partition does not exist. `group_active`: a commit
+    was refused because the group has members. `metadata_too_large`: it was refused for the size of
+    its metadata. `patience_seconds`: how long retries may help; 0 if it is final.
     """
 
     kind: FailureKind
@@ -164,14 +162,12 @@ class Failed:
     patience_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        # Others choose the names that it holds, and a group's may have 32,767 characters.
+        # It may contain foreign names, and a group's name may have 32,767 characters.
         object.__setattr__(self, "message", shortened(self.message, LONGEST_MESSAGE))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicPartition:
-    """One partition of a topic."""
-
     topic: str
     partition: int
 
@@ -179,15 +175,13 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
-# --- what clusters answer ---------------------------------------------------------------
+# --- answers of clusters -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One node of a cluster; `version` is None where it did not answer at its address.
-
-    `unspoken` names the requests that it does not know in any version that tsoffset needs.
-    """
+    """One node of a cluster. `version` is None if it did not answer at its address; `unspoken`
+    names the requests that it supports in no version that tsoffset needs."""
 
     node_id: int
     host: str
@@ -198,10 +192,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """A cluster as a whole.
-
-    `dead_addresses` are bootstrap addresses that did not answer while another did.
-    """
+    """`dead_addresses` are bootstrap addresses that did not answer while another one did."""
 
     cluster_id: str | None
     brokers: tuple[Broker, ...]
@@ -210,7 +201,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """Where one partition lives; `leader` and `leader_epoch` are None without a leader."""
+    """`leader` and `leader_epoch` are None without a leader."""
 
     partition: int
     leader: int | None
@@ -219,7 +210,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """One topic; `topic_id` is None where the brokers have no topic ids."""
+    """`topic_id` is None if the brokers have no topic ids."""
 
     topic: str
     topic_id: str | None
@@ -228,7 +219,7 @@ class TopicDescription:
 
 
 class Resource(StrEnum):
-    """What rights are given on, as kafka-acls calls it."""
+    """What rights are granted on, in kafka-acls' words."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -236,7 +227,7 @@ class Resource(StrEnum):
 
 
 class Operation(StrEnum):
-    """What may be allowed on a resource, as kafka-acls calls it; only what tsoffset may need."""
+    """Rights that tsoffset may need, in kafka-acls' words."""
 
     READ = "Read"
     DESCRIBE = "Describe"
@@ -244,15 +235,15 @@ class Operation(StrEnum):
 
 
 Allowed = frozenset[Operation] | Failed | None
-"""What is allowed on one resource; None where the brokers do not tell."""
+"""The rights on one resource; None if the brokers do not tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a cluster allows us: on itself, and on each topic and group that was asked for.
+    """The rights of this client on the cluster and on each requested topic and group.
 
-    `principal` is as whom the brokers know us unless they map names (`User:alice`), None where
-    only they know.
+    `principal` is the name by which the brokers know this client unless they map names
+    (`User:alice`); None if only they know it.
     """
 
     principal: str | None
@@ -262,7 +253,7 @@ class Rights:
 
 
 class GroupType(StrEnum):
-    """Kinds of groups, as ListGroups names them; before v5 all are classic."""
+    """Types of groups, as ListGroups names them; before v5 all are classic."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -273,7 +264,7 @@ class GroupType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """One group of a cluster with its state's name as the broker gives it."""
+    """`state` is the broker's own word."""
 
     group: str
     type: GroupType
@@ -283,24 +274,34 @@ class GroupListing:
 
     @property
     def active(self) -> bool:
-        """True where the group has members (or is forming): its offsets are theirs to move."""
+        """True if the group has members (or is forming): its members commit its offsets."""
         return self.state is not None and self.state not in ("Empty", "Dead", "Unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupListings:
-    """All groups of a cluster, and the brokers that could not be asked for theirs."""
+    """All groups of a cluster, and the brokers that did not list their groups."""
 
     groups: Mapping[str, GroupListing]
     failed_brokers: Mapping[int, Failed] = field(default_factory=dict)
 
+    @property
+    def share_groups(self) -> frozenset[str]:
+        """The names of the share groups."""
+        return frozenset(n for n, one in self.groups.items() if one.type is GroupType.SHARE)
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A committed offset: the next record to read."""
+    """A committed offset: the next record to read.
+
+    Of a share group it is the share-partition start offset: the first record that is not yet
+    acknowledged. `lag` is how many records up to the log's end are not, where the broker tells it.
+    """
 
     offset: int
     metadata: str = ""
+    lag: int | None = field(default=None, compare=False)
 
 
 GroupOffsets = Mapping[TopicPartition, CommittedOffset | Failed]
@@ -308,10 +309,10 @@ GroupOffsets = Mapping[TopicPartition, CommittedOffset | Failed]
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A partition's log: the first offset that exists and the one after the last.
+    """The first offset of a partition's log, and the one after the last.
 
-    `end` is the log's own end (the high watermark), or for READ_COMMITTED the last stable
-    offset: no record at or after `end` can be read with that isolation.
+    `end` is the high watermark, or for READ_COMMITTED the last stable offset: no record at or after
+    `end` can be read with that isolation.
     """
 
     start: int
@@ -320,22 +321,21 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True)
 class TimedOffset:
-    """The first record in log order whose timestamp is at least the one asked for."""
+    """The first record in log order whose timestamp is at least the requested one."""
 
     offset: int
     timestamp_ms: int
 
 
-# --- what clusters are asked ------------------------------------------------------------
+# --- requests to clusters ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReadFrom:
     """Read a partition from `offset` on.
 
-    `max_bytes` = 1 reads exactly one batch, the first whose last offset is >= `offset`;
-    more reads as many whole batches as fit (at least one), but none of a further segment of
-    the log.
+    `max_bytes` = 1 reads exactly one batch, the first whose last offset is >= `offset`. A larger
+    value reads as many whole batches as fit (at least one), but only of one segment of the log.
     """
 
     partition: TopicPartition
@@ -353,24 +353,24 @@ class FirstAtTime:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Youngest:
-    """Look up the record with the largest timestamp (KIP-734).
+    """Look up the record with the largest timestamp (KIP-734), the first if there are several.
 
-    The first of several; control and aborted records count, and a deleted one below the log's
-    start as long as the broker keeps its segment. None proves nothing: the broker is older than
-    3.0, no record has a timestamp, or this one lies at or past the readable end or was compacted
-    away but for its batch's header; no older one stands in for it. (Brokers before 3.8 may answer
-    the last offset of its batch; those with tiered storage look at their local segments alone.)
+    Control and aborted records count, and so does a deleted one below the log's start while the
+    broker keeps its segment. None proves nothing: the broker may be older than 3.0, no record may
+    have a timestamp, or this record may lie at or past the readable end, or be compacted away
+    except for its batch's header. (Brokers before 3.8 may answer the last offset of its batch;
+    brokers with tiered storage look at their local segments alone.)
     """
 
     partition: TopicPartition
 
 
-# --- what the translation says ----------------------------------------------------------
+# --- translations -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A committed offset on the source: the next record to read."""
+    """A source offset: the next record to read."""
 
     topic: str
     partition: int
@@ -381,12 +381,11 @@ class Position:
 class Translated:
     """A safe target offset.
 
-    `reread_bound` is the most source records that can be read twice; 0 for exact, None for
-    unproven. All offsets from `equivalent_from` to `equivalent_to` resume at the same record: no
-    data lies between, only the record at `equivalent_to`. `basis` is what the answer rests on, as
-    `pairs` show: (source offset, target offset) of records that are copies. `safety` is the proof
-    that it skips nothing; None where the basis itself says so: a log's start, or its end for a
-    group that has read all.
+    `reread_bound` is the most source records that can be re-read; 0 for exact, None for unproven.
+    All offsets from `equivalent_from` to `equivalent_to` resume at the same record: only
+    `equivalent_to` has one. `pairs` are (source offset, target offset) of records and their copies,
+    which `basis` rests on. `safety` is the proof that nothing is skipped; None if the basis itself
+    shows it: a log's start, or its end for a group that has read everything.
     """
 
     target_offset: int
@@ -401,7 +400,7 @@ class Translated:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """No translation, for a reason that has a name; `message` says cause and next step."""
+    """No translation, for a named reason; `message` has the cause and the next step."""
 
     reason: Reason
     message: str

@@ -1,4 +1,4 @@
-"""Records as they are read: digests of what they hold, and pieces of a log without a gap."""
+"""Records as digests, and stretches of a log without a gap."""
 
 from abc import abstractmethod
 from bisect import bisect_left
@@ -14,7 +14,7 @@ from tsoffset.model import TimestampType
 
 Numbers = npt.NDArray[np.int64]
 
-# Where a column has no timestamp.
+# The value of a column for a missing timestamp.
 NO_TIMESTAMP = -1
 
 Content = tuple[bytes | None, bytes | None]
@@ -23,14 +23,14 @@ Content = tuple[bytes | None, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class OffsetHeader:
-    """A header in which a replicator keeps the offset of the original: as decimal text, or
-    as 8 bytes, big end first."""
+    """A header in which a replicator keeps the offset of the original: as decimal text, or as 8
+    bytes, big end first."""
 
     name: str
     text: bool = False
 
     def read(self, value: bytes | None) -> int | None:
-        """The offset that a header's value holds; None where it holds none."""
+        """The offset in a header's value; None if it has none."""
         if value is None:
             return None
         if not self.text:
@@ -38,7 +38,7 @@ class OffsetHeader:
         return int(value) if value.isdigit() else None
 
     def of(self, headers: Iterable[tuple[str, bytes | None]]) -> int | None:
-        """The offset that the last of a record's headers of that name holds."""
+        """The offset in the last header of that name."""
         found = [self.read(value) for name, value in headers if name == self.name]
         return found[-1] if found else None
 
@@ -47,10 +47,9 @@ class OffsetHeader:
 class Record:
     """A data record reduced to what proofs need.
 
-    `key` and `value` are 128-bit digests, None for null; `headers` holds one digest for
-    each (name, value). `timestamp_ms` is None where the record carries none (or a negative
-    one): such a record cannot be looked up by time. `source_offset` is what an OffsetHeader
-    says of it.
+    `key` and `value` are 128-bit digests, None for null; `headers` has one digest for each (name,
+    value). `timestamp_ms` is None if the record has none (or a negative one): no time lookup finds
+    such a record. `source_offset` is the offset in its OffsetHeader.
     """
 
     offset: int
@@ -62,35 +61,35 @@ class Record:
 
 
 class UnreadableRecords(Exception):
-    """A batch turned out to be malformed when its records were looked at, though its checksum
-    holds: brokers verify what they are sent, so it was written past them."""
+    """A batch turned out to be malformed when its records were decoded, although its checksum is
+    right. Brokers check what producers send, so it was written without them."""
 
 
-# What must be equal for one record to be a copy of another, if nothing is left out.
+# What must be equal in a record and its copy, if nothing is excluded.
 ALL = frozenset({"timestamp", "key", "value"})
 
 
 def matched(content: Content, match: frozenset[str]) -> Content:
-    """What counts of a record's content, by `translation.match`."""
+    """The compared parts of a record's content, by `translation.match`."""
     key, value = content
     return (key if "key" in match else None, value if "value" in match else None)
 
 
 class Contents(Protocol):
-    """What records hold, looked at where somebody asks."""
+    """The content of records, decoded on demand."""
 
     def encoded(self, numbers: Sequence[int]) -> Sequence[bytes | None]:
-        """Of each of them bytes that are equal only where key and value are; None where there are
-        none, or both are null."""
+        """For each record, bytes that are equal only if key and value are; None if there are none,
+        or both are null."""
 
     def digests(self, numbers: Sequence[int]) -> Sequence[Content | None]:
-        """The digests of each of them; None where it is malformed."""
+        """The digests of each record; None if it is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Data records of one log in columns of one length: `timestamp` is NO_TIMESTAMP where a record
-    bears none, `contents` has each under its `number`."""
+    """Data records of one log in columns of equal length: `timestamp` is NO_TIMESTAMP for a record
+    without one, `contents` has each record under its `number`."""
 
     offset: Numbers
     timestamp: Numbers
@@ -99,10 +98,10 @@ class Piece:
 
 
 class LazyRecords(Sequence[Record]):
-    """Data records in order that are decoded and digested where they are looked at, one by one.
+    """Data records in order that are decoded and digested on demand, one by one.
 
-    Whatever looks at them raises UnreadableRecords where a batch is malformed. Only what was
-    asked for is decoded; `offsets` and `timestamps` take no digest.
+    Access raises UnreadableRecords if a batch is malformed. `offsets` and `timestamps` digest
+    nothing.
     """
 
     __slots__ = ()
@@ -110,38 +109,37 @@ class LazyRecords(Sequence[Record]):
     @property
     @abstractmethod
     def offsets(self) -> Sequence[int]:
-        """Their offsets, ascending: a range where no offset is missing."""
+        """Ascending; a range if no offset is missing."""
 
     @property
     @abstractmethod
     def timestamps(self) -> Sequence[int | None]:
-        """Their timestamps, found anew each time."""
+        """Computed on each call."""
 
     @classmethod
     @abstractmethod
     def walk(cls, many: Sequence[Self]) -> None:
-        """Find where the records of all of them lie, side by side, which is cheaper than each by
-        itself where somebody asks. What is malformed has no records."""
+        """Locate the records of all of them together, which is cheaper than one by one. A malformed
+        batch has no records."""
 
     @abstractmethod
     def pieces(self) -> Sequence[Piece]:
-        """The same as columns. What is malformed is left out."""
+        """The same as columns, without malformed batches."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Keep nothing but offsets, timestamps and digests from now on: decode all."""
+        """Decode everything, and keep only offsets, timestamps and digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A piece of a log read without a gap.
+    """A part of a log read without a gap.
 
-    Every data record with start <= offset < end is in `records`, in order. Control records,
-    records below the log's start and, read with READ_COMMITTED, aborted ones do not exist.
-    At the readable end a stretch is empty: start == end. `log_start` is the log's start as the
-    answer told it. What a real cluster's records hold is
-    digested where they are looked at (LazyRecords), so look at no more than is needed, and
-    settle what is kept.
+    Every data record with start <= offset < end is in `records`, in order. Control records, records
+    below the log's start and, with READ_COMMITTED, aborted ones do not exist. At the readable end a
+    stretch is empty: start == end. `log_start` is the log's start in the same answer. Records of a
+    real cluster are digested on demand (LazyRecords), so access no more than needed, and settle a
+    stretch that is kept.
     """
 
     start: int
@@ -153,7 +151,7 @@ class Stretch:
 
     @property
     def offsets(self) -> Sequence[int]:
-        """The offsets of `records`, known without decoding them wherever that can be."""
+        """The offsets of `records`, without decoding them if possible."""
         records = self.records
         if isinstance(records, LazyRecords):
             return records.offsets
@@ -161,14 +159,14 @@ class Stretch:
 
     @property
     def timestamps(self) -> Sequence[int | None]:
-        """The timestamps of `records`, found without digesting them, anew each time."""
+        """The timestamps of `records`, without digesting them, computed on each call."""
         records = self.records
         if isinstance(records, LazyRecords):
             return records.timestamps
         return [record.timestamp_ms for record in records]
 
     def settle(self) -> None:
-        """Let go of the bytes that `records` still holds, if any."""
+        """Drop the bytes that `records` still holds, if any."""
         if isinstance(self.records, LazyRecords):
             self.records.settle()
 
@@ -183,7 +181,7 @@ class Stretch:
         return self.records[number - 1] if number else None
 
     def _number(self, offset: int) -> int:
-        """How many records lie before `offset`."""
+        """The number of records before `offset`."""
         records = self.records
         if isinstance(records, LazyRecords):
             return bisect_left(records.offsets, offset)
@@ -192,9 +190,9 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """A data record with what it holds: for the replicator's own topics only, never for data.
+    """A data record with its content: for the replicator's own topics only, never for data.
 
-    `key` and `value` are None for null, `timestamp_ms` where the record carries none.
+    `key` and `value` are None for null, `timestamp_ms` if the record has none.
     """
 
     offset: int
@@ -213,7 +211,8 @@ class RawStretch:
 
 
 def walk_side_by_side(stretches: Iterable[Stretch]) -> None:
-    """Prepare stretches for looks at their offsets, timestamps and columns."""
+    """Locate the records of stretches together, before their offsets, timestamps and columns are
+    needed."""
     lazy: defaultdict[type[LazyRecords], list[LazyRecords]] = defaultdict(list)
     for stretch in stretches:
         if isinstance(stretch.records, LazyRecords):

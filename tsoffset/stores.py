@@ -1,8 +1,7 @@
-"""Where state and history lie: a folder of this machine, or a place that others can reach, too.
+"""Where state and history are stored: a folder of this machine, or an object store by its URI.
 
-Both keep files by name. A folder and object stores replace one in one step: who reads has the
-old one or the new. What cannot be done raises OSError, or pyarrow's
-ArrowInvalid for a URI that is none.
+Both store files by name. A folder and object stores replace a file in one step: a reader gets the
+old file or the new one. A failure raises OSError, or pyarrow's ArrowInvalid for an invalid URI.
 """
 
 import errno
@@ -29,15 +28,15 @@ T = TypeVar("T")
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 
 UNREACHABLE = (OSError, pa.ArrowException)
-"""What a place raises for what cannot be done."""
+"""What a store raises for a failure."""
 
-# What is written lies under such a name until it is whole. A killed process leaves it.
+# A file has this suffix until it is complete. A killed process leaves it behind.
 _HALF = ".half"
 _LEFT_SECONDS = 3600.0
-# Libraries of object stores ask again for up to a quarter of an hour. No cycle waits so long.
+# Libraries of object stores retry for up to a quarter of an hour. No cycle waits that long.
 ANSWERS_WITHIN_SECONDS = 30.0
 S3_ANSWERS_WITHIN_SECONDS = 5.0
-# The others, object stores, take a name with folders in it as it is.
+# In these a folder has to be created first; object stores accept any name.
 _WITH_FOLDERS = ("hdfs", "local", "mock")
 
 
@@ -45,42 +44,42 @@ class Place(Protocol):
     """Files by name."""
 
     def path(self, name: str) -> Path | str:
-        """The file as a person is told of it: without credentials."""
+        """The file's name for messages, without credentials."""
 
     def without_credentials(self, words: str) -> str:
-        """The words of an error, which may quote the URI."""
+        """The text of an error, which may quote the URI."""
 
     def read(self, name: str) -> bytes:
-        """What the file holds. Raises FileNotFoundError where there is none."""
+        """Raises FileNotFoundError if the file does not exist."""
 
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
-        """Put the content in place of what the file held; nothing is written where it holds that
-        already. Its first `head` bytes tell it from any other content; None: it is a new file."""
+        """Replace the file's content, unless it is the same already. The first `head` bytes differ
+        for any other content; None: it is a new file."""
 
     def below(self, *names: str) -> "Place":
-        """A folder in it, which is made where it is first written to."""
+        """A folder in it, created with its first file."""
 
     def names(self) -> list[str]:
-        """The names of its whole files and folders, in order; none where it is not there."""
+        """The names of its complete files and its folders, sorted; none if it does not exist."""
 
     def open(self, name: str) -> pa.NativeFile:
-        """A file to read parts of. Raises FileNotFoundError where there is none."""
+        """A file to read parts of. Raises FileNotFoundError if it does not exist."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it; nothing where there is none."""
+        """Remove a file, or a folder with its content, if it exists."""
 
     def sweep(self) -> None:
-        """Remove what killed processes left half written, once that is an hour old."""
+        """Remove incomplete files of killed processes after an hour."""
 
 
 def place_of(directory: str | Path) -> Place:
-    """A folder by its path, or what `pyarrow.fs.FileSystem.from_uri` takes. Asks nobody."""
+    """A folder by its path, or a URI that `pyarrow.fs.FileSystem.from_uri` accepts. Does no I/O."""
     text = str(directory)
     if "://" not in text:
         return Folder(Path(text))
     here = text.removeprefix("file://")
     is_here = here != text and here.startswith("/")
-    return Folder(Path(url2pathname(here))) if is_here else Store(text)
+    return Folder(Path(url2pathname(here))) if is_here else ObjectStore(text)
 
 
 def in_words(place: Place, error: BaseException) -> str:
@@ -96,30 +95,25 @@ class Folder:
     folder: Path
 
     def path(self, name: str) -> Path:
-        """As `Place.path`."""
         return self.folder / name
 
     def without_credentials(self, words: str) -> str:
-        """As `Place.without_credentials`: there are none."""
         return words
 
     def read(self, name: str) -> bytes:
-        """As `Place.read`."""
         return _regular(self.path(name)).read_bytes()
 
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
-        """As `Place.write`."""
         path = self.path(name)
         self._make()
         if head is not None:
             self._sweep(f".{name}.*{_HALF}")
-            # Reading it all is cheap here, and mends a file that was damaged.
+            # Reading all of it is cheap here, and repairs a damaged file.
             if path.is_file() and path.read_bytes() == content:
                 return
-        # A name of its own, since process numbers repeat: each container has a number 1. It
-        # is for the folder's owner, and for who else may write there: who could write to it could
-        # say where groups resume.
-        # Spark, among others, reads no file whose name begins with a dot.
+        # A unique name, since process numbers repeat: each container has a number 1. The file is
+        # for the folder's owner, and for users who may write there: whoever can write to it can say
+        # where groups resume. Spark and others read no file whose name begins with a dot.
         with NamedTemporaryFile(
             dir=self.folder, prefix=f".{name}.", suffix=_HALF, delete=False
         ) as file:
@@ -136,7 +130,7 @@ class Folder:
                 raise
 
     def _make(self) -> None:
-        """The folder with its parents, each for the owner of the one that it is in."""
+        """Create the folder and its parents, each for the owner of its parent folder."""
         missing = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
         for folder in reversed(missing):
             with suppress(FileExistsError):
@@ -146,25 +140,21 @@ class Folder:
                     os.chown(folder, above.st_uid, above.st_gid)
 
     def below(self, *names: str) -> "Folder":
-        """As `Place.below`."""
         return Folder(self.folder.joinpath(*names))
 
     def names(self) -> list[str]:
-        """As `Place.names`."""
         try:
             found = [file.name for file in self.folder.iterdir()]
         except FileNotFoundError:
             return []
-        # A name that is no text is none of ours, and could neither be opened by Arrow nor be told.
+        # A name that is no text is foreign; Arrow could not open it, nor a message show it.
         ours = (name for name in found if not _NO_TEXT.search(name))
         return sorted(name for name in ours if not name.endswith(_HALF))
 
     def open(self, name: str) -> pa.NativeFile:
-        """As `Place.open`."""
         return pa.OSFile(str(_regular(self.path(name))))
 
     def remove(self, name: str) -> None:
-        """As `Place.remove`."""
         path = self.path(name)
         with suppress(FileNotFoundError):
             if path.is_dir():
@@ -173,7 +163,6 @@ class Folder:
                 path.unlink()
 
     def sweep(self) -> None:
-        """As `Place.sweep`."""
         self._sweep(f"*{_HALF}")
 
     def _sweep(self, pattern: str) -> None:
@@ -184,7 +173,7 @@ class Folder:
 
 
 def _regular(path: Path) -> Path:
-    """The path. Raises OSError where reading might have no end, as of a pipe or a device."""
+    """The path. Raises OSError for a pipe or a device, of which reading might never end."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "this is no regular file")
@@ -192,10 +181,10 @@ def _regular(path: Path) -> Path:
 
 
 def _keep_names(folder: Path) -> None:
-    """Have the folder's names on the disk: what a file is called is in its folder, not in it."""
+    """Write the folder's entries to the disk: fsync of a file does not include its name."""
     opened = os.open(folder, os.O_RDONLY)
     try:
-        # Some file systems cannot, and keep names by themselves.
+        # Some file systems cannot do that, and keep names by themselves.
         with suppress(OSError):
             os.fsync(opened)
     finally:
@@ -203,8 +192,8 @@ def _keep_names(folder: Path) -> None:
 
 
 def _give_to_owner_of(folder: Path, file: int) -> None:
-    """Let who works in the folder read and write the new file: an administrator's command must not
-    lock a service of another user out of its own files."""
+    """Let the folder's user read and write the new file: an administrator's command must not lock a
+    service of another user out of its own files."""
     above = folder.stat()
     if os.geteuid() == 0:
         os.fchown(file, above.st_uid, above.st_gid)
@@ -213,27 +202,23 @@ def _give_to_owner_of(folder: Path, file: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """A file system that pyarrow knows by its URI; a file is an object, put as a whole."""
+class ObjectStore:
+    """A file system that pyarrow knows by its URI; a file is an object, written as a whole."""
 
     uri: str = field(repr=False)
     inside: str = ""
 
     def path(self, name: str) -> str:
-        """As `Place.path`."""
         scheme, _, rest = self.uri.partition("://")
-        # A secret that was not quoted may hold anything, but for the last of these.
+        # An unquoted secret may contain anything except the last of these.
         place = re.split("[?#]", rest.rpartition("@")[2])[0]
         return f"{scheme}://{place.rstrip('/')}/{self.inside}{name}"
 
     def without_credentials(self, words: str) -> str:
-        """As `Place.without_credentials`."""
         credentials = self.uri.partition("://")[2].rpartition("@")[0]
         return words.replace(credentials, "...") if credentials else words
 
     def read(self, name: str) -> bytes:
-        """As `Place.read`."""
-
         def whole() -> bytes:
             with self.open(name) as file:
                 return bytes(file.read())
@@ -241,7 +226,7 @@ class Store:
         return _in_time(whole)
 
     def write(self, name: str, content: bytes, head: int | None = None) -> None:
-        """As `Place.write`. Of what is there only the length and the head are read."""
+        """Reads only the length and the head of the existing file."""
 
         def put() -> None:
             if head is not None:
@@ -256,12 +241,11 @@ class Store:
 
         _in_time(put)
 
-    def below(self, *names: str) -> "Store":
-        """As `Place.below`."""
-        return Store(self.uri, self.inside + "".join(f"{name}/" for name in names))
+    def below(self, *names: str) -> "ObjectStore":
+        return ObjectStore(self.uri, self.inside + "".join(f"{name}/" for name in names))
 
     def names(self) -> list[str]:
-        """As `Place.names`, by one listing."""
+        """By one listing."""
 
         def listed() -> list[str]:
             store, folder = self._opened()
@@ -271,13 +255,10 @@ class Store:
         return _in_time(listed)
 
     def open(self, name: str) -> pa.NativeFile:
-        """As `Place.open`."""
         store, folder = self._opened()
         return store.open_input_file(f"{folder}/{name}")
 
     def remove(self, name: str) -> None:
-        """As `Place.remove`."""
-
         def gone() -> None:
             store, folder = self._opened()
             path = f"{folder}/{name}"
@@ -290,7 +271,7 @@ class Store:
         _in_time(gone)
 
     def sweep(self) -> None:
-        """As `Place.sweep`: there is nothing."""
+        """Object stores have no incomplete files."""
 
     def _opened(self) -> tuple[fs.FileSystem, str]:
         store, folder = _opened(self.uri)
@@ -301,8 +282,7 @@ class Store:
 def _opened(uri: str) -> tuple[fs.FileSystem, str]:
     store, folder = fs.FileSystem.from_uri(uri)
     if store.type_name == "s3":
-        # A URI cannot say how long it may take, and a process waits at its end for what is under
-        # way.
+        # A URI has no timeouts, and a process that ends waits for requests in flight.
         make, (options,) = store.__reduce__()
         limits = dict.fromkeys(("connect_timeout", "request_timeout"), S3_ANSWERS_WITHIN_SECONDS)
         retry = fs.AwsStandardS3RetryStrategy(max_attempts=2)
@@ -311,8 +291,8 @@ def _opened(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def _in_time(work: Callable[[], T]) -> T:
-    """What `work` returns. Raises TimeoutError where that takes too long; it may still be done
-    later, which at worst puts an older state in place of a newer one."""
+    """The result of `work`. Raises TimeoutError if that takes too long; it may still complete
+    later, and then at worst replaces a newer state with an older one."""
     outcome: Future[T] = Future()
 
     def run() -> None:

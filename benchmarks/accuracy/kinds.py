@@ -38,13 +38,13 @@ KINDS: dict[str, Kind] = {
     "one timestamp for all": Kind(timestamps="one"),
     "timestamps that jitter": Kind(timestamps="jitter"),
     "wild timestamps": Kind(timestamps="wild"),
-    "a producer's clock set back": Kind(timestamps="clock_back"),
+    "a producer's clock that goes back": Kind(timestamps="clock_back"),
     "records 100 years in the future": Kind(timestamps="far_future"),
     "30 % without a timestamp": Kind(timestamps="negative"),
     "LogAppendTime on the source": Kind(append_time="source"),
-    "5 % twins": Kind(twins=0.05),
-    "30 % twins": Kind(twins=0.3),
-    "60 % twins": Kind(twins=0.6),
+    "5 % duplicates": Kind(twins=0.05),
+    "30 % duplicates": Kind(twins=0.3),
+    "60 % duplicates": Kind(twins=0.6),
     "producers that retry": Kind(couples=0.05),
     "30 % without key and value": Kind(bare=0.3),
     "transactions, mirrored with read_uncommitted": Kind(transactions=True),
@@ -55,8 +55,8 @@ KINDS: dict[str, Kind] = {
         transactions=True, open_transaction=True, isolation=Isolation.READ_COMMITTED
     ),
     "a filter that drops 30 %": Kind(dropped=0.3),
-    "a stretch never copied": Kind(gap=True),
-    "a replicator that was restarted three times": Kind(repeats=3),
+    "a range never copied": Kind(gap=True),
+    "a replicator restarted three times": Kind(repeats=3),
     "the same, going back up to half of the log": Kind(repeats=3, rewind=0.5),
     "a log that ends inside a repeat": Kind(unfinished_repeats=1),
     "a log that ends inside a repeat in a repeat": Kind(unfinished_repeats=2),
@@ -67,13 +67,13 @@ KINDS: dict[str, Kind] = {
     ),
     "trimmed on both sides": Kind(source_trimmed=0.5, target_trimmed=0.5),
     "a mirror that lags": Kind(lag=0.6),
-    "records of others on the target": Kind(foreign=0.3),
+    "records of other writers on the target": Kind(foreign=0.3),
     "a replicator that rewrites values": Kind(rewrites="values"),
     "an exactly-once mirror of a backlog": Kind(exactly_once=True),
-    "a mirror begun midway, set back later": Kind(begins_late=True, repeats=1),
-    "a mirror set back to its beginning": Kind(set_back=1, repeats=1),
+    "a mirror begun midway, restarted before that later": Kind(begins_late=True, repeats=1),
+    "a mirror restarted at its beginning": Kind(set_back=1, repeats=1),
     "the same, compacted before": COMPACTED_AND_SET_BACK,
-    "the same, with twins": replace(COMPACTED_AND_SET_BACK, twins=0.3),
+    "the same, with duplicates": replace(COMPACTED_AND_SET_BACK, twins=0.3),
     "the same, with an offset header": replace(COMPACTED_AND_SET_BACK, offset_header="always"),
     "the same, with a header since a restart": replace(
         COMPACTED_AND_SET_BACK, offset_header="later"
@@ -87,23 +87,23 @@ KINDS: dict[str, Kind] = {
         keys=5,
         segments=10,
     ),
-    "an offset header, one timestamp, 30 % twins": Kind(
+    "an offset header, one timestamp, 30 % duplicates": Kind(
         timestamps="one", twins=0.3, offset_header="always"
     ),
     "an offset header on some copies": Kind(offset_header="some", repeats=2, rewind=0.5),
-    "an offset header that is off": Kind(offset_header="off", repeats=2, rewind=0.5),
-    "an offset header that is stale": Kind(offset_header="stale", repeats=2, rewind=0.5),
+    "an offset header with wrong offsets": Kind(offset_header="off", repeats=2, rewind=0.5),
+    "an offset header with old offsets": Kind(offset_header="stale", repeats=2, rewind=0.5),
     "a filter that was widened at a restart": Kind(dropped=0.3, filter_changes="wider", repeats=2),
     "a filter that was narrowed at a restart": Kind(
         dropped=0.3, filter_changes="narrower", repeats=2
     ),
     "two replicators at once": Kind(two_at_once=True, repeats=1),
-    "records of others that equal the source's": Kind(foreign_equal=0.1),
+    "records of other writers that equal the source's": Kind(foreign_equal=0.1),
     "a source that lost the later of equal records": Kind(twins=0.3, loses_later=0.3),
     "failback to the original": Kind(failback=True, repeats=2, lag=0.3),
     "everything at once": EVERYTHING,
     "everything, ending inside a repeat": replace(EVERYTHING, unfinished_repeats=1),
-    "everything, with 30 % twins": replace(EVERYTHING, twins=0.3),
+    "everything, with 30 % duplicates": replace(EVERYTHING, twins=0.3),
 }
 
 

@@ -245,7 +245,7 @@ def test_no_topic_passing_is_a_warning() -> None:
 
 
 def test_groups_of_other_types_are_named() -> None:
-    """Share and streams groups have nothing to sync: a warning that names them."""
+    """Share groups are not synced: a warning that names them."""
     source, target = filled("A", "orders"), filled("B", "A.orders")
     commit(source, "billing", "orders")
     source.group("shared", GroupType.SHARE)

@@ -28,7 +28,14 @@ from tsoffset.commands.check.findings import Severity
 from tsoffset.commands.check.rights import NEEDS, Granting
 from tsoffset.flow.narrowing import AssignedGroups, Narrowing, written_groups, written_topics
 from tsoffset.flow.policy import DefaultGroupFilter, DefaultTopicFilter, WrittenNames
-from tsoffset.flow.security import PasswordLogin, Security, Store, Tls, TokenFile, TokenLogin
+from tsoffset.flow.security import (
+    CertificateStore,
+    PasswordLogin,
+    Security,
+    Tls,
+    TokenFile,
+    TokenLogin,
+)
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.cluster import KafkaCluster
 from tsoffset.kafka.security.principal import principal
@@ -83,7 +90,7 @@ def test_a_principal_that_only_brokers_know_is_a_placeholder() -> None:
 def test_principals_are_those_of_the_login(tmp_path: Path) -> None:
     """A user's name, a certificate's subject; tokens' are the brokers' to know."""
     pem = Authority().issue("alice").write_pem(tmp_path / "alice.pem")
-    own = Store(is_pem=True, location=str(pem))
+    own = CertificateStore(is_pem=True, location=str(pem))
     assert principal(Security(login=PasswordLogin("PLAIN", "alice", "?"))) == "User:alice"
     assert principal(Security(tls=Tls(own=own))) == "User:CN=alice"
     assert principal(Security(tls=Tls())) == principal(Security()) == "User:ANONYMOUS"

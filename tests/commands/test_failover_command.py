@@ -20,7 +20,7 @@ from tsoffset.commands.failover.run import run_failover
 from tsoffset.commands.failover.verdicts import FailoverVerdict, verdicts
 from tsoffset.config.loading import Configuration
 from tsoffset.config.selection import Selection
-from tsoffset.config.source import Format as FileFormat
+from tsoffset.config.source import ConfigFormat
 from tsoffset.cycle.values import rows_table
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.narrowing import Narrowing
@@ -148,7 +148,7 @@ class FailingOver:
             state_dir=self.directory and str(self.directory),
             history=HistorySettings(self.history),
         )
-        configuration = Configuration("mm2.properties", "", FileFormat.PROPERTIES)
+        configuration = Configuration("mm2.properties", "", ConfigFormat.PROPERTIES)
         selection = Selection(configuration, chosen, chosen.flows, self.narrowing)
         given = {"timeout_seconds": 60.0, "pause": True, "resume": False}
         self.out = io.StringIO()

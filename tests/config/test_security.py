@@ -12,11 +12,11 @@ from tests.configured import (
 from tests.invoking import ROOT
 from tsoffset.errors import ConfigurationError
 from tsoffset.flow.security import (
+    CertificateStore,
     KerberosLogin,
     MskToken,
     PasswordLogin,
     Security,
-    Store,
     Tls,
     TokenEndpoint,
     TokenFile,
@@ -185,8 +185,8 @@ def test_stores_as_files():
         "ssl.keystore.password = k",
         "ssl.key.password = key",
     )
-    assert found.trust == Store(False, "/t.jks", "t")
-    assert found.own == Store(False, "/k.p12", "k", key_password="key")
+    assert found.trust == CertificateStore(False, "/t.jks", "t")
+    assert found.own == CertificateStore(False, "/k.p12", "k", key_password="key")
 
 
 def test_stores_as_pem_text():
@@ -198,8 +198,8 @@ def test_stores_as_pem_text():
         "ssl.keystore.certificate.chain = chain",
         "ssl.keystore.key = key",
     )
-    assert found.trust == Store(True, certificates="a\nb")
-    assert found.own == Store(True, certificates="chain", key="key")
+    assert found.trust == CertificateStore(True, certificates="a\nb")
+    assert found.own == CertificateStore(True, certificates="chain", key="key")
 
 
 def test_what_is_agreed_on():
@@ -287,7 +287,7 @@ def test_tokens_of_an_address():
         f'sasl.jaas.config = {OAUTH} ssl.truststore.location="/t";',
     )
     found = of_source(*sasl("OAUTHBEARER", f"{ENDPOINT} = https://h/t", *lines)).login
-    trusting = Tls(Store(False, "/t"))
+    trusting = Tls(CertificateStore(False, "/t"))
     endpoint = TokenEndpoint("https://h/t", "i", "s", "c", True, trusting, 10_000, 10_000)
     assert found == TokenLogin(endpoint)
 

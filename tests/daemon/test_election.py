@@ -8,10 +8,10 @@ import json
 import pytest
 
 from tests.memory_flows import StillTime, flow
-from tsoffset.cluster import Assignment, Standing
+from tsoffset.cluster import Assignment, MemberState
 from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by, chosen, instance_of
 from tsoffset.daemon.status import Instance
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.model import Failed, FailureKind
 
 FLOW = flow(leader_election=True)
@@ -27,7 +27,7 @@ class Coordinator:
     def __init__(self, time: StillTime) -> None:
         self.time = time
         self.others: dict[str, bytes] = {}
-        self.answers: list[Standing | Failed] = []
+        self.answers: list[MemberState | Failed] = []
         self.seconds = 0.0
         self.said: list[str] = []
 
@@ -40,7 +40,7 @@ class Coordinator:
     def beat(self):
         self.said.append("beat")
         self.time.now += self.seconds
-        return self.answers.pop(0) if self.answers else Standing.MEMBER
+        return self.answers.pop(0) if self.answers else MemberState.MEMBER
 
     def leave(self):
         self.said.append("leave")
@@ -181,7 +181,7 @@ def test_a_member_that_is_still_known_leads_again(
 def test_the_lead_lasts_while_others_join(election: Election, coordinator: Coordinator) -> None:
     """We join again, say that we have it, and keep it."""
     election.step()
-    coordinator.answers = [Standing.REBALANCING]
+    coordinator.answers = [MemberState.REBALANCING]
     election.step()
     assert election.leads()
     coordinator.others = {"y": metadata(NEWEST)}
@@ -197,7 +197,9 @@ def test_a_member_that_was_removed_stops_at_once(
 ) -> None:
     """Somebody else may lead by now: it joins anew, without a claim."""
     election.step()
-    answers = [Standing.REBALANCING, Standing.REMOVED] if while_joining else [Standing.REMOVED]
+    answers = (
+        [MemberState.REBALANCING, MemberState.REMOVED] if while_joining else [MemberState.REMOVED]
+    )
     coordinator.answers = list(answers)
     for _ in answers:
         election.step()
@@ -232,7 +234,7 @@ def test_settings_that_cannot_be_used_are_a_problem(time: StillTime) -> None:
     """They are those of every cycle, too; the daemon lives on."""
 
     def enter(*_: object) -> Coordinator:
-        raise ConfigurationError((Problem("B.client", "x", "must be y"),))
+        raise ConfigurationError((ConfigurationProblem("B.client", "x", "must be y"),))
 
     election = Election(FLOW, NEW, enter=enter, now=time.monotonic)
     election.step()

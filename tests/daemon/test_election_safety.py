@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.memory_flows import StillTime, flow
 from tests.random_examples import scaled
-from tsoffset.cluster import Assignment, Standing
+from tsoffset.cluster import Assignment, MemberState
 from tsoffset.daemon.election import SESSION_SECONDS, Election, agreed_by
 from tsoffset.daemon.status import Instance
 from tsoffset.model import Failed, FailureKind
@@ -90,16 +90,16 @@ class Coordinator:
             self.tick()
         return name, self.generation, known.given
 
-    def beat(self, name: str, generation: int) -> Standing:
+    def beat(self, name: str, generation: int) -> MemberState:
         if name not in self.members:
-            return Standing.REMOVED
+            return MemberState.REMOVED
         if self.joining_ends is not None:
             self.members[name].ends = self.time.now + SESSION_SECONDS
-            return Standing.REBALANCING
+            return MemberState.REBALANCING
         if generation != self.generation:
-            return Standing.REMOVED
+            return MemberState.REMOVED
         self.members[name].ends = self.time.now + SESSION_SECONDS
-        return Standing.MEMBER
+        return MemberState.MEMBER
 
 
 class World:
@@ -194,26 +194,26 @@ class Line:
             return AWAY
         if joined is None:
             self.name = ""
-            return Standing.REMOVED
+            return MemberState.REMOVED
         self.name, self.generation, _ = joined
         asked_at = self.world.time.now
         given = self.over(self.sync)
-        return given if isinstance(given, Standing | Failed) else Assignment(given, asked_at)
+        return given if isinstance(given, MemberState | Failed) else Assignment(given, asked_at)
 
     def sync(self):
         coordinator = self.world.coordinator
         known = coordinator.members.get(self.name)
         if known is None:
             self.name = ""
-            return Standing.REMOVED
+            return MemberState.REMOVED
         if known.given is None or self.generation != coordinator.generation:
-            return Standing.REBALANCING
+            return MemberState.REBALANCING
         known.ends = self.world.time.now + SESSION_SECONDS
         return known.given
 
     def beat(self):
         answer = self.over(lambda: self.world.coordinator.beat(self.name, self.generation))
-        if answer is Standing.REMOVED:
+        if answer is MemberState.REMOVED:
             self.name = ""
         return answer
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsoffset.committed import CommittedColumns, joined
+from tsoffset.committed import CommittedColumns, join_columns
 from tsoffset.model import CommittedOffset, Failed, FailureKind, GroupOffsets, TopicPartition
 
 NAMES = st.sampled_from(["", "orders", "payments", "émigrés"])
@@ -58,4 +58,4 @@ def test_answers_about_some_groups_each_are_joined(answers: Answers, parts: list
         {group: found if given_by[group] == part else {} for group, found in answers.items()}
         for part in range(3)
     ]
-    check(joined([CommittedColumns.of(part) for part in split]), answers)
+    check(join_columns([CommittedColumns.of(part) for part in split]), answers)

@@ -340,10 +340,10 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(
     """Another process puts a longer one: what is read is one of the two."""
     file = StateFile(store, "A->B")
     file.save(carry_over())
-    read = stores.Store.read
+    read = stores.ObjectStore.read
     cut = iter([True])
     monkeypatch.setattr(
-        stores.Store, "read", lambda *one: read(*one)[: -1 if next(cut, False) else None]
+        stores.ObjectStore, "read", lambda *one: read(*one)[: -1 if next(cut, False) else None]
     )
     found, warning = file.load()
     assert warning is None

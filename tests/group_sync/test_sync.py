@@ -245,7 +245,7 @@ class Growing(MemoryCluster):
         self._topic = topic
         self._then = then
 
-    def committed(self, groups, *, require_stable, within_seconds=None):
+    def committed(self, groups, *, share_groups=(), require_stable, within_seconds=None):
         if self._then == "grows":
             self.log(self._topic).append(messages("orders", range(100, 130)))
             where = TopicPartition(self._topic, 0)
@@ -314,26 +314,30 @@ def test_a_group_with_members_on_the_source_is_synced():
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-def test_a_consumer_group_of_the_new_protocol_is_synced():
-    """KIP-848 groups are consumer groups; without members they take commits from outside."""
+@pytest.mark.parametrize("type_", [GroupType.CONSUMER, GroupType.STREAMS])
+def test_groups_of_newer_protocols_are_synced(type_):
+    """Without members, groups of KIP-848 and KIP-1071 accept commits from outside; with members
+    they are GROUP_ACTIVE."""
     estate = mirrored_estate()
-    estate.commit("billing", "orders", 40, type=GroupType.CONSUMER)
-    estate["B"].group("billing", GroupType.CONSUMER)
+    estate.commit("billing", "orders", 40, type=type_)
+    group = estate["B"].group("billing", type_)
+    group.state = "Stable"
+    assert verdict(row_of(estate.sync(), "billing")) == skipped(Reason.GROUP_ACTIVE)
+    group.state = "Empty"
     assert verdict(row_of(estate.sync(), "billing")) == COMMITTED
 
 
-@pytest.mark.parametrize("type_", [GroupType.SHARE, GroupType.STREAMS])
 @pytest.mark.parametrize("side", ["A", "B"])
-def test_groups_of_other_kinds_are_not_synced(type_, side):
-    """Share and streams groups, on either side, are UNSUPPORTED_GROUP; others go on."""
+def test_share_groups_are_not_synced(side):
+    """On either side they are UNSUPPORTED_GROUP; others go on."""
     estate = mirrored_estate()
-    estate[side].group("odd", type_)
-    if (side, type_) != ("A", GroupType.SHARE):
+    estate[side].group("odd", GroupType.SHARE)
+    if side == "B":
         estate.commit("odd", "orders", 40)
     estate.commit("billing", "orders", 40)
     rows = estate.sync()
     assert verdict(row_of(rows, "odd")) == skipped(Reason.UNSUPPORTED_GROUP)
-    assert type_ in (row_of(rows, "odd").message or "")
+    assert GroupType.SHARE in (row_of(rows, "odd").message or "")
     assert verdict(row_of(rows, "billing")) == COMMITTED
     assert {group for group, _, _ in estate["B"].commits} == {"billing"}
 

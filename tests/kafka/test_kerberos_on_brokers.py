@@ -16,7 +16,7 @@ from tests.configured import two_clusters
 from tests.waiting import wait_until
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.cluster import KafkaCluster
-from tsoffset.testing.embedded import EmbeddedBroker, Listener, Security
+from tsoffset.testing.embedded import BrokerListener, BrokerSecurity, EmbeddedBroker
 from tsoffset.testing.embedded.ports import HOST, free_port, is_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -111,8 +111,8 @@ def test_gssapi_enters_by_keytab_and_by_ticket(
             "sasl.kerberos.service.name": "kafka",
             "gssapi.sasl.jaas.config": f"{MODULE} {options};",
         }
-        security = Security(
-            (Listener("KERBEROS", "SASL_PLAINTEXT", properties=properties),),
+        security = BrokerSecurity(
+            (BrokerListener("KERBEROS", "SASL_PLAINTEXT", properties=properties),),
             superusers=("User:alice",),
         )
         java_options = (f"-Djava.security.krb5.conf={realm.config}",)

@@ -20,7 +20,13 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from tests.secured import MECHANISMS, Secured
 from tests.token_endpoint import TokenEndpoint
 from tsoffset.java import find_java
-from tsoffset.testing.embedded import Access, EmbeddedCluster, Listener, Security, resolve_jars
+from tsoffset.testing.embedded import (
+    Access,
+    BrokerListener,
+    BrokerSecurity,
+    EmbeddedCluster,
+    resolve_jars,
+)
 from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority, write_jks
 
 pytestmark = [pytest.mark.integration, pytest.mark.thorough]
@@ -161,8 +167,8 @@ def test_right_holds_from_its_grant_to_its_revocation(secured: Secured) -> None:
 def test_nodes_of_a_secured_cluster_copy_from_each_other(tmp_path: Path) -> None:
     """Nodes enter each other by the administrator's listener, and clients by the others."""
     users = {"carol": "carols-secret"}
-    listener = Listener("SASL", "SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-512",))
-    security = Security((listener,), passwords=users, superusers=("User:carol",))
+    listener = BrokerListener("SASL", "SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-512",))
+    security = BrokerSecurity((listener,), passwords=users, superusers=("User:carol",))
     with EmbeddedCluster(tmp_path, security=security) as cluster:
         carol = Access(
             cluster.bootstrap_at("SASL"),

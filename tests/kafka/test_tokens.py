@@ -12,7 +12,7 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from tests.token_endpoint import TokenEndpoint
 from tests.waiting import wait_until
-from tsoffset.flow.security import Store, Tls, TokenFile, TokenLogin
+from tsoffset.flow.security import CertificateStore, Tls, TokenFile, TokenLogin
 from tsoffset.flow.security import TokenEndpoint as Endpoint
 from tsoffset.kafka.loop import Loop
 from tsoffset.kafka.security.failures import LoginFailed, StoreUnusable, TokenUnavailable
@@ -150,7 +150,7 @@ def test_a_name_is_escaped_for_scram() -> None:
 # --- stores ---------------------------------------------------------------------------------
 
 
-def subjects(store: Store) -> set[str]:
+def subjects(store: CertificateStore) -> set[str]:
     found = load_pem_x509_certificates(certificates(store).encode())
     return {one.subject.rfc4514_string() for one in found}
 
@@ -159,21 +159,21 @@ def test_of_a_key_store_only_its_own_certificate_is_trusted(tmp_path: Path) -> N
     """As by Java: not the authority, which may have issued many others."""
     authority = Authority()
     path = authority.issue("alice").write_pkcs12(tmp_path / "own.p12", PASSWORD)
-    assert subjects(Store(False, str(path), PASSWORD)) == {"CN=alice"}
+    assert subjects(CertificateStore(False, str(path), PASSWORD)) == {"CN=alice"}
     path = authority.write_pkcs12(tmp_path / "trust.p12", PASSWORD)
-    assert len(subjects(Store(False, str(path), PASSWORD))) == 1
+    assert len(subjects(CertificateStore(False, str(path), PASSWORD))) == 1
 
 
 def test_pem_text_may_be_on_one_line() -> None:
     """As a properties file makes it of lines that are continued."""
     alice = Authority().issue("alice")
-    in_one = Store(
+    in_one = CertificateStore(
         True,
         certificates=alice.chain_pem().replace("\n", " "),
         key=alice.key_pem(PASSWORD).replace("\n", " "),
         key_password=PASSWORD,
     )
-    assert subjects(in_one) == subjects(Store(True, certificates=alice.chain_pem()))
+    assert subjects(in_one) == subjects(CertificateStore(True, certificates=alice.chain_pem()))
     assert "ENCRYPTED PRIVATE KEY" in own(in_one).key
 
 
@@ -182,7 +182,7 @@ def test_damaged_pem_is_named(body: str) -> None:
     """Whatever stands where a certificate should."""
     text = f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----"
     with pytest.raises(StoreUnusable, match="the PEM text: "):
-        certificates(Store(True, certificates=text))
+        certificates(CertificateStore(True, certificates=text))
 
 
 @pytest.mark.integration
@@ -190,7 +190,7 @@ def test_a_trust_store_of_java_needs_no_password(tmp_path: Path) -> None:
     """Java reads it without one, unverified."""
     path = Authority().write_pkcs12(tmp_path / "trust.p12", PASSWORD)
     jks = write_jks(path, tmp_path / "trust.jks", PASSWORD)
-    assert len(subjects(Store(False, str(jks)))) == 1
+    assert len(subjects(CertificateStore(False, str(jks)))) == 1
 
 
 def test_without_java_a_store_of_java_is_named(
@@ -201,4 +201,4 @@ def test_without_java_a_store_of_java_is_named(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     (tmp_path / "x.jks").write_bytes(b"\xfe\xed\xfe\xed")
     with pytest.raises(StoreUnusable, match="keytool"):
-        certificates(Store(False, str(tmp_path / "x.jks"), PASSWORD))
+        certificates(CertificateStore(False, str(tmp_path / "x.jks"), PASSWORD))

@@ -18,10 +18,10 @@ from tests.waiting import wait_until
 from tsoffset.demo.consumers import stops
 from tsoffset.demo.groups import GROUPS, Stand
 from tsoffset.demo.stopping import remember
-from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, Entry, Topic
+from tsoffset.demo.topics import CLICKS, PARTITIONS, TOPICS, WRITTEN, DemoRecord, DemoTopic
 from tsoffset.demo.verdict import (
     Count,
-    GroupVerdict,
+    GroupResult,
     Logs,
     Read,
     Resumed,
@@ -34,10 +34,10 @@ from tsoffset.demo.verdict import (
 from tsoffset.model import OutcomeKind, Precision, Reason, Row
 
 
-def entries(*numbers: int, first_offset: int = 0, keys: int = 1_000) -> tuple[Entry, ...]:
+def entries(*numbers: int, first_offset: int = 0, keys: int = 1_000) -> tuple[DemoRecord, ...]:
     """Records by their numbers, one after the other from an offset on."""
     return tuple(
-        Entry(first_offset + at, b"%d" % (number % keys), b"value-%d" % number)
+        DemoRecord(first_offset + at, b"%d" % (number % keys), b"value-%d" % number)
         for at, number in enumerate(numbers)
     )
 
@@ -144,7 +144,7 @@ def test_older_record_of_the_key_makes_up_for_nothing() -> None:
 # --- the verdict on a group ---------------------------------------------------------------
 
 
-def verdict_on(*resumed: Resumed, metadata: str = "") -> GroupVerdict:
+def verdict_on(*resumed: Resumed, metadata: str = "") -> GroupResult:
     return group_verdict("g", resumed, metadata)
 
 
@@ -288,7 +288,7 @@ def test_demo_holds_what_it_promises() -> None:
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
-def test_every_record_has_a_value_of_its_own(topic: Topic) -> None:
+def test_every_record_has_a_value_of_its_own(topic: DemoTopic) -> None:
     """Else content could not tell which record a consumer got."""
     written = [
         record.value

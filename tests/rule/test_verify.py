@@ -16,7 +16,7 @@ from tests.memory_flows import Estate, flow
 from tests.random_examples import scaled
 from tests.random_logs import Kind
 from tests.replication_model import build
-from tests.rule.test_ordinary import LONG_KINDS
+from tests.rule.test_fast_path import LONG_KINDS
 from tests.rule.test_translation_properties import kinds, seeds
 from tests.translating import Way, outcomes, silence_logs
 from tsoffset.columns import Flags
@@ -36,7 +36,7 @@ from tsoffset.model import (
     Translated,
 )
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.ordinary import Answers, differs, ordinary
+from tsoffset.rule.fast_path import Answers, differs, ordinary
 from tsoffset.rule.translate import Conversation, translate
 
 POSITIONS = range(10, 50)

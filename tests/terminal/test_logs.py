@@ -74,7 +74,7 @@ def test_other_libraries_log_in_the_same_format(capsys: pytest.CaptureFixture[st
 UNCAUGHT = """
 import sys, threading, warnings
 from tsoffset.logs import *
-log_what_nobody_caught()
+log_uncaught_errors()
 configure_logs(LogFormat.JSON, LogLevel.WARNING)
 warnings.warn("old")
 class Left:

@@ -21,7 +21,7 @@ from tsoffset.commands.snapshots.command import restore, snapshot
 from tsoffset.commands.topics import topics
 from tsoffset.commands.translate.command import translate
 from tsoffset.errors import UsageError
-from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_what_nobody_caught
+from tsoffset.logs import LogFormat, LogLevel, configure_logs, log_uncaught_errors
 from tsoffset.terminal.notices import Notices
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.streams import keep_standard_streams
@@ -142,7 +142,7 @@ for one in _COMMANDS:
 def main() -> None:
     """Run the console script."""
     keep_standard_streams()
-    log_what_nobody_caught()
+    log_uncaught_errors()
     words = " ".join(sys.argv[1:]).replace("=", " ").lower()
     if "--log-format json" not in words:
         cli(prog_name="tsoffset")

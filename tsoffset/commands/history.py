@@ -1,4 +1,4 @@
-"""`tsoffset history`: questions about past cycles, answered by Spark SQL."""
+"""`tsoffset history`: queries of past cycles in Spark SQL."""
 
 import json
 import time
@@ -37,19 +37,17 @@ def _number(option: str, default: int, text: str) -> Any:
 
 
 @command(
-    "Query past cycles: stuck groups, precision, changes.",
+    "Query past cycles: stuck groups, re-read bounds, precision.",
     """\b
-Questions:
+Queries:
   stuck     group-partitions that lag on the target without progress for --cycles cycles
   worst     the largest re-read bound of each group-partition
   accuracy  share of exact translations per day
-  cycles    the last cycles
-  group     each change of the groups of --groups
 
 \b
 Examples:
   tsoffset history -c mm2.properties stuck
-  tsoffset history -c mm2.properties --groups billing --since 36h group
+  tsoffset history -c mm2.properties --groups billing --since 36h worst
   tsoffset history -c mm2.properties --sql 'SELECT state, count(*) FROM cycles GROUP BY state'
 
 \b
@@ -78,7 +76,7 @@ Exit status:
     click.argument(
         "question",
         required=False,
-        type=click.Choice(["stuck", "worst", "accuracy", "cycles", "group"], case_sensitive=False),
+        type=click.Choice(["stuck", "worst", "accuracy"], case_sensitive=False),
     ),
     selects=False,
 )
@@ -105,15 +103,11 @@ def run_history(
     cycles: int = 10,
     limit: int = 100,
 ) -> int:
-    """Print the answer to a `question`, or to a user's own `sql`, and return the exit status.
-    `cycles` and `limit` are for questions. Raises ConfigurationError, UsageError, HistoryFailed,
-    and what keeps Spark from starting."""
+    """Print the answer to a query (`question`), or to a user's own `sql`, and return the exit
+    status. `cycles` and `limit` are for ready-made queries. Raises ConfigurationError, UsageError,
+    HistoryFailed, and what keeps Spark from starting."""
     if (question is None) == (sql is None):
-        raise UsageError(
-            "give one question: stuck, worst, accuracy, cycles or group, or --sql TEXT"
-        )
-    if question == "group" and groups is None:
-        raise UsageError("history group: no groups given; add --groups REGEX")
+        raise UsageError("give one query: stuck, worst or accuracy, or --sql TEXT")
     pattern = expression("--groups", groups)
     settings = configuration.resolve()
     notices.configuration_warnings(settings.warnings)
@@ -125,19 +119,19 @@ def run_history(
             "history.dir is not set, so no past cycles are kept; set it to a folder or a URI, and"
             " restart `tsoffset run`"
         )
-    from tsoffset.history.questions import Question, answer, own_answer
-    from tsoffset.history.views import Asked, open_views
+    from tsoffset.history.questions import HistoryQuery, answer, own_answer
+    from tsoffset.history.views import ViewScope, open_views
     from tsoffset.spark.session import spark_session
     from tsoffset.stores import UNREACHABLE, in_words, place_of
 
-    asked = Asked(tuple(flows), max(0.0, time.time() - since_seconds), pattern)
+    scope = ViewScope(tuple(flows), max(0.0, time.time() - since_seconds), pattern)
     root = place_of(directory)
     with (
         notices.progress("querying the history"),
         spark_session(settings.spark, app_name="tsoffset history") as session,
     ):
         try:
-            opened = open_views(session, root, asked, partial(_place, configuration))
+            opened = open_views(session, root, scope, partial(_place, configuration))
         except UNREACHABLE as error:
             raise HistoryFailed(
                 f"read history, {root.path('')}: {in_words(root, error)}; check that this user can"
@@ -146,7 +140,7 @@ def run_history(
         if question is None:
             rows = own_answer(session, sql or "")
         else:
-            rows = answer(session, Question(question), cycles=cycles, limit=limit)
+            rows = answer(session, HistoryQuery(question), cycles=cycles, limit=limit)
     for warning in opened.warnings:
         notices.warning("history_not_read", warning)
     if not rows and groups is not None:

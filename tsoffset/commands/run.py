@@ -16,9 +16,8 @@ from tsoffset.terminal.output import Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tsoffset.config.selecting import Selector
-    from tsoffset.config.selection import Selection
-    from tsoffset.daemon.cycle_log import CycleLog
+    from tsoffset.config.selection import Selection, Selector
+    from tsoffset.daemon.cycles import CycleLog
     from tsoffset.daemon.flow_loop import Peers
     from tsoffset.daemon.signals import Ending
     from tsoffset.flow.settings import FlowSettings
@@ -53,7 +52,7 @@ def run(_output: Output, notices: Notices, **options: Any) -> int:
     unreachable cluster does not stop the daemon. A changed configuration file is loaded
     automatically, or immediately on SIGHUP. SIGTERM and Ctrl-C stop the daemon within ten seconds.
     """
-    from tsoffset.config.selecting import Selector
+    from tsoffset.config.selection import Selector
     from tsoffset.daemon.signals import Ending
 
     selector = Selector(**options)
@@ -78,7 +77,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
     from tsoffset.daemon.signals import supervise
     from tsoffset.daemon.status import Board, Instance
     from tsoffset.history.reading import last_known_and_when
-    from tsoffset.history.writing import History
+    from tsoffset.history.writing import HistoryWriter
     from tsoffset.metrics.collector import Metrics
     from tsoffset.server.listeners import advertised, serve
     from tsoffset.spark.sessions import Sessions
@@ -98,7 +97,7 @@ def run_daemon(selector: "Selector", selection: "Selection") -> "Ending":
 
     metrics = Metrics(board, selection.settings.metrics)
     kept = selection.settings.history
-    history = None if kept.directory is None else History(kept, board.instance)
+    history = None if kept.directory is None else HistoryWriter(kept, board.instance)
     past = history or RecentCycles()
 
     def known(flow: str) -> "tuple[pa.Table, float] | None":

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from tsoffset.errors import Problem
+from tsoffset.errors import ConfigurationProblem
 from tsoffset.printable import printable
 
 _SECRET_KEY = re.compile(
@@ -35,11 +35,11 @@ class Findings:
     """Problems and warnings, each once, in the order in which they were met."""
 
     def __init__(self) -> None:
-        self._problems: dict[Problem, None] = {}
+        self._problems: dict[ConfigurationProblem, None] = {}
         self._warnings: dict[str, None] = {}
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ConfigurationProblem, ...]:
         """All that makes the configuration unusable, by line."""
         return tuple(sorted(self._problems, key=lambda problem: problem.line or 0))
 
@@ -52,11 +52,11 @@ class Findings:
         """The entry is wrong; its value is shown as the file has it, never resolved."""
         value = shown(entry) if with_value else None
         key = printable(entry.key)
-        self._problems[Problem(key, value, allowed, entry.file, entry.line)] = None
+        self._problems[ConfigurationProblem(key, value, allowed, entry.file, entry.line)] = None
 
     def missing(self, key: str, allowed: str, file: str, line: int | None = None) -> None:
         """A key that should be there is not; `line` is the one that asks for it."""
-        self._problems[Problem(key, None, allowed, file, line)] = None
+        self._problems[ConfigurationProblem(key, None, allowed, file, line)] = None
 
     def warning(self, entry: Entry, text: str) -> None:
         """The entry works, but perhaps not as meant."""

@@ -11,17 +11,17 @@ from tsoffset.config import security_keys as keys
 from tsoffset.config.findings import Findings
 from tsoffset.config.jaas import LoginModule, login_module
 from tsoffset.config.key_table import Key
-from tsoffset.config.places import Setting
+from tsoffset.config.scopes import Setting
 from tsoffset.config.security_keys import SECURITY_KEYS
 from tsoffset.config.values import TLS_VERSIONS
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.security import (
+    CertificateStore,
     KerberosLogin,
     Login,
     MskToken,
     PasswordLogin,
     Security,
-    Store,
     Tls,
     TokenEndpoint,
     TokenFile,
@@ -182,7 +182,7 @@ def _or_nothing(texts: Mapping[str, str]) -> str:
     return texts.get(keys.HOST_NAME_CHECK.name, keys.HOST_NAME_CHECK.shown_default)
 
 
-def _trust(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
+def _trust(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
     location = _of(texts, keys.TRUST_LOCATION)
     certificates = _of(texts, keys.TRUST_CERTIFICATES)
     password = _of(texts, keys.TRUST_PASSWORD)
@@ -194,10 +194,10 @@ def _trust(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
         if password:
             refuse(keys.TRUST_LOCATION.name, "must name the trust store, since its password is set")
         return None
-    return Store(is_pem, location, password, certificates)
+    return CertificateStore(is_pem, location, password, certificates)
 
 
-def _own(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
+def _own(texts: Mapping[str, str], refuse: Refuse) -> CertificateStore | None:
     location = _of(texts, keys.OWN_LOCATION)
     chain, key = _of(texts, keys.OWN_CHAIN), _of(texts, keys.OWN_KEY)
     password, key_password = _of(texts, keys.OWN_PASSWORD), _of(texts, keys.OWN_KEY_PASSWORD)
@@ -214,7 +214,7 @@ def _own(texts: Mapping[str, str], refuse: Refuse) -> Store | None:
         return None
     if not is_pem and password is None:
         refuse(keys.OWN_PASSWORD.name, "must be set: a key store has a password")
-    return Store(is_pem, location, password, chain, key, key_password)
+    return CertificateStore(is_pem, location, password, chain, key, key_password)
 
 
 def _is_pem(

@@ -11,7 +11,7 @@ from tsoffset.cycle.work import PartitionWork
 from tsoffset.model import Failed, FailureKind, Side, Skipped, Translated
 from tsoffset.records import Numbers
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.ordinary import NO_ANSWERS, Answers, differs, next_record
+from tsoffset.rule.fast_path import NO_ANSWERS, Answers, differs, next_record
 from tsoffset.rule.translate import Translation
 
 log = structlog.get_logger(__name__)

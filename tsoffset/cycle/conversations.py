@@ -4,7 +4,7 @@ A conversation (`tsoffset.rule.translate`) asks one question after the other. He
 a partition are held together: a read that covers the questions of several is asked once, and
 what waits for a pair that another is about to find waits. Where the pairs found show an ordinary
 partition, no more conversations are needed: the others' records are read and answered at once
-with those of other partitions (`tsoffset.rule.ordinary`).
+with those of other partitions (`tsoffset.rule.fast_path`).
 """
 
 import sys
@@ -32,12 +32,12 @@ from tsoffset.model import (
 from tsoffset.records import Stretch, UnreadableRecords
 from tsoffset.rule.carry_over import PartitionCarryOver
 from tsoffset.rule.evidence import Evidence, Pair
+from tsoffset.rule.fast_path import Answers
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
 from tsoffset.rule.log_view import Unanswered
-from tsoffset.rule.ordinary import Answers
+from tsoffset.rule.mirror_restart import first_copied_behind
 from tsoffset.rule.proof import passed_between
 from tsoffset.rule.search import prove_ends
-from tsoffset.rule.set_back import first_copied_behind
 from tsoffset.rule.translate import Translation
 
 T = TypeVar("T")

@@ -41,8 +41,8 @@ from tsoffset.model import (
 )
 from tsoffset.records import Stretch, walk_side_by_side
 from tsoffset.rule.carry_over import LogIdentity, PartitionCarryOver
+from tsoffset.rule.fast_path import NO_ANSWERS, Answers, ordinary
 from tsoffset.rule.inquiry import Answer, Question, RangeOf
-from tsoffset.rule.ordinary import NO_ANSWERS, Answers, ordinary
 
 log = structlog.get_logger(__name__)
 

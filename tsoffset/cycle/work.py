@@ -8,7 +8,7 @@ from operator import add, attrgetter
 from tsoffset.cycle.source_commits import SourceCommit
 from tsoffset.model import LogRange, TopicPartition
 from tsoffset.rule.carry_over import Holds, PartitionCarryOver
-from tsoffset.rule.ordinary import Answers
+from tsoffset.rule.fast_path import Answers
 from tsoffset.rule.translate import Translation
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import structlog
 
-from tsoffset.cluster import Membership, Standing
+from tsoffset.cluster import Membership, MemberState
 from tsoffset.daemon.status import Instance
 from tsoffset.errors import TsoffsetError
 from tsoffset.flow.settings import ClusterSettings, FlowSettings
@@ -184,7 +184,7 @@ class Election:
         answer = membership.join(json.dumps(facts).encode(), agreed_by)
         if isinstance(answer, Failed):
             return self._missed(answer)
-        if isinstance(answer, Standing):
+        if isinstance(answer, MemberState):
             self._void(answer)
             return _AT_ONCE_SECONDS
         self._agreed = _agreed_of(answer.content)
@@ -197,7 +197,7 @@ class Election:
         answer = membership.beat()
         if isinstance(answer, Failed):
             return self._missed(answer)
-        if answer is Standing.MEMBER:
+        if answer is MemberState.MEMBER:
             # No other generation has been agreed on, so that nobody else has the lead.
             self._known(asked_at)
             return BEAT_SECONDS
@@ -207,8 +207,8 @@ class Election:
         self._void(answer)
         return 0.0
 
-    def _void(self, standing: Standing) -> None:
-        if standing is Standing.REMOVED:
+    def _void(self, standing: MemberState) -> None:
+        if standing is MemberState.REMOVED:
             self._agreed = None
             self._known_until = float("-inf")
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack, closing, contextmanager
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 
 from tsoffset.demo.clusters import Clusters, remote
-from tsoffset.demo.groups import Group, Stand
-from tsoffset.demo.topics import PARTITIONS, TOPICS, Entry, Place
+from tsoffset.demo.groups import DemoGroup, Stand
+from tsoffset.demo.topics import PARTITIONS, TOPICS, DemoRecord, Place
 from tsoffset.demo.verdict import Logs, Read
 from tsoffset.errors import EmbeddedError
 from tsoffset.testing.embedded import Access
@@ -39,11 +39,11 @@ class Consumers:
         self._stack = stack
 
     def read_at_source(
-        self, groups: Sequence[Group], written: Mapping[Place, Sequence[Entry]]
+        self, groups: Sequence[DemoGroup], written: Mapping[Place, Sequence[DemoRecord]]
     ) -> None:
         """Let each group read up to where it stands, commit, and leave."""
 
-        def read(group: Group) -> None:
+        def read(group: DemoGroup) -> None:
             topic = group.topic.name
             with _member(self._clusters.at_source, group.name, topic) as consumer:
                 up_to = stops(group.at, topic, written)
@@ -51,7 +51,7 @@ class Consumers:
 
         list(self._pool.map(read, groups))
 
-    def read_at_target(self, group: Group) -> None:
+    def read_at_target(self, group: DemoGroup) -> None:
         """Let a group read on the target before anything is synced, and leave unless it is to
         stay a member."""
         cluster, topic = self._clusters.at_target, remote(group.topic.name)
@@ -63,13 +63,13 @@ class Consumers:
                 self._members[group.name] = consumer
                 self._stack.push(leaving.pop_all())
 
-    def work_at_target(self, groups: Sequence[Group], most: int) -> dict[str, int]:
+    def work_at_target(self, groups: Sequence[DemoGroup], most: int) -> dict[str, int]:
         """Let each group go on on the target from its commits, up to so many records of each
         partition, commit, and leave; how many each has read."""
         cluster = self._clusters.at_target
         log = read_log(cluster, {remote(group.topic.name) for group in groups})
 
-        def read(group: Group) -> int:
+        def read(group: DemoGroup) -> int:
             topic = remote(group.topic.name)
             with _member(cluster, group.name, topic) as consumer:
                 up_to: dict[int, int | None] = {}
@@ -90,13 +90,13 @@ class Consumers:
         for consumer in self._members.values():
             consumer.poll(timeout_ms=0)
 
-    def go_on(self, groups: Sequence[Group]) -> Iterable[Reads]:
+    def go_on(self, groups: Sequence[DemoGroup]) -> Iterable[Reads]:
         """Let each group read on the target to its end, as they get there.
 
         Nothing is committed, so that the groups can be looked at later.
         """
 
-        def read(group: Group) -> Reads:
+        def read(group: DemoGroup) -> Reads:
             if group.name in self._members:
                 return _read_on(self._members[group.name])
             topic = remote(group.topic.name)
@@ -105,10 +105,10 @@ class Consumers:
 
         return self._pool.map(read, groups)
 
-    def go_on_at_source(self, groups: Sequence[Group]) -> Iterable[Reads]:
+    def go_on_at_source(self, groups: Sequence[DemoGroup]) -> Iterable[Reads]:
         """The same on the source, where none of them has stayed."""
 
-        def read(group: Group) -> Reads:
+        def read(group: DemoGroup) -> Reads:
             topic = group.topic.name
             with _member(self._clusters.at_source, group.name, topic) as consumer:
                 return _read_on(consumer)
@@ -126,14 +126,14 @@ class Consumers:
             for (topic, partition), entries in source.items()
         }
 
-    def _take_down(self, group: Group, reads: Reads) -> None:
+    def _take_down(self, group: DemoGroup, reads: Reads) -> None:
         for partition, read in reads.items():
             key = group.name, (group.topic.name, partition)
             values = {entry.value for entry in read.entries}
             self.processed[key] = self.processed.get(key, frozenset()) | values
 
 
-def read_log(cluster: Access, topics: Iterable[str]) -> dict[Place, tuple[Entry, ...]]:
+def read_log(cluster: Access, topics: Iterable[str]) -> dict[Place, tuple[DemoRecord, ...]]:
     """All committed data records of the topics, by topic and partition."""
     with closing(
         KafkaConsumer(
@@ -198,7 +198,9 @@ class _FromTheStart(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka i
             self._consumer.seek_to_beginning(*assigned)
 
 
-def stops(stand: Stand, topic: str, log: Mapping[Place, Sequence[Entry]]) -> dict[int, int | None]:
+def stops(
+    stand: Stand, topic: str, log: Mapping[Place, Sequence[DemoRecord]]
+) -> dict[int, int | None]:
     """By partition, the first offset that a group does not process; None if it does all."""
     each = stand if isinstance(stand, tuple) else (stand,) * PARTITIONS
     return {
@@ -247,9 +249,9 @@ def _read_on(consumer: KafkaConsumer, up_to: Mapping[int, int | None] | None = N
 
 def _read(
     consumer: KafkaConsumer, ends: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, tuple[Entry, ...]]:
+) -> dict[TopicPartition, tuple[DemoRecord, ...]]:
     """Read from where the consumer stands up to the offsets given."""
-    found: dict[TopicPartition, list[Entry]] = {place: [] for place in ends}
+    found: dict[TopicPartition, list[DemoRecord]] = {place: [] for place in ends}
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while behind := [place for place in ends if consumer.position(place) < ends[place]]:
         if time.monotonic() > deadline:
@@ -258,7 +260,7 @@ def _read(
             )
         for place, records in consumer.poll(timeout_ms=_POLL_MS).items():
             found[place] += [
-                Entry(record.offset, record.key, record.value)
+                DemoRecord(record.offset, record.key, record.value)
                 for record in records
                 if record.offset < ends[place]
             ]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tsoffset.config.loading import Configuration
 from tsoffset.demo.clusters import BACK, FLOW, SOURCE, TARGET
 from tsoffset.demo.consumers import Reads, read_log
-from tsoffset.demo.groups import GROUPS, Group
+from tsoffset.demo.groups import GROUPS, DemoGroup
 from tsoffset.demo.narration import verdict_columns
 from tsoffset.demo.producers import Source
 from tsoffset.demo.story import Story
 from tsoffset.demo.topics import CLICKS, ORDERS, PARTITIONS, TOPICS
-from tsoffset.demo.verdict import GroupVerdict, Logs, Resumed, conclusion, group_verdict
+from tsoffset.demo.verdict import GroupResult, Logs, Resumed, conclusion, group_verdict
 from tsoffset.flow.narrowing import Narrowing
 from tsoffset.model import Row
 from tsoffset.spark.flow import FlowTask
@@ -34,7 +34,7 @@ class Failback(Story):
     about = "a failover, some work on the target, and the way back"
 
     @property
-    def _groups(self) -> Sequence[Group]:
+    def _groups(self) -> Sequence[DemoGroup]:
         """Those whose offsets can be translated, and that nobody else has moved."""
         return [group for group in GROUPS if group.on_target is None and not group.early]
 
@@ -107,7 +107,7 @@ class Failback(Story):
 
     def _judge(
         self, rows: Sequence[Row], reads: dict[str, Reads], there: dict[str, int]
-    ) -> list[GroupVerdict]:
+    ) -> list[GroupResult]:
         names = [topic.name for topic in TOPICS]
         with progress("comparing by content"):
             logs = self._aside(lambda: read_log(self._clusters.at_source, names))

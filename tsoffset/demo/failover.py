@@ -10,7 +10,7 @@ from tsoffset.demo.groups import GROUPS
 from tsoffset.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.demo.story import Story
 from tsoffset.demo.verdict import (
-    GroupVerdict,
+    GroupResult,
     Resumed,
     conclusion,
     group_verdict,
@@ -62,7 +62,7 @@ class Failover(Story):
 
     def _judge(
         self, rows: Sequence[Row], by_timestamp: Sequence[Row], reads: dict[str, Reads]
-    ) -> list[GroupVerdict]:
+    ) -> list[GroupResult]:
         with progress("comparing by content"):
             resumed = self._aside(lambda: self._resumed(rows, reads))
             verdicts = [

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PAYMENTS, Topic
+from tsoffset.demo.topics import ACCOUNTS, CLICKS, ORDERS, PAYMENTS, DemoTopic
 
 Stand = int | tuple[int, ...] | None
 """Which record of a log is the first that is not processed, counted from the beginning or (below
@@ -10,7 +10,7 @@ Stand = int | tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DemoGroup:
     """A group that reads one topic.
 
     `at` is where it stands, `stands` says so. An `early` group stops before the source deletes
@@ -19,7 +19,7 @@ class Group:
     """
 
     name: str
-    topic: Topic
+    topic: DemoTopic
     stands: str
     at: Stand
     early: bool = False
@@ -29,19 +29,19 @@ class Group:
 
 
 GROUPS = (
-    Group("billing", ORDERS, "caught up", None, metadata="invoice run 2041"),
-    Group("shipping", ORDERS, "10 records behind", -10),
-    Group("invoices", ORDERS, "1, 50, 500 and 2,500 behind", (-1, -50, -500, -2_500)),
-    Group("analytics", ORDERS, "at less than half", -3_000),
-    Group("archive", ORDERS, "at records that were deleted later", 150, early=True),
-    Group("alerts", ORDERS, "has a consumer on the target", -200, on_target=1_000, member=True),
-    Group("sessions", CLICKS, "caught up", None),
-    Group("ranking", CLICKS, "among equal timestamps", (-123, -456, -789, -1_011)),
-    Group("fraud", CLICKS, "far back, at equal timestamps", -3_333),
-    Group("pricing", CLICKS, "is further on the target", -1_000, on_target=-100),
-    Group("profiles", ACCOUNTS, "caught up", None),
-    Group("search", ACCOUNTS, "at records that were compacted later", 310, early=True),
-    Group("ledger", PAYMENTS, "caught up, behind a marker", None),
-    Group("refunds", PAYMENTS, "before an aborted transaction", -325),
-    Group("reporting", PAYMENTS, "at offset 0", 0),
+    DemoGroup("billing", ORDERS, "caught up", None, metadata="invoice run 2041"),
+    DemoGroup("shipping", ORDERS, "10 records behind", -10),
+    DemoGroup("invoices", ORDERS, "1, 50, 500 and 2,500 behind", (-1, -50, -500, -2_500)),
+    DemoGroup("analytics", ORDERS, "at less than half", -3_000),
+    DemoGroup("archive", ORDERS, "at records that were deleted later", 150, early=True),
+    DemoGroup("alerts", ORDERS, "has a consumer on the target", -200, on_target=1_000, member=True),
+    DemoGroup("sessions", CLICKS, "caught up", None),
+    DemoGroup("ranking", CLICKS, "among equal timestamps", (-123, -456, -789, -1_011)),
+    DemoGroup("fraud", CLICKS, "far back, at equal timestamps", -3_333),
+    DemoGroup("pricing", CLICKS, "is further on the target", -1_000, on_target=-100),
+    DemoGroup("profiles", ACCOUNTS, "caught up", None),
+    DemoGroup("search", ACCOUNTS, "at records that were compacted later", 310, early=True),
+    DemoGroup("ledger", PAYMENTS, "caught up, behind a marker", None),
+    DemoGroup("refunds", PAYMENTS, "before an aborted transaction", -325),
+    DemoGroup("reporting", PAYMENTS, "at offset 0", 0),
 )

@@ -28,7 +28,7 @@ from tsoffset.demo.narration import WAY_COLUMNS, verdict_columns
 from tsoffset.demo.producers import Source
 from tsoffset.demo.story import Story
 from tsoffset.demo.topics import ORDERS, PARTITIONS
-from tsoffset.demo.verdict import GroupVerdict, Resumed, conclusion, group_verdict, surprises, way
+from tsoffset.demo.verdict import GroupResult, Resumed, conclusion, group_verdict, surprises, way
 from tsoffset.model import OutcomeKind, Row
 from tsoffset.spark.dataflow import run_cycle
 from tsoffset.spark.flow import FlowTask
@@ -44,7 +44,7 @@ _PATIENCE_SECONDS = 60.0
 _WRITTEN_LAST = 100
 
 
-class Migration(Story):
+class MigrationStory(Story):
     """The steps after all is mirrored; those of the migration bear the titles, and show the
     commands, that `tsoffset migrate` gives them."""
 
@@ -218,7 +218,7 @@ class Migration(Story):
 
     # --- by content ------------------------------------------------------------------------
 
-    def _judge(self, rows: Sequence[Row], reads: dict[str, Reads]) -> list[GroupVerdict]:
+    def _judge(self, rows: Sequence[Row], reads: dict[str, Reads]) -> list[GroupResult]:
         with progress("comparing by content"):
             resumed = self._aside(lambda: self._resumed(rows, reads))
         verdicts = [
@@ -233,7 +233,7 @@ class Migration(Story):
         )
         before = {name: _before(name, found) for name, found in resumed.items()}
         name, stood, read, *others = verdict_columns({each.name: each.stands for each in GROUPS})
-        theirs: Column[GroupVerdict] = Column("BEFORE", lambda one: before[one.group], right=True)
+        theirs: Column[GroupResult] = Column("BEFORE", lambda one: before[one.group], right=True)
         self._narrator.table((name, stood, read, theirs, *others), verdicts)
         moved = [one for verdict in verdicts if verdict.moved for one in resumed[verdict.group]]
         self._narrator.table(
@@ -250,7 +250,7 @@ class Migration(Story):
         return verdicts
 
     def _conclusion(
-        self, status: int, verdicts: Sequence[GroupVerdict], rows: Sequence[Row], again: list[Row]
+        self, status: int, verdicts: Sequence[GroupResult], rows: Sequence[Row], again: list[Row]
     ) -> tuple[int, list[str]]:
         judged, sentences = conclusion(verdicts, TARGET)
         backwards = [

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from tsoffset.demo.verdict import GroupVerdict, Way
+from tsoffset.demo.verdict import GroupResult, ResumeWay
 from tsoffset.printable import printable
 from tsoffset.terminal.output import Output
 from tsoffset.terminal.tables import Cell, Column, table, wrapped
@@ -71,7 +71,7 @@ def _counted(number: int, style: str) -> Cell:
     return Cell(f"{number:,}", style if number else "")
 
 
-def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupVerdict], ...]:
+def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupResult], ...]:
     """Of each group, where it stood, and what its consumer got."""
     return (
         Column("GROUP", lambda verdict: verdict.group),
@@ -87,7 +87,7 @@ def verdict_columns(stands: Mapping[str, str]) -> tuple[Column[GroupVerdict], ..
     )
 
 
-WAY_COLUMNS: tuple[Column[Way], ...] = (
+WAY_COLUMNS: tuple[Column[ResumeWay], ...] = (
     Column("TARGET OFFSETS", lambda way: way.name, elastic=True),
     Column("RE-READ", lambda way: _counted(way.count.reread, "yellow"), right=True),
     Column("SKIPPED", lambda way: _counted(way.count.skipped, "bold red"), right=True),

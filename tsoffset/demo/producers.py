@@ -7,7 +7,7 @@ from typing import Any
 from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec, TopicPartition
 
 from tsoffset.demo.clusters import Clusters
-from tsoffset.demo.topics import PARTITIONS, Entry, Fresh, Place, Topic
+from tsoffset.demo.topics import PARTITIONS, DemoRecord, DemoTopic, Fresh, Place
 
 _PATIENCE_SECONDS = 60.0
 _TRANSACTION = 25
@@ -21,7 +21,7 @@ class Source:
 
     def __init__(self, clusters: Clusters, start_ms: int) -> None:
         """Connect to the source; records are stamped from `start_ms` on."""
-        self.written: dict[Place, list[Entry]] = {}
+        self.written: dict[Place, list[DemoRecord]] = {}
         self.aborted = 0
         self._broker = clusters.source
         self._client = clusters.at_source.settings()
@@ -32,7 +32,7 @@ class Source:
         """Close the connections."""
         self._admin.close()
 
-    def create(self, topics: Iterable[Topic]) -> None:
+    def create(self, topics: Iterable[DemoTopic]) -> None:
         """Make the topics, and wait until each partition's leader answers."""
         wanted: Mapping[str, Any] = {
             topic.name: {
@@ -48,7 +48,7 @@ class Source:
         self._admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
         self.written.update({(place.topic, place.partition): [] for place in places})
 
-    def write(self, topic: Topic, until: Iterable[int]) -> None:
+    def write(self, topic: DemoTopic, until: Iterable[int]) -> None:
         """Write each partition's records up to the number that `until` gives for it; those that
         are there are not written again. Of transactions all are written."""
         if topic.transactional:
@@ -61,7 +61,7 @@ class Source:
                 for at in range(0, len(records), _FLUSH_EVERY):
                     there += _sent(producer, topic, partition, records[at : at + _FLUSH_EVERY])
 
-    def delete_head(self, topic: Topic) -> None:
+    def delete_head(self, topic: DemoTopic) -> None:
         """Delete the oldest records of each partition, as retention would."""
         places = {
             TopicPartition(topic.name, partition): count
@@ -69,7 +69,7 @@ class Source:
         }
         self._admin.delete_records(places)
 
-    def _write_transactions(self, topic: Topic) -> None:
+    def _write_transactions(self, topic: DemoTopic) -> None:
         """Transactions over all partitions; every fourth one is aborted, and written anew."""
         with closing(self._producer(transactional_id=f"{topic.name}-service")) as producer:
             producer.init_transactions()
@@ -86,15 +86,15 @@ class Source:
         self._wait_for_markers(topic)
 
     def _transaction(
-        self, producer: KafkaProducer, topic: Topic, first: int, end: int
-    ) -> list[list[Entry]]:
+        self, producer: KafkaProducer, topic: DemoTopic, first: int, end: int
+    ) -> list[list[DemoRecord]]:
         producer.begin_transaction()
         return [
             _sent(producer, topic, partition, topic.fresh(partition, first, end, self._start_ms))
             for partition in range(PARTITIONS)
         ]
 
-    def _wait_for_markers(self, topic: Topic) -> None:
+    def _wait_for_markers(self, topic: DemoTopic) -> None:
         """Wait until the last transaction is over for readers: a commit is answered before."""
         places = [TopicPartition(topic.name, partition) for partition in range(PARTITIONS)]
 
@@ -114,8 +114,8 @@ class Source:
 
 
 def _sent(
-    producer: KafkaProducer, topic: Topic, partition: int, records: Iterable[Fresh]
-) -> list[Entry]:
+    producer: KafkaProducer, topic: DemoTopic, partition: int, records: Iterable[Fresh]
+) -> list[DemoRecord]:
     """Write the records, and return them where they lie."""
     sent = [
         (
@@ -132,6 +132,6 @@ def _sent(
     ]
     producer.flush(_PATIENCE_SECONDS)
     return [
-        Entry(future.get(_PATIENCE_SECONDS).offset, record.key, record.value)
+        DemoRecord(future.get(_PATIENCE_SECONDS).offset, record.key, record.value)
         for record, future in sent
     ]

@@ -6,7 +6,7 @@ from enum import StrEnum
 from tsoffset.demo.compare import Compare
 from tsoffset.demo.failback import Failback
 from tsoffset.demo.failover import Failover
-from tsoffset.demo.migration import Migration
+from tsoffset.demo.migration import MigrationStory
 from tsoffset.demo.story import Story
 
 
@@ -23,5 +23,5 @@ STORIES: Mapping[Scenario, type[Story]] = {
     Scenario.FAILOVER: Failover,
     Scenario.FAILBACK: Failback,
     Scenario.COMPARE: Compare,
-    Scenario.MIGRATION: Migration,
+    Scenario.MIGRATION: MigrationStory,
 }

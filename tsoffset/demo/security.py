@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tsoffset.testing.embedded import Access, EmbeddedBroker, Listener, Security
+from tsoffset.testing.embedded import Access, BrokerListener, BrokerSecurity, EmbeddedBroker
 from tsoffset.testing.embedded.certificates import LOCAL_HOSTS, Authority
 from tsoffset.testing.embedded.server import write_private
 
 USER = "demo"
 MECHANISM = "SCRAM-SHA-512"
-_CLIENTS = Listener("CLIENTS", "SASL_SSL", mechanisms=(MECHANISM,))
+_CLIENTS = BrokerListener("CLIENTS", "SASL_SSL", mechanisms=(MECHANISM,))
 
 
 class Locks:
@@ -32,9 +32,9 @@ class Locks:
         lines = (f"{name} = {password}\n" for name, password in self._passwords.items())
         self.passwords_path = write_private(folder / "passwords.properties", "".join(lines))
 
-    def of(self, cluster: str) -> Security:
+    def of(self, cluster: str) -> BrokerSecurity:
         """What the broker asks for: TLS and a password, with which one may do everything."""
-        return Security(
+        return BrokerSecurity(
             (replace(_CLIENTS, key_store=self._key_stores[cluster]),),
             passwords={USER: self._passwords[cluster]},
             superusers=(f"User:{USER}",),

@@ -17,7 +17,7 @@ _RUN = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DemoRecord:
     """A record that lies in a log, or that a consumer got."""
 
     offset: int
@@ -35,7 +35,7 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class DemoTopic:
     """One topic of the source.
 
     `records` are written to each partition. The first `deleted` ones (by partition) are gone
@@ -65,15 +65,15 @@ class Topic:
             )
 
 
-ORDERS = Topic("orders", 5_500, lambda number: 40 * number, deleted=(400, 537, 674, 811))
-CLICKS = Topic(
+ORDERS = DemoTopic("orders", 5_500, lambda number: 40 * number, deleted=(400, 537, 674, 811))
+CLICKS = DemoTopic(
     "clicks", 4_000, lambda number: _SECOND * (number // _RUN), deleted=(250, 300, 350, 400)
 )
 # Only closed segments are compacted. The first of these updates lie in one that is open when
 # they are read; the last ones, an hour later, in the one that is open in the end.
 IN_FIRST_SEGMENT = 390
 IN_CLOSED_SEGMENTS = 1_900
-ACCOUNTS = Topic(
+ACCOUNTS = DemoTopic(
     "accounts",
     2_000,
     lambda number: 3 * _SECOND * number // 2 + _HOUR * (number >= IN_CLOSED_SEGMENTS),
@@ -86,7 +86,7 @@ ACCOUNTS = Topic(
     keys=100,
     compacted=True,
 )
-PAYMENTS = Topic("payments", 1_500, lambda number: 100 * number, transactional=True)
+PAYMENTS = DemoTopic("payments", 1_500, lambda number: 100 * number, transactional=True)
 
 TOPICS = (ORDERS, CLICKS, ACCOUNTS, PAYMENTS)
 WRITTEN = PARTITIONS * sum(topic.records for topic in TOPICS)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tsoffset.demo.topics import Entry
+from tsoffset.demo.topics import DemoRecord
 from tsoffset.model import OutcomeKind, Reason, Row
 
 
@@ -33,8 +33,8 @@ class Logs:
     In a `compacted` topic a record may be gone from the copy for a newer one of its key.
     """
 
-    source: Sequence[Entry]
-    target: Sequence[Entry]
+    source: Sequence[DemoRecord]
+    target: Sequence[DemoRecord]
     compacted: bool = False
 
 
@@ -44,7 +44,7 @@ class Read:
     commit that it began at."""
 
     start: int
-    entries: Sequence[Entry]
+    entries: Sequence[DemoRecord]
     metadata: str = ""
 
 
@@ -125,7 +125,7 @@ def judge(logs: Logs, processed: AbstractSet[bytes], read: Read) -> Count:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupVerdict:
+class GroupResult:
     """What became of one group.
 
     `announced` is the most re-reads that its rows had stated; `moved` is true where tsoffset
@@ -140,7 +140,7 @@ class GroupVerdict:
     faults: tuple[str, ...] = ()
 
 
-def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") -> GroupVerdict:
+def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") -> GroupResult:
     """Judge one group by all its partitions; its commits on the source carry `metadata`."""
     count = sum((one.count for one in resumed), Count())
     ours = [one for one in resumed if one.moved]
@@ -159,10 +159,10 @@ def group_verdict(group: str, resumed: Sequence[Resumed], metadata: str = "") ->
             faults.append(f"{group} did not start {place} at the offset in its row")
         if one.read.metadata != metadata:
             faults.append(f"{group} has lost its commit's metadata on {place}")
-    return GroupVerdict(group, count, announced, moved, tuple(faults))
+    return GroupResult(group, count, announced, moved, tuple(faults))
 
 
-def conclusion(verdicts: Sequence[GroupVerdict], cluster: str) -> tuple[int, list[str]]:
+def conclusion(verdicts: Sequence[GroupResult], cluster: str) -> tuple[int, list[str]]:
     """The exit status and the sentences of the end, where consumers resumed on `cluster`."""
     faults = [fault for verdict in verdicts for fault in verdict.faults]
     total = sum((verdict.count for verdict in verdicts), Count())
@@ -182,7 +182,7 @@ def conclusion(verdicts: Sequence[GroupVerdict], cluster: str) -> tuple[int, lis
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ResumeWay:
     """What a way to find target offsets comes to; `silent` counts positions without answer."""
 
     name: str
@@ -191,11 +191,11 @@ class Way:
     silent: int
 
 
-def way(name: str, resumed: Sequence[Resumed], start: Callable[[Resumed], int | None]) -> Way:
+def way(name: str, resumed: Sequence[Resumed], start: Callable[[Resumed], int | None]) -> ResumeWay:
     """What groups would get that began at `start`; None is no answer."""
     found = [(one, start(one)) for one in resumed]
     counts = [one.count_from(at) for one, at in found if at is not None]
-    return Way(name, sum(counts, Count()), len(found), len(found) - len(counts))
+    return ResumeWay(name, sum(counts, Count()), len(found), len(found) - len(counts))
 
 
 def surprises(group: str, resumed: Sequence[Resumed]) -> list[str]:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class CertificateStore:
     """A key store or a trust store.
 
     `location` is a file of PEM text, PKCS12 or Java's own form, told apart by `is_pem` and by
@@ -32,8 +32,8 @@ class Tls:
     show of ourselves. `protocols` are of `TLSv1.2` and `TLSv1.3`, `cipher_suites` Java's names
     (empty: the system's choice)."""
 
-    trust: Store | None = None
-    own: Store | None = None
+    trust: CertificateStore | None = None
+    own: CertificateStore | None = None
     verify_host_name: bool = True
     protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     cipher_suites: tuple[str, ...] = ()

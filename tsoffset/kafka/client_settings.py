@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import ClusterSettings
 
 # How many requests are under way on one connection.
@@ -128,7 +128,7 @@ def client_settings(settings: ClusterSettings) -> ClientSettings:
             try:
                 values[key] = read(text.strip())
             except ValueError:
-                problems.append(Problem(name, text, allowed))
+                problems.append(ConfigurationProblem(name, text, allowed))
     if problems:
         raise ConfigurationError(tuple(problems))
     sizes = {option: values.pop(key) for key, option in _BUFFERS.items()}

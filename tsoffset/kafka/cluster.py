@@ -12,12 +12,12 @@ from tsoffset.committed import CommittedColumns
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Connections
+from tsoffset.kafka.connections import BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.group_offsets import OFFSET_COMMIT, OFFSET_FETCH, CommittedOffsets
-from tsoffset.kafka.groups import FIND_COORDINATOR, LIST_GROUPS, Groups
+from tsoffset.kafka.groups import FIND_COORDINATOR, LIST_GROUPS, GroupLookup
 from tsoffset.kafka.log_offsets import LIST_OFFSETS, LogOffsets
-from tsoffset.kafka.preflight import Preflight
+from tsoffset.kafka.preflight import PreflightQueries
 from tsoffset.kafka.reads import FETCH, Reads
 from tsoffset.kafka.rounds import Again, as_a_whole, in_rounds
 from tsoffset.kafka.security.principal import principal
@@ -69,7 +69,7 @@ class KafkaCluster:
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._settings = settings
-        self._connections = Connections(settings)
+        self._connections = BrokerConnections(settings)
         self._topology = Topology(self._connections)
         self._log_offsets = LogOffsets(self._connections, self._topology)
         self._reads = Reads(
@@ -79,9 +79,9 @@ class KafkaCluster:
             settings.poll_timeout_ms,
             settings.offset_header,
         )
-        self._groups = Groups(self._connections, self._topology)
+        self._groups = GroupLookup(self._connections, self._topology)
         self._committed = CommittedOffsets(self._connections, self._groups)
-        self._preflight = Preflight(self._connections, self._topology, self._groups)
+        self._preflight = PreflightQueries(self._connections, self._topology, self._groups)
 
     @property
     def alias(self) -> str:
@@ -179,16 +179,19 @@ class KafkaCluster:
         self,
         groups: Collection[str],
         *,
+        share_groups: Collection[str] = (),
         require_stable: bool,
         within_seconds: float | None = None,
     ) -> CommittedColumns:
         """All committed offsets of each group."""
         if within_seconds is None:
-            return self._committed.committed(groups, require_stable, self._deadline())
+            return self._committed.committed(groups, share_groups, require_stable, self._deadline())
         deadline = Deadline.after(
             self._settings.admin_timeout_ms, step_ms=max(1, int(within_seconds * 1000))
         )
-        return self._committed.committed(groups, require_stable, deadline, at_once=True)
+        return self._committed.committed(
+            groups, share_groups, require_stable, deadline, at_once=True
+        )
 
     def log_ranges(
         self, partitions: Collection[TopicPartition], isolation: Isolation
@@ -224,10 +227,11 @@ class KafkaCluster:
         self,
         commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
         *,
+        share_groups: Collection[str] = (),
         may_send: Callable[[str], bool] | None = None,
     ) -> Mapping[str, Mapping[TopicPartition, Failed | None]]:
         """Commit offsets for groups without being a member; None means committed."""
-        return self._committed.commit(commits, self._deadline(), may_send)
+        return self._committed.commit(commits, share_groups, self._deadline(), may_send)
 
     def rights(self, topics: Collection[str], groups: Collection[str]) -> Rights:
         """What we may do with these topics and groups, whether they exist or not."""

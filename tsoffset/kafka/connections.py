@@ -18,7 +18,7 @@ from kafka.errors import (
     KafkaProtocolError,
 )
 
-from tsoffset.errors import ClusterUnreachable, ConfigurationError, Problem
+from tsoffset.errors import ClusterUnreachable, ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import ClusterSettings
 from tsoffset.kafka.broker_connection import BrokerConnection, Node
 from tsoffset.kafka.client_settings import WINDOW, client_settings
@@ -33,7 +33,7 @@ from tsoffset.kafka.wire.library_codec import LibraryAnswer, library_codec
 T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A", bound=Answer)
-N = TypeVar("N", bound=Node)
+N = TypeVar("N")
 
 # How many brokers are asked side by side, over a socket each; clusters with more are few.
 _NODES_AT_ONCE = 200
@@ -78,7 +78,7 @@ class Api:
         return self.at_most if version >= self.many_since else 1
 
 
-class Connections:
+class BrokerConnections:
     """The connections of one cluster; made on first use, and again after `close`."""
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -101,7 +101,9 @@ class Connections:
             self._addresses = []
         if not self._addresses:
             key, given = f"{settings.alias}.bootstrap.servers", ",".join(settings.bootstrap_servers)
-            raise ConfigurationError((Problem(key, given, "must be a list of host:port"),))
+            raise ConfigurationError(
+                (ConfigurationProblem(key, given, "must be a list of host:port"),)
+            )
 
     # --- the loop --------------------------------------------------------------------------
 
@@ -135,7 +137,8 @@ class Connections:
     async def at_each(
         self, theirs: Mapping[N, T], ask: Callable[[N, T], Coroutine[Any, Any, None]]
     ) -> None:
-        """Run `ask` for each node with what is its own, many side by side, until all are done."""
+        """Run `ask` for each node with what is its own, many side by side, until all are done. (A
+        node may be there several times, each with something else.)"""
         waiting = iter(theirs.items())
 
         async def work() -> None:

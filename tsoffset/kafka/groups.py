@@ -9,7 +9,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Api, Connections
+from tsoffset.kafka.connections import Api, BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, rule
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
@@ -34,10 +34,10 @@ _ANOTHER_SECONDS = 1.0
 FIND_COORDINATOR = Api("find_coordinator", FindCoordinatorRequest, 1, 5, many_since=4, at_most=500)
 
 
-class Groups:
+class GroupLookup:
     """The groups of a cluster and their coordinators. Lives in the connections' loop."""
 
-    def __init__(self, connections: Connections, topology: Topology) -> None:
+    def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
         self._topology = topology
         self._coordinators: dict[str, Node] = {}

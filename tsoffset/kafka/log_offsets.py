@@ -15,7 +15,7 @@ from kafka.errors import (
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Api, Connections, in_parts
+from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, failure
 from tsoffset.kafka.rounds import Again, answer_to, in_order, in_rounds
@@ -65,7 +65,7 @@ _Question = Mapping[str, Mapping[int, int]]
 class LogOffsets:
     """ListOffsets over all leaders of a cluster."""
 
-    def __init__(self, connections: Connections, topology: Topology) -> None:
+    def __init__(self, connections: BrokerConnections, topology: Topology) -> None:
         self._connections = connections
         self._topology = topology
 
@@ -140,7 +140,7 @@ class _Looking:
     up by what it says takes several times as long. A broker that knows no version from `lowest`
     on is not asked, and has found nothing."""
 
-    _connections: Connections
+    _connections: BrokerConnections
     _topology: Topology
     _operation: str
     _lookups: Sequence[Lookup]

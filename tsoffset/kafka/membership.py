@@ -25,13 +25,13 @@ from kafka.protocol.consumer.group import (
     SyncGroupRequest,
 )
 
-from tsoffset.cluster import Assignment, Standing, all_failed
+from tsoffset.cluster import Assignment, MemberState, all_failed
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.flow.settings import ClusterSettings
-from tsoffset.kafka.connections import Api, Connections
+from tsoffset.kafka.connections import Api, BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, error_class, failure, rule
-from tsoffset.kafka.groups import ELECTION, Groups
+from tsoffset.kafka.groups import ELECTION, GroupLookup
 from tsoffset.kafka.rounds import Again
 from tsoffset.kafka.topology import Topology
 from tsoffset.model import Failed
@@ -59,8 +59,8 @@ class KafkaMembership:
     """
 
     def __init__(self, settings: ClusterSettings, group: str, session_seconds: float) -> None:
-        self._connections = Connections(settings)
-        self._groups = Groups(self._connections, Topology(self._connections))
+        self._connections = BrokerConnections(settings)
+        self._groups = GroupLookup(self._connections, Topology(self._connections))
         self._group = group
         self._session_ms = int(session_seconds * 1000)
         self._member_id = ""
@@ -68,14 +68,14 @@ class KafkaMembership:
 
     def join(
         self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes]
-    ) -> Assignment | Standing | Failed:
+    ) -> Assignment | MemberState | Failed:
         """As `Membership.join`."""
         deadline = Deadline.after(self._session_ms + _JOIN_MORE_MS)
         return self._run(lambda: self._join(metadata, assign, deadline), "join")
 
     async def _join(
         self, metadata: bytes, assign: Callable[[Mapping[str, bytes]], bytes], deadline: Deadline
-    ) -> Assignment | Standing | Failed:
+    ) -> Assignment | MemberState | Failed:
         def request(version: int) -> Any:
             protocols = [
                 JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=metadata)
@@ -121,15 +121,15 @@ class KafkaMembership:
             version=version,
         )
 
-    def beat(self) -> Standing | Failed:
+    def beat(self) -> MemberState | Failed:
         """As `Membership.beat`."""
         deadline = Deadline.after(_ANSWER_MS)
 
-        async def beat() -> Standing | Failed:
+        async def beat() -> MemberState | Failed:
             answer = await self._ask(HEARTBEAT, request, deadline)
             if answer.error_code:
                 return self._refused(answer.error_code, "stay in")
-            return Standing.MEMBER
+            return MemberState.MEMBER
 
         def request(version: int) -> Any:
             return HeartbeatRequest(
@@ -199,14 +199,14 @@ class KafkaMembership:
             raise _Failure(node)
         return await self._connections.ask(node, api, build, deadline)
 
-    def _refused(self, code: int, verb: str) -> Standing | Failed:
+    def _refused(self, code: int, verb: str) -> MemberState | Failed:
         trouble = error_class(code)
         if trouble is RebalanceInProgressError:
-            return Standing.REBALANCING
+            return MemberState.REBALANCING
         if trouble in _WAS_REMOVED:
             self._member_id = ""
         if trouble in (*_WAS_REMOVED, IllegalGenerationError):
-            return Standing.REMOVED
+            return MemberState.REMOVED
         if trouble is GroupIdNotFoundError:
             # To join a group that is of another kind (a share group) is answered with this.
             trouble = InconsistentGroupProtocolError

@@ -15,10 +15,10 @@ from kafka.protocol.admin import (
 )
 
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Api, Connections, in_parts
+from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Trouble, error_class, failure
-from tsoffset.kafka.groups import Groups
+from tsoffset.kafka.groups import GroupLookup
 from tsoffset.kafka.rounds import Again, answer_to, as_a_whole, in_rounds
 from tsoffset.kafka.topology import TOPICS_PER_REQUEST, Topology
 from tsoffset.model import Allowed, Failed, FailureKind, Operation
@@ -52,10 +52,12 @@ _CONFIGURATION_OF = "read the configuration of topic"
 _Configs = Mapping[str, str]
 
 
-class Preflight:
+class PreflightQueries:
     """Rights, configurations and the clock of a cluster."""
 
-    def __init__(self, connections: Connections, topology: Topology, groups: Groups) -> None:
+    def __init__(
+        self, connections: BrokerConnections, topology: Topology, groups: GroupLookup
+    ) -> None:
         self._connections = connections
         self._topology = topology
         self._groups = groups

@@ -16,7 +16,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from tsoffset.errors import ClusterUnreachable
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Api, Connections
+from tsoffset.kafka.connections import Api, BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import error_class, failure
 from tsoffset.kafka.log_offsets import ISOLATION_LEVELS, LogOffsets
@@ -50,7 +50,7 @@ class Reads:
 
     def __init__(
         self,
-        connections: Connections,
+        connections: BrokerConnections,
         topology: Topology,
         log_offsets: LogOffsets,
         poll_timeout_ms: int,
@@ -68,16 +68,16 @@ class Reads:
     ) -> dict[ReadFrom, Stretch | Failed]:
         """The stretch of log from each offset on, as `Cluster.read` says."""
         decode = partial(stretch, header=self.offset_header)
-        return _Reading(self, isolation, deadline, Stretch, decode).answers(requests)
+        return _FetchRun(self, isolation, deadline, Stretch, decode).answers(requests)
 
     def read_raw(
         self, requests: Collection[ReadFrom], isolation: Isolation, deadline: Deadline
     ) -> dict[ReadFrom, RawStretch | Failed]:
         """The same with what the records hold, as `Cluster.read_raw` says."""
-        return _Reading(self, isolation, deadline, RawStretch, raw_stretch).answers(requests)
+        return _FetchRun(self, isolation, deadline, RawStretch, raw_stretch).answers(requests)
 
 
-class _Reading(Generic[S]):
+class _FetchRun(Generic[S]):
     """One call of `read` or `read_raw`, which differ in what is made of the batches.
 
     Requests go by their numbers: to look one up by what it says takes several times as long.

@@ -15,7 +15,7 @@ from tenacity.stop import stop_base
 from tenacity.wait import wait_exponential, wait_random
 
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
-from tsoffset.kafka.connections import Connections
+from tsoffset.kafka.connections import BrokerConnections
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import Remedy, Trouble, failure, rule
 from tsoffset.model import Failed
@@ -84,7 +84,7 @@ def in_order(items: Iterable[K], place: Callable[[K], Any]) -> list[K]:
 
 
 def in_rounds(
-    connections: Connections,
+    connections: BrokerConnections,
     keys: Collection[K],
     attempt: Callable[[Collection[K]], Awaitable[Mapping[K, V | Failed | Again]]],
     operation: str,
@@ -139,7 +139,7 @@ def in_rounds(
 
 
 def as_a_whole(
-    connections: Connections, work: Callable[[], Coroutine[Any, Any, V]], deadline: Deadline
+    connections: BrokerConnections, work: Callable[[], Coroutine[Any, Any, V]], deadline: Deadline
 ) -> V:
     """The one answer about a cluster for which there is no partial failure.
 
@@ -157,7 +157,7 @@ def _may_come_right(error: BaseException) -> bool:
     return isinstance(error, ClusterUnreachable) and not isinstance(error, ClusterRefused)
 
 
-def _retrying(connections: Connections, deadline: Deadline) -> Retrying:
+def _retrying(connections: BrokerConnections, deadline: Deadline) -> Retrying:
     """Repeats a function that returns whether something is open still, or that meets an
     unreachable cluster; in the end returns the exception, if that was the last."""
     first = connections.client.backoff_ms / 1000

@@ -21,7 +21,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from tsoffset.errors import ClusterRefused, ClusterUnreachable
 from tsoffset.kafka.broker_connection import Node
-from tsoffset.kafka.connections import Api, Connections, in_parts
+from tsoffset.kafka.connections import Api, BrokerConnections, in_parts
 from tsoffset.kafka.deadline import Deadline
 from tsoffset.kafka.errors import failure, rule
 from tsoffset.kafka.rounds import LEADERLESS_PATIENCE_SECONDS, Again, answer_to
@@ -69,7 +69,7 @@ class _Known:
 class Topology:
     """Brokers and leaders of one cluster. Lives in the loop of its connections."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: BrokerConnections) -> None:
         self._connections = connections
         self._alias = connections.alias
         self._topics: dict[str, _Known] = {}

@@ -1,4 +1,5 @@
-"""An answer: a target offset with what it rests on, and which offsets resume at the same record."""
+"""A translated offset with its basis, its pairs, and the target offsets that resume at the same
+record."""
 
 from tsoffset.model import Basis, Precision, Safety, Translated
 from tsoffset.rule.evidence import Evidence, Pair
@@ -13,8 +14,8 @@ def translated(
     precision: Precision | None = None,
     safety: Safety | None = None,
 ) -> Translated:
-    """The answer, as what is known of the target shows it; exact where nothing is read again,
-    unless `precision` says otherwise. `safety` is its proof, where none of the pairs has one."""
+    """Exact if nothing is re-read, unless `precision` says otherwise. `safety` is the proof if no
+    pair has one. The range of equivalent offsets comes from the known target records."""
     if precision is None:
         precision = Precision.EXACT if reread_bound == 0 else Precision.BOUNDED
     target = evidence.target

@@ -1,16 +1,16 @@
-"""Where the target's log begins on the source: what the proof by first copy rests on.
+"""Where the target's log begins on the source, for the proof by first copy.
 
-The first record left on the target was written when the replicator stood at its original. An equal
-record can feign a beginning:
+When the replicator wrote the first record left on the target, it was at that record's original. A
+duplicate can make the log seem to begin elsewhere:
 
     source   a b c d a' b' e           a producer wrote a and b again
-    target   a' b' e | a b c d         begun at a', set back to a: the first record is not a's copy
+    target   a' b' e | a b c d         began at a', restarted at a: the first record is not a's copy
 
-So the original of the first record counts only where the next ones, eight of them, are equal on
-both sides one by one. Else the highest original of the first eight is the beginning; and where one
-of them has no original that is known, the beginning is not known. Where more offsets lie between
-the beginning and a copy than on the source, so that something was repeated on the way or the
-beginning is feigned, 500 records are asked for in place of eight.
+So the original of the first record counts only if it and the next ones, eight in all, are equal on
+both sides one by one. Otherwise the highest original of the first eight is the beginning. If the
+original of one of them is not known, the beginning is not known. If more offsets lie between the
+beginning and the copy than on the source, the replicator repeated records in between, or duplicates
+mislead; then 500 records are compared instead of eight.
 """
 
 from collections.abc import Generator
@@ -18,12 +18,12 @@ from collections.abc import Generator
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Beginning
-from tsoffset.rule.found import Unknown
 from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
+from tsoffset.rule.log_view import Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# How many records, from the first one on, tell which source record the first one copies.
+# The first records of the log that decide which source record the first one copies.
 FIRST = 8
 FIRST_SURELY = 500
 
@@ -31,8 +31,9 @@ Finding = Generator[Question, Answer, Beginning | Unknown]
 
 
 def find_beginning(inquiry: Inquiry, *, surely: bool = False) -> Finding:
-    """Where the target's log begins, found once a partition and paid by it; `surely` by more
-    records. In failback, where the original that is the target begins on the replica."""
+    """Where the target's log begins, found once for the partition at the partition's expense;
+    `surely` compares more records. In failback: where the original, which is the target, begins on
+    the replica."""
     known = inquiry.evidence.beginnings
     if surely not in known:
         found = yield from _find(inquiry, FIRST_SURELY if surely else FIRST)
@@ -47,25 +48,25 @@ def _find(inquiry: Inquiry, most: int) -> Finding:
         return Unknown.NOT_FOUND
     yield from _original_known(inquiry, first)
     if evidence.originals(first):
-        return (yield from _from(inquiry, first, most))
+        return (yield from _beginning_from(inquiry, first, most))
     if not evidence.is_remote_topic:
         return Unknown.NOT_FOUND
     return (yield from _from_source_start(inquiry, most))
 
 
 def _original_known(inquiry: Inquiry, copy: Record) -> Generator[Question, Answer, bool]:
-    """Have an original of a target record known; False where none is found."""
+    """Look for an original of a target record; False if none is found."""
     if copy.timestamp_ms is None:
-        # No lookup finds it; mostly both logs begin with the same record.
+        # No lookup finds it; both logs usually begin with the same record.
         yield from inquiry.next_data(SOURCE, inquiry.evidence.source.start, shared=True)
     yield from inquiry.original_of(copy)
     return bool(inquiry.evidence.originals(copy))
 
 
-def _from(inquiry: Inquiry, first: Record, most: int) -> Finding:
-    """The log from a record on that has an original."""
+def _beginning_from(inquiry: Inquiry, first: Record, most: int) -> Finding:
+    """The beginning of the log that starts at a record with a known original."""
     evidence = inquiry.evidence
-    # In failback any of the replica's copies of the original's first record will do.
+    # In failback any of the replica's copies of the original's first record is right.
     which = 0 if evidence.failback else -1
     at, copy, highest, one_by_one = evidence.originals(first)[which], first, -1, True
     expected = evidence.source.at(at)
@@ -93,13 +94,13 @@ def _from(inquiry: Inquiry, first: Record, most: int) -> Finding:
 
 
 def _from_source_start(inquiry: Inquiry, most: int) -> Finding:
-    """Where the target begins with copies of what the source has lost: the log from the lowest copy
-    of the source's own first record on.
+    """If the target begins with copies of records that the source has lost: the log from the lowest
+    copy of the source's own first record on.
 
-    What lies before the time lookup of that record is older than it, and what lies between there
-    and the copy must have originals that are known. So this passes only records from a commit on
-    that are older than the oldest one the source still has, if such were copied before the mirror
-    was set back (docs/design.md, `very_late`).
+    Target records before the time lookup of that record are older than it. Records between there
+    and the copy must have known originals. So an unread record can lie before this beginning only
+    if it is older than the oldest record of the source, and was copied before the mirror was
+    restarted (docs/design.md, `very_late`).
     """
     evidence = inquiry.evidence
     source, target = evidence.source, evidence.target
@@ -112,7 +113,7 @@ def _from_source_start(inquiry: Inquiry, most: int) -> Finding:
     copy = yield from inquiry.lowest_equal(TARGET, source.identity(own), first.offset, scan=False)
     if not isinstance(copy, Record):
         return Unknown.NOT_FOUND
-    begun = yield from _from(inquiry, copy, most)
+    begun = yield from _beginning_from(inquiry, copy, most)
     if not isinstance(begun, Beginning):
         return begun
     highest = begun.source_offset

@@ -1,10 +1,10 @@
-"""What one cycle carries over to the next of a partition, and when it still holds (pure).
+"""What one cycle caches of a partition for the next, and when it is still valid.
 
-Everything here may be lost at any time: the clusters alone answer then, at a cost. An exact
-translation says that all copies of what follows C lie at p or behind it, and copies to come are
-written behind the log's end; so it holds for as long as the logs are the same ones. Before it is
-used, this is checked in this order: topic ids and leader epochs of both sides, that no log has
-become shorter, and that C and p still lie within their logs.
+The cache may be lost at any time; then the next cycle reads everything from the clusters. An exact
+translation says that all copies of the records from C on lie at p or behind it. New copies are
+written behind the log's end. So the translation stays valid as long as the logs are the same ones.
+Before it is reused, these are checked in order: topic ids and leader epochs of both sides, that no
+log has become shorter, and that C and p still lie within their logs.
 """
 
 import json
@@ -27,13 +27,13 @@ from tsoffset.rule.translate import Translation
 
 MOST_PAIRS = 64
 
-# In columns: no number at all.
+# In columns: no value.
 NOTHING = -1
 
 
 def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> str:
-    """A digest of what must be the same for a carry-over of the flow to be of use: both clusters,
-    what counts as a proof, what is read, and what topics are called."""
+    """A digest of everything that must be equal for cached data of the flow to be usable: both
+    clusters, what counts as a proof, which records are read, and the topic names."""
     translation, policy = flow.translation, type(flow.policy)
     bound = (
         flow.name,
@@ -44,7 +44,7 @@ def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> s
         repr(translation.offset_header),
         translation.expect,
         f"{policy.__module__}.{policy.__qualname__}",
-        # A policy of the user's own is known by what it does; so are ours by their settings.
+        # A custom policy is identified by a name that it makes, which depends on its settings.
         flow.policy.format_remote_topic(flow.source.alias, "a.topic"),
     )
     return blake2b(json.dumps(bound).encode(), digest_size=16).hexdigest()
@@ -52,10 +52,10 @@ def binding(flow: FlowSettings, cluster_ids: tuple[str | None, str | None]) -> s
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
-    """Which log a partition has.
+    """Identifies the log of a partition.
 
-    A topic that was deleted and made anew has another `topic_id`. A log can lose its end only
-    where its leader changes, and then `leader_epoch` does, too.
+    A recreated topic has another `topic_id`. A log loses its end only when its leader changes, and
+    then `leader_epoch` changes, too.
     """
 
     topic_id: str
@@ -64,15 +64,14 @@ class LogIdentity:
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """How far the logs reached: the source's readable end and the end of the log itself, and
-    the target's readable end."""
+    """The source's readable end and the end of its log itself, and the target's readable end."""
 
     source: int
     source_log: int
     target: int
 
     def behind(self, other: "LogEnds") -> bool:
-        """True where one of these ends lies before that of `other`."""
+        """True if one of these ends lies before that of `other`."""
         return (
             self.source < other.source
             or self.source_log < other.source_log
@@ -82,10 +81,10 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """For how long an exact translation holds while both logs are the same ones.
+    """For how long an exact translation is valid while both logs are the same ones.
 
-    `while_ends` is None where the mirror was seen to have come past the position: nothing that is
-    written later can move the answer. Otherwise it is the best one only while both logs end there.
+    `while_ends` is None if the mirror has passed the offset: nothing that is written later changes
+    the answer. Otherwise the answer is the best one only while both logs end there.
     """
 
     while_ends: LogEnds | None = None
@@ -93,14 +92,13 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCarryOver:
-    """What one cycle leaves to the next of a source partition and its copy on the target.
+    """What one cycle caches for the next of a source partition and its copy.
 
-    `source_log` and `target_log` say whose log it is; `is_remote_topic` and `failback` are what the
-    replication policy said of them. `pairs` are proven ones as (source offset, target offset),
-    ascending, which predict and prove nothing any more. `frontier` is a safe pair in the same form,
-    the highest by target offset that was proven of these logs without another one: it stays safe.
-    `first_from` is the source offset from which on the mirror has copied everything for the first
-    time in order.
+    `is_remote_topic` and `failback` are what the replication policy said of the logs. `pairs` are
+    proven ones as (source offset, target offset), ascending; the next cycle uses them as
+    predictions and proves them again. `frontier` is the safe pair with the highest target offset
+    that was proven without another one; it stays safe. `first_from` is the source offset from which
+    on the mirror's first copies are in order.
     """
 
     source: TopicPartition
@@ -114,7 +112,7 @@ class PartitionCarryOver:
     first_from: int | None = None
 
     def same_logs(self, other: "PartitionCarryOver") -> bool:
-        """True where `other` is of the same logs under the same policy."""
+        """True if `other` is of the same logs under the same policy."""
         return (
             self.is_remote_topic == other.is_remote_topic
             and self.failback == other.failback
@@ -124,10 +122,10 @@ class PartitionCarryOver:
 
 
 def log_identity(topic: object, partition: int) -> LogIdentity | None:
-    """Which log a described topic's partition has.
+    """Identifies the log of a described topic's partition.
 
-    None where that cannot be told: the description failed, the cluster gives topics no ids, or
-    the partition has no leader.
+    None if that is not possible: the description failed, the cluster gives topics no ids, or the
+    partition has no leader.
     """
     if not isinstance(topic, TopicDescription) or topic.topic_id is None:
         return None
@@ -143,9 +141,12 @@ def how_long(
     ends: LogEnds,
     pairs: Mapping[int, int],
 ) -> dict[int, Holds]:
-    """For how long each translation, by source offset, holds: without those that are not exact, or
-    resume at a record that cannot be read. A pair (o, q) shows one to hold for good whose position
-    is o or before, and whose copy q or before; none at or below `holds_for_good_from`."""
+    """For how long each exact translation is valid, by source offset.
+
+    Translations that are not exact, or that resume at an unreadable record, are left out. A pair
+    (o, q) makes a translation valid for good if its source offset is o or before, its target offset
+    is q or before, and its source offset is above `holds_for_good_from`.
+    """
     found = {}
     good_from = holds_for_good_from(evidence)
     behind = -1
@@ -169,13 +170,14 @@ def how_long(
 
 
 def holds_for_good_from(evidence: Evidence) -> int | None:
-    """The source offset above which exact answers hold whatever a replicator does next; None where
-    they hold nowhere.
+    """The source offset above which exact answers stay valid whatever the replicator does next;
+    None if they stay valid nowhere.
 
-    Forwards, the mirror must have passed all that the source has left, from its first record on:
-    else a replicator that is set back copies records for the first time behind those that are
-    there. Where the source may be the replica, it must have passed all that the original has left:
-    else it copies then what the group has yet to read (`Proof.FIRST_COPY`).
+    Normally the mirror must have passed every record that the source still has, from the first one
+    on. Otherwise a restarted replicator writes the first copies of earlier records behind the
+    existing ones. If the source may be the replica, it must have passed every record that the
+    original still has. Otherwise the replica then gets records that the group has yet to read
+    (`Proof.FIRST_COPY`).
     """
     if evidence.keeps_offsets:
         return NOTHING
@@ -194,7 +196,7 @@ def holds_for_good_from(evidence: Evidence) -> int | None:
 
 
 def is_first_copy(pair: Pair) -> bool:
-    """Whether a safe pair was proven by first copy: then it stays safe in either direction."""
+    """Whether a safe pair was proven by first copy: then it stays safe in both directions."""
     return pair.safety is not None and pair.safety.proof is Proof.FIRST_COPY
 
 
@@ -208,7 +210,8 @@ def _resumes_at_its_copy(offset: int, found: Translated, evidence: Evidence) -> 
 
 
 def spread(pairs: Iterable[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[tuple[int, int], ...]:
-    """At most so many of the pairs, ascending: the first, the last, and evenly between."""
+    """At most this many of the pairs, ascending: the first, the last, and evenly spaced ones in
+    between."""
     ordered = sorted(pairs)
     if len(ordered) <= most:
         return tuple(ordered)

@@ -1,6 +1,6 @@
-"""Answers at the target's log start, where no pair of a record before C was found.
+"""Answers at the target's log start, if no pair of a record before C was found.
 
-The log start is always safe: nothing lies before it. What is counted here is how much comes again.
+The log start is always safe: nothing lies before it. This module counts the re-reads.
 """
 
 from collections.abc import Generator
@@ -8,23 +8,24 @@ from collections.abc import Generator
 from tsoffset.model import Basis, Side, Translated
 from tsoffset.records import Record
 from tsoffset.rule.answers import translated
+from tsoffset.rule.duplicates import earliest_equal
 from tsoffset.rule.evidence import Pair
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.mirror_restart import first_copied_after, first_copied_behind, first_copy
 from tsoffset.rule.search import pair_of
-from tsoffset.rule.set_back import first_copied_after, first_copied_behind, first_copy
-from tsoffset.rule.twins import earliest_equal
 
 TARGET = Side.TARGET
 
-# How many target records are tried, from where C should be, until one is proven.
-_LOOKS = 6
+# The number of target records that are tried, from where C should be.
+_TRIES = 6
 
 Finding = Generator[Question, Answer, Translated | None]
 
 
 def before_first_copy(inquiry: Inquiry, offset: int) -> Finding:
-    """No copy of a record before C is on the target: its first data record that the source has is
-    of one from C on. Retention and compaction leave such logs. None where it is not so."""
+    """The log start, if the target has no copy of a record before C: its first data record that the
+    source has is a copy of one from C on. Retention and compaction leave such logs. None
+    otherwise."""
     evidence = inquiry.evidence
     target = evidence.target
     if evidence.failback or target.start == target.end:
@@ -45,8 +46,8 @@ def before_first_copy(inquiry: Inquiry, offset: int) -> Finding:
 
 
 def up_to_a_pair(inquiry: Inquiry, offset: int, timestamp_ms: int | None) -> Finding:
-    """One pair of a record from C on, not far from the target's log start: what the group has read
-    was copied between the two. None where there is none."""
+    """The log start, if a pair of a record from C on lies near it: the records that the group has
+    read were copied between the two. None if there is no such pair."""
     evidence, target = inquiry.evidence, inquiry.evidence.target
     if evidence.failback:
         return None
@@ -65,13 +66,13 @@ def up_to_a_pair(inquiry: Inquiry, offset: int, timestamp_ms: int | None) -> Fin
 def _pair_above(
     inquiry: Inquiry, offset: int, timestamp_ms: int | None
 ) -> Generator[Question, Answer, Pair | None]:
-    """A pair of a record from C on, of the target records from where R's time is looked up; None
-    where the first few have none."""
+    """A pair of a record from C on, among the first target records from the lookup of R's time
+    on."""
     first = None
     if timestamp_ms is not None:
         first = yield from inquiry.first_at_time(TARGET, timestamp_ms)
     at = inquiry.evidence.target.start if first is None else first.offset
-    for _ in range(_LOOKS):
+    for _ in range(_TRIES):
         copy = yield from inquiry.next_data(TARGET, at, shared=True)
         if not isinstance(copy, Record):
             return None

@@ -1,6 +1,7 @@
-"""What a conversation asks, and one position's access to what is known of its partition.
+"""The questions of the rule, and one source offset's access to what is known of its partition.
 
-Nothing here does I/O: a question is yielded, the runner (`tsoffset.cycle`) sends its answer back.
+Nothing here does I/O: a question is yielded, and the caller (`tsoffset.cycle`) sends its answer
+back.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,19 +21,18 @@ from tsoffset.model import (
 )
 from tsoffset.records import Record, Stretch, UnreadableRecords
 from tsoffset.rule.evidence import Evidence
-from tsoffset.rule.found import Absent, Found, Unknown
-from tsoffset.rule.log_view import Identity, Unanswered
+from tsoffset.rule.log_view import Absent, Found, Identity, Unanswered, Unknown
 
-# A search for the next data record grows its reads; so does a scan.
+# The sizes of consecutive reads, of a search for the next data record and of a scan.
 GROWING_READ_BYTES = (1, 65_536, 262_144, 1_048_576)
 
-# What is worth a read beside what is asked for.
+# A small extra read, where little is left to read.
 LITTLE_BYTES = 262_144
 
 
 @dataclass(frozen=True, slots=True)
 class RangeOf:
-    """Ask for a partition's log range: with what the flow reads of it, or the log's own."""
+    """Ask for a partition's log range: as the flow reads it, or the log's own."""
 
     partition: TopicPartition
     log_itself: bool = False
@@ -53,19 +53,19 @@ Search = Generator[Question, Answer, Found]
 Equals = Callable[[Record], Sequence[int]]
 
 
-class _Payer(Enum):
-    """Whose budget a fetch is taken from."""
+class _Budget(Enum):
+    """The budget that pays for a fetch."""
 
     POSITION = "translation.budget"
     PARTITION = "translation.scan.bytes"
 
 
 class Inquiry:
-    """One position's access to the evidence, with the budget of that position.
+    """One source offset's access to the evidence, with its own budget.
 
-    All methods that ask are generators. Fetches that a position makes for itself count
-    against `translation.budget` on each side; scans, and what is found once for all positions
-    (`shared`), are paid by the partition.
+    All methods that ask are generators. Fetches for this offset alone count against
+    `translation.budget` on each side. Scans, and searches made once for all offsets (`shared`),
+    count against the partition's budget.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -86,11 +86,11 @@ class Inquiry:
         return view.range
 
     def log_start_now(self) -> Generator[Question, Answer, int]:
-        """The target's log start after all lookups there that were answered: what retention has
-        taken since is found by none, and fetches alone tell that it is gone."""
+        """The target's log start after all lookups that were answered there. A lookup does not find
+        records that retention has removed meanwhile; only fetches show that they are gone."""
         view = self.evidence.target
         if view.lookups > view.lookups_confirmed:
-            lookups = view.lookups  # what is looked up meanwhile is not covered by the answer
+            lookups = view.lookups  # a lookup made meanwhile is not covered by the answer
             answer = yield from self._ask_range(Side.TARGET, RangeOf(view.partition))
             view.start_seen = max(view.start_seen, answer.start)
             view.lookups_confirmed = max(view.lookups_confirmed, lookups)
@@ -126,7 +126,7 @@ class Inquiry:
         return view.times[timestamp_ms]
 
     def youngest(self, side: Side) -> Generator[Question, Answer, TimedOffset | None]:
-        """The record with the largest timestamp, control records included; None where the broker
+        """The record with the largest timestamp, control records included; None if the broker
         cannot tell."""
         view = self.evidence.view(side)
         if not view.youngest_known:
@@ -140,19 +140,20 @@ class Inquiry:
     def read(
         self, side: Side, offset: int, max_bytes: int = 1, *, shared: bool = False
     ) -> Generator[Question, Answer, bool]:
-        """Have `offset` covered; False where the budget does not allow it or nothing came."""
+        """Read `offset` if it is not known; False if the budget does not allow it or nothing
+        came."""
         view = self.evidence.view(side)
         if view.covered_to(offset) > offset:
             return True
         if offset >= view.end:
             return False
-        if (paid_by := self._paid_by(side, max_bytes, shared)) is None:
+        if (budget := self._budget_for(side, max_bytes, shared)) is None:
             return False
         answer = yield Question(side, ReadFrom(view.partition, offset, max_bytes))
         if isinstance(answer, Failed):
             raise Unanswered(answer)
-        if answer is None:  # somebody else's read has covered it
-            if paid_by is _Payer.POSITION:
+        if answer is None:  # another read has covered it
+            if budget is _Budget.POSITION:
                 self._fetches_left[side] += 1
             return True
         assert isinstance(answer, Stretch)
@@ -160,32 +161,32 @@ class Inquiry:
             self.evidence.add(side, answer)
         except UnreadableRecords as error:
             raise Unanswered.by_malformed(view.partition, offset, error) from error
-        if paid_by is _Payer.PARTITION and (side, offset) not in self.evidence.scanned:
+        if budget is _Budget.PARTITION and (side, offset) not in self.evidence.scanned:
             self.evidence.scanned.add((side, offset))
             self.evidence.scan_bytes_left[side] -= max(answer.bytes_read, 1)
         return view.covered_to(offset) > offset
 
-    def _paid_by(self, side: Side, max_bytes: int, shared: bool) -> "_Payer | None":
-        """Whose budget one more fetch is taken from; None where neither allows it. Where the
-        partition's is used up the position pays for a single batch."""
+    def _budget_for(self, side: Side, max_bytes: int, shared: bool) -> "_Budget | None":
+        """The budget that pays for one more fetch; None if neither allows it. After the partition's
+        budget, the offset's own budget pays for single batches."""
         if shared and self.evidence.scan_bytes_left[side] > 0:
-            return _Payer.PARTITION
+            return _Budget.PARTITION
         if shared:
-            self._give_up(f"the scan of the {side} stopped at translation.scan.bytes")
+            self._note_obstacle(f"the scan of the {side} stopped at translation.scan.bytes")
             if max_bytes > 1:
                 return None
         if self._fetches_left[side] <= 0:
-            self._give_up(f"translation.budget allows no more fetches on the {side}")
+            self._note_obstacle(f"translation.budget allows no more fetches on the {side}")
             return None
         self._fetches_left[side] -= 1
-        return _Payer.POSITION
+        return _Budget.POSITION
 
-    def _give_up(self, obstacle: str) -> None:
+    def _note_obstacle(self, obstacle: str) -> None:
         if self.obstacle is None:
             self.obstacle = obstacle
 
     def reach(self, side: Side, offset: int) -> Generator[Question, Answer, bool]:
-        """Have the record at `offset` of `side` known, if it is in the log; one fetch at most."""
+        """Read the record at `offset` of `side`, if it is in the log; one fetch at most."""
         view = self.evidence.view(side)
         if not view.start <= offset < view.end:
             return False
@@ -194,8 +195,8 @@ class Inquiry:
     def next_data(
         self, side: Side, offset: int, *, scan: bool = False, shared: bool = False
     ) -> Search:
-        """The first data record at or after `offset`; LOG_END where there is none. A `scan` begins
-        with a larger read."""
+        """The first data record at or after `offset`, or LOG_END. A `scan` begins with a larger
+        read."""
         view = self.evidence.view(side)
         for max_bytes in GROWING_READ_BYTES[1 if scan else 0 :]:
             record = view.next_known(offset)
@@ -210,10 +211,10 @@ class Inquiry:
         return Unknown.NOT_READ if record is None else record
 
     def previous_data(self, side: Side, offset: int, *, shared: bool = False) -> Search:
-        """The last data record before `offset`; LOG_START where there is none.
+        """The last data record before `offset`, or LOG_START.
 
-        Stepping back doubles and then goes forward inside the gap: a fetch inside a hole
-        answers the batch after it.
+        Steps back double, and then go forward inside the gap: a fetch inside a hole answers the
+        batch after it.
         """
         view = self.evidence.view(side)
         offset = min(offset, view.end)
@@ -231,14 +232,14 @@ class Inquiry:
         return record if record.offset >= view.start else Absent.LOG_START
 
     def read_whole(self, side: Side, start: int, end: int) -> Generator[Question, Answer, bool]:
-        """Have [start, end) known without a gap, paid by the partition; False where that is more
-        than its budget."""
+        """Read [start, end) without a gap, at the partition's expense; False if that exceeds its
+        budget."""
         view = self.evidence.view(side)
         growing = iter(GROWING_READ_BYTES[1:])
         max_bytes = next(growing)
         while (known_to := view.covered_to(start)) < end:
             if not self.evidence.fits(side, end - known_to):
-                self._give_up(f"the scan of the {side} stopped at translation.scan.bytes")
+                self._note_obstacle(f"the scan of the {side} stopped at translation.scan.bytes")
                 return False
             if not (yield from self.read(side, known_to, max_bytes, shared=True)):
                 return False
@@ -246,9 +247,8 @@ class Inquiry:
         return True
 
     def lowest_equal(self, side: Side, identity: Identity, first: int, *, scan: bool) -> Search:
-        """The lowest record of `side` from `first` on with this identity, read without a gap;
-        without `scan` no further than one batch (or what is known). LOG_END where there is
-        none."""
+        """The lowest record of `side` from `first` on with this identity, read without a gap, or
+        LOG_END. Without `scan`, no further than one batch (or what is known)."""
         view = self.evidence.view(side)
         growing = iter(GROWING_READ_BYTES)
         max_bytes = next(growing)
@@ -269,18 +269,18 @@ class Inquiry:
     def locate(
         self, side: Side, record: Record, equals: Equals, timestamp_ms: int | None
     ) -> Search:
-        """The lowest of what equals a record, at a timestamp's place on `side`, on behalf of all
-        positions; `equals` tells what is known to.
+        """The lowest equal of a record near a timestamp on `side`, on behalf of all offsets;
+        `equals` finds the known ones.
 
-        A lookup answers the first record that is not older, so in a log with late records it
-        answers far too early, and what is sought may lie behind all that is read here: LOG_END only
-        where everything from its answer on was read.
+        A lookup answers the first record that is not older. In a log with late records that offset
+        is far too early, and the wanted record may lie behind everything that is read here. So
+        LOG_END is returned only if everything from the lookup's answer on was read.
         """
         view = self.evidence.view(side)
         first = None
         if timestamp_ms is not None:
             first = yield from self.first_at_time(side, timestamp_ms)
-        # That none is answered proves nothing: then the log is read from its start.
+        # A lookup without an answer proves nothing: then the log is read from its start.
         start = view.start if first is None else first.offset
         for max_bytes in chain(GROWING_READ_BYTES, repeat(GROWING_READ_BYTES[-1])):
             known_to = view.covered_to(start)
@@ -300,8 +300,8 @@ class Inquiry:
         return Unknown.NOT_READ
 
     def original_of(self, copy: Record) -> Search:
-        """A known source record that equals a target record: found by its header, by the distance
-        to a known pair, or at its timestamp's place."""
+        """A known source record that equals a target record, found by its header, by the distance
+        to a known pair, or near its timestamp."""
         evidence = self.evidence
         for guess in self._guesses(copy):
             if evidence.originals(copy):

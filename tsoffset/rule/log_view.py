@@ -1,12 +1,14 @@
 """The known parts of a log on one side.
 
-Records are indexed by offset and timestamp alone, which a batch tells cheaply. What they hold
-is looked at where a record is asked for, or another of the same timestamp is compared with it.
+Records are indexed by offset and timestamp alone, which a batch gives at little cost. A record's
+content is decoded when it is requested, or when another one of the same timestamp is compared with
+it.
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import chain
 from operator import attrgetter
 
@@ -21,18 +23,42 @@ from tsoffset.model import (
 from tsoffset.records import ALL, Record, Stretch, UnreadableRecords, matched
 
 Identity = tuple[int | None, bytes | None, bytes | None]
-"""What of a record must be equal: its timestamp, always; key and value where they count."""
+"""What must be equal in a record and its copy: the timestamp always, key and value if they
+count."""
 
-# How many younger records in a row tell that a time is past, and how many times as many as lie
-# between the lookup's answer and the last older record.
+# A search for a time ends after a row of younger records: at least so many, and so many times the
+# number of offsets between the lookup's answer and the last older record.
 _A_LONG_ROW = 16
 _BESIDE_DISORDER = 4
 
 _all_of = attrgetter("timestamp_ms", "key", "value")
 
 
+class Absent(Enum):
+    """There is no such record: the range was read whole, up to the log's start or its end, or all
+    known records there are older."""
+
+    LOG_START = auto()
+    LOG_END = auto()
+
+
+class Unknown(Enum):
+    """It is not known whether such a record exists; never conclude anything from it.
+
+    NOT_FOUND: not found where its timestamp would place it. NOT_READ: the budget ended.
+    """
+
+    NOT_FOUND = auto()
+    NOT_READ = auto()
+
+
+Found = Record | Absent | Unknown
+"""The result of a search for a data record. Only `Absent` proves that it does not exist."""
+
+
 class Unanswered(Exception):
-    """What has to be known could not be read; `failed` is the position's outcome."""
+    """A record that the rule needs could not be read; `failed` is the outcome of the source
+    offset."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed)
@@ -42,7 +68,7 @@ class Unanswered(Exception):
     def by_malformed(
         cls, partition: TopicPartition, offset: int, error: UnreadableRecords
     ) -> "Unanswered":
-        """What a malformed batch ends a position with."""
+        """For a malformed batch."""
         text = f"read, {partition}@{offset}: {error}"
         return cls(Failed(FailureKind.CORRUPT_BATCH, text))
 
@@ -50,7 +76,7 @@ class Unanswered(Exception):
 class LogView:
     """The known parts of one log: which offsets were read, and the data records there.
 
-    Raises Unanswered where a record that is asked for cannot be read.
+    Raises Unanswered if a requested record cannot be read.
     """
 
     def __init__(self, partition: TopicPartition, match: frozenset[str]) -> None:
@@ -61,9 +87,9 @@ class LogView:
         self.youngest_known = False
         self.youngest: TimedOffset | None = None
         self.rewrites_timestamps = False
-        # The highest log start that an answer has shown: retention moves it while a cycle reads.
+        # The highest log start in any answer: retention moves it while a cycle reads.
         self.start_seen = 0
-        # How many times were looked up, and how many of these before that was asked for.
+        # The number of time lookups, and of those made before the log start was read again.
         self.lookups = self.lookups_confirmed = 0
         self._match = match
         self._forget()
@@ -76,13 +102,12 @@ class LogView:
         self._stretches: list[Stretch] = []
         self._stretch_starts: list[int] = []
         self._looked_at: dict[int, Record] = {}
-        # Most timestamps are those of one record: then its offset.
+        # Most timestamps have one record: then its offset.
         self._by_time: dict[int | None, int | Sharing] = {}
         self._oldest = _OldestFrom()
 
     @property
     def start(self) -> int:
-        """The log's start."""
         assert self.range is not None
         return self.range.start
 
@@ -94,11 +119,11 @@ class LogView:
 
     @property
     def stretches(self) -> Sequence[Stretch]:
-        """What was read and is kept."""
+        """The batches that are kept."""
         return self._stretches
 
     def identity(self, record: Record) -> Identity:
-        """What must be equal for another record to be an image of this one."""
+        """What must be equal in a copy of this record."""
         match = self._match
         if match == ALL:
             found: Identity = _all_of(record)
@@ -106,9 +131,9 @@ class LogView:
         return (record.timestamp_ms, *matched((record.key, record.value), match))
 
     def add(self, stretch: Stretch) -> int:
-        """Take in what was read; returns how many of its records were not known yet.
+        """Add a batch; returns how many of its records were new.
 
-        Raises UnreadableRecords, and takes in nothing, where the batch is seen to be malformed.
+        Raises UnreadableRecords, and adds nothing, if the batch is malformed.
         """
         if stretch.timestamp_type is TimestampType.LOG_APPEND_TIME:
             self.rewrites_timestamps = True
@@ -125,7 +150,7 @@ class LogView:
         return found
 
     def _gaps(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """What of [start, end) is not known."""
+        """The unknown parts of [start, end)."""
         while start < end:
             start = self.covered_to(start)
             at = bisect_right(self._starts, start)
@@ -156,8 +181,8 @@ class LogView:
                 known.unsorted.append(offset)
 
     def forget(self, above: int) -> int:
-        """Let go of the records, except in stretches that begin at or below `above`; what is known
-        of the log as a whole stays. Returns how many records are left."""
+        """Drop the records, except in batches that begin at or below `above`. Log range and lookups
+        are kept. Returns the number of records left."""
         kept = [
             stretch
             for start, stretch in zip(self._stretch_starts, self._stretches, strict=True)
@@ -176,17 +201,16 @@ class LogView:
         self._ends[first:last] = [end]
 
     def covered_to(self, offset: int) -> int:
-        """The end of the gap-free known part that holds `offset`; `offset` if none does."""
+        """The end of the known part that holds `offset`; `offset` if none does."""
         at = bisect_right(self._starts, offset) - 1
         return self._ends[at] if at >= 0 and self._ends[at] > offset else offset
 
     def covered_from(self, offset: int) -> int:
-        """The start of the gap-free known part that reaches up to `offset`."""
+        """The start of the known part that reaches up to `offset`."""
         at = bisect_left(self._starts, offset) - 1
         return self._starts[at] if at >= 0 and self._ends[at] >= offset else offset
 
     def at(self, offset: int) -> Record | None:
-        """The known record at `offset`."""
         record = self._looked_at.get(offset)
         if record is not None:
             return record
@@ -195,7 +219,7 @@ class LogView:
         return self._record(offset) if known else None
 
     def _record(self, offset: int) -> Record:
-        """A known record. Raises Unanswered where its batch turns out to be malformed."""
+        """A known record. Raises Unanswered if its batch turns out to be malformed."""
         record = self._looked_at.get(offset)
         if record is None:
             stretch = self._stretches[bisect_right(self._stretch_starts, offset) - 1]
@@ -209,21 +233,21 @@ class LogView:
         return record
 
     def next_known(self, offset: int) -> Record | None:
-        """The first data record at or after `offset` in its gap-free known part."""
+        """The first data record at or after `offset` in its known part without a gap."""
         at = bisect_left(self._offsets, offset)
         if at < len(self._offsets) and self._offsets[at] < self.covered_to(offset):
             return self._record(self._offsets[at])
         return None
 
     def previous_known(self, offset: int) -> Record | None:
-        """The last data record before `offset` in the gap-free known part up to it."""
+        """The last data record before `offset` in the known part up to it."""
         at = bisect_left(self._offsets, offset) - 1
         if at >= 0 and self._offsets[at] >= self.covered_from(offset):
             return self._record(self._offsets[at])
         return None
 
     def count_known(self, start: int, end: int) -> int:
-        """How many known data records lie in [start, end)."""
+        """The number of known data records in [start, end)."""
         return bisect_left(self._offsets, end) - bisect_left(self._offsets, start)
 
     def known(self, start: int, end: int) -> list[Record]:
@@ -232,23 +256,23 @@ class LogView:
         return [self._record(offset) for offset in self._offsets[at]]
 
     def oldest_from(self, offset: int) -> "Oldest | None":
-        """The records from `offset` to the log's end, as far as their timestamps go; None where
-        they are not all known."""
+        """The oldest timestamp from `offset` to the log's end; None if some of these records are
+        not known."""
         if offset < self.end and self.covered_to(offset) < self.end:
             return None
         first = bisect_left(self._offsets, offset)
         return self._oldest.of(first, bisect_left(self._offsets, self.end), self._timestamps)
 
     def none_known_is_older(self, offset: int, timestamp_ms: int) -> bool:
-        """Whether all records that are known from `offset` on bear a timestamp of at least
-        `timestamp_ms`. A lookup passes a record without a timestamp, as it does an older one."""
+        """Whether all known records from `offset` on have a timestamp of at least `timestamp_ms`. A
+        record without a timestamp counts as older: a time lookup passes over it."""
         first = bisect_left(self._offsets, offset)
         return all(it is not None and it >= timestamp_ms for it in self._timestamps[first:])
 
     def seems_past(self, timestamp_ms: int, start: int) -> bool:
-        """True where a search for a record of that time may end: from `start` on, the answer of a
-        time lookup, comes a row of records at it or after, long beside the disorder before. A late
-        record may still follow."""
+        """True if a search for a record of that time may end. `start` is the answer of a time
+        lookup. From there, a row of records at that time or later follows, long compared with the
+        disorder before it. A late record may still follow."""
         first = bisect_left(self._offsets, start)
         last = bisect_left(self._offsets, self.covered_to(start))
         older = first
@@ -274,7 +298,7 @@ class LogView:
         return known.equals.get(identity, ())
 
     def at_time(self, timestamp_ms: int | None) -> Sequence[int]:
-        """The offsets of the known records of a timestamp, in no order."""
+        """The offsets of the known records of a timestamp, unordered."""
         known = self._by_time.get(timestamp_ms)
         if known is None:
             return ()
@@ -285,8 +309,8 @@ class LogView:
 
 @dataclass(frozen=True, slots=True)
 class Oldest:
-    """Of the records from an offset to the log's end: how many there are, the oldest timestamp
-    (None where there is no record), and whether one bears no timestamp."""
+    """The records from an offset to the log's end: their number, the oldest timestamp (None if
+    there is no record), and whether one has no timestamp."""
 
     records: int
     timestamp_ms: int | None
@@ -294,15 +318,15 @@ class Oldest:
 
 
 class _OldestFrom:
-    """Suffix minima of a log's timestamps, found from the end backwards as far as is asked."""
+    """Suffix minima of a log's timestamps, computed backwards from the end as far as needed."""
 
     def __init__(self) -> None:
         self._known: list[tuple[int | None, bool]] = []
         self._end = -1
 
     def of(self, first: int, end: int, timestamps: Sequence[int | None]) -> Oldest:
-        """Of the records numbered [first, end). The known ones lie one after the other up to the
-        end, so a read that came meanwhile has only moved their numbers."""
+        """For the records numbered [first, end). The known ones are contiguous up to the end, so a
+        read in between only shifts their numbers."""
         if end - len(timestamps) != self._end:
             self._known, self._end = [], end - len(timestamps)
         known = self._known
@@ -318,7 +342,7 @@ class _OldestFrom:
 
 
 class Sharing:
-    """Several records of one timestamp: what they are equal by, as far as somebody has asked."""
+    """Several records of one timestamp, grouped by content as far as was needed."""
 
     __slots__ = ("equals", "unsorted")
 

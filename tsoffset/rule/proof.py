@@ -1,18 +1,18 @@
-"""The proofs: what shows that a target offset skips nothing (docs/design.md section 1).
+"""The proofs that a target offset skips nothing (docs/design.md section 1).
 
 A record pair (o, q) is *safe* if everything that follows o on the source, now or later, lies behind
-q on the target. No proof rests on something not being found:
+q on the target. No proof concludes anything from a record that was not found.
 
-* **By time** (`by_time`): the source is known from o to its end, and what lies before q on the
-  target is older than all of that, or was read and equals none of it. Holds for any replicator.
-* **By first copy** (`by_first_copy`): q is the lowest copy left of o, the target's log begins at or
-  before o, and nothing on it was compacted. Whoever wrote something above o had to step over o
-  first, and wrote a copy of it then.
+* **By time** (`by_time`): the source is known from o to its end. Every target record before q is
+  older than all of these records, or was read and equals none of them. Holds for any replicator.
+* **By first copy** (`by_first_copy`): q is the lowest copy of o left, the target's log begins at or
+  before o, and the topic is not compacted. Before the replicator wrote a record above o, it passed
+  o and wrote a copy of it.
 * **By the frontier** (`passed`): a higher record has a safe pair (o', q'), and q lies before q'. To
-  get from o to o' the replicator passed all that lies between, after it wrote q.
+  get from o to o', the replicator passed everything in between, after it wrote q.
 
-Any of them allows an answer. That q is a copy of o and not of a later equal record is another
-question: `tsoffset.rule.twins`.
+Each of them is sufficient. Whether q is a copy of o or of a later duplicate is a separate question:
+`tsoffset.rule.duplicates`.
 """
 
 from collections.abc import Generator
@@ -20,12 +20,12 @@ from collections.abc import Generator
 from tsoffset.model import Proof, Safety, Side
 from tsoffset.records import Record
 from tsoffset.rule.beginning import find_beginning
+from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicate
 from tsoffset.rule.evidence import Beginning, Evidence, Pair
-from tsoffset.rule.found import Unknown
 from tsoffset.rule.frontier import find_frontier, last_of_both
 from tsoffset.rule.inquiry import LITTLE_BYTES, Answer, Inquiry, Question
-from tsoffset.rule.older import older_before, read_to_the_end
-from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
+from tsoffset.rule.log_view import Unknown
+from tsoffset.rule.older_records import older_before, read_to_the_end
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -38,30 +38,30 @@ Proving = Generator[Question, Answer, Safety | None]
 def prove(
     inquiry: Inquiry, record: Record, copy: Record
 ) -> Generator[Question, Answer, Pair | None]:
-    """The safe pair of a source record and a target record that equals it; None where it is not
-    proven to be one."""
+    """The safe pair of a source record and an equal target record; None if it cannot be proven."""
     evidence = inquiry.evidence
     if not evidence.equal(record, copy):
         return None
     by_another = passed(evidence, record.offset, copy.offset)
     if by_another is None and evidence.is_remote_topic and not evidence.safe:
-        # Mostly both logs end alike: that shows all below to be safe, for the price of two reads.
+        # Most logs end with the same record: that pair shows everything below to be safe, for two
+        # reads.
         yield from last_of_both(inquiry)
         by_another = passed(evidence, record.offset, copy.offset)
     timed = None
     if by_another is None:
-        timed = yield from told_by_time(inquiry, record, copy)
-    told_apart = timed is not None or (
-        (yield from no_later_twin(inquiry, record, copy))
+        timed = yield from time_tells_apart(inquiry, record, copy)
+    distinguished = timed is not None or (
+        (yield from no_later_duplicate(inquiry, record, copy))
         and (yield from in_place(inquiry, record, copy))
     )
-    if not told_apart and by_another is not None:
-        told_apart = (yield from told_by_time(inquiry, record, copy)) is not None
-    if not told_apart:
+    if not distinguished and by_another is not None:
+        distinguished = (yield from time_tells_apart(inquiry, record, copy)) is not None
+    if not distinguished:
         return None
     safety = by_another or timed
     if safety is None:
-        safety = yield from safety_of(inquiry, record, copy)
+        safety = yield from prove_safety(inquiry, record, copy)
     if safety is None:
         return None
     earliest = yield from earliest_equal(inquiry, record, copy)
@@ -69,48 +69,48 @@ def prove(
     evidence.prove(pair)
     if safety.proof is not Proof.FRONTIER:
         surely = yield from earliest_equal(inquiry, record, copy, surely=True)
-        # By time nothing is known of what lies between an earlier equal record and this one.
+        # Time says nothing of the records between an earlier duplicate and this one.
         if safety.proof is Proof.FIRST_COPY or surely == record.offset:
             evidence.add_safe(Pair(record.offset, copy.offset, surely, safety))
     return pair
 
 
-def safety_of(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
-    """What shows that all that follows a record lies behind its copy, by the proofs that cost
-    questions, the cheapest first; None where none does."""
+def prove_safety(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
+    """The cheapest of the proofs with questions that shows everything after a record to lie behind
+    its copy."""
     evidence = inquiry.evidence
     safety = yield from by_first_copy(inquiry, record, copy)
     if safety is None and not evidence.failback:
         yield from find_frontier(inquiry)
         safety = passed(evidence, record.offset, copy.offset)
     if safety is None and (yield from read_to_the_end(inquiry, record.offset + 1)):
-        safety = yield from _timed(inquiry, record, copy, read=True)
+        safety = yield from _safe_by_time(inquiry, record, copy, read=True)
     return safety
 
 
-def told_by_time(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
-    """As `_timed`, which also shows that the copy is no later record's. Not where the source may be
-    the replica: what that does not have bears no timestamps there."""
+def time_tells_apart(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
+    """The proof by time, which also shows that the copy is of no later duplicate. None if the
+    source may be the replica: time says nothing of records that the replica does not have."""
     if not inquiry.evidence.is_remote_topic:
         return None
-    return (yield from _timed(inquiry, record, copy))
+    return (yield from _safe_by_time(inquiry, record, copy))
 
 
-def _timed(inquiry: Inquiry, record: Record, copy: Record, *, read: bool = False) -> Proving:
-    """By time, that what follows a record lies behind its copy."""
+def _safe_by_time(inquiry: Inquiry, record: Record, copy: Record, *, read: bool = False) -> Proving:
+    """The proof by time that everything after a record lies behind its copy."""
     return (yield from by_time(inquiry, record.offset + 1, copy.offset + 1, read=read))
 
 
 def passed(evidence: Evidence, source_offset: int, target_offset: int) -> Safety | None:
-    """The proof by the frontier, with the safe pairs that are known.
+    """The proof by the frontier, from the safe pairs that are known.
 
-    Forwards a higher pair shows it: between q and q' the replicator went from o to o', so it passed
-    all of (o, o'] behind q, and what follows o' lies behind q'. A copy between the two that
-    compaction took was taken for a later record of its key.
+    Normally a higher pair is needed: between q and q' the replicator went from o to o', so it
+    passed all of (o, o'] behind q, and everything after o' lies behind q'. Compaction removes a
+    copy between the two only if a later record of its key exists.
 
-    In failback the target is the original, and a lower pair shows it: between (o', q') and (o, q)
+    In failback the target is the original, and a lower pair is needed: between (o', q') and (o, q)
     the replicator passed all of the original's records between q' and q, so the group has read
-    them. Where names do not tell which side is the mirror, both are needed.
+    them. If names do not tell which side is the mirror, both are needed.
     """
     above = evidence.safe_above(source_offset, target_offset)
     below = evidence.safe_below(source_offset)
@@ -140,11 +140,10 @@ def passed_between(evidence: Evidence, lowest: Pair, highest: Pair) -> bool:
 def by_time(inquiry: Inquiry, offset: int, limit: int, *, read: bool = False) -> Proving:
     """The proof that no copy of a source record from `offset` on lies before `limit` on the target.
 
-    A copy bears its record's timestamp. So none lies before the target's answer to a lookup of the
-    oldest timestamp from `offset` on; and of what lies between there and `limit` each record was
-    read, and is a copy of none of these. The answer holds up to the target's end, which was read
-    before the source's: what was written meanwhile lies behind it. With `read` the target is read
-    for it; without, only what is known counts.
+    A copy has its record's timestamp. So no copy lies before the target's answer to a lookup of the
+    oldest timestamp from `offset` on. Each record between that answer and `limit` was read, and is
+    a copy of none of these. The target's end was read before the source's: later records lie behind
+    it. With `read`, the target is read for this; without, only known records count.
     """
     evidence = inquiry.evidence
     source, target = evidence.source, evidence.target
@@ -167,15 +166,14 @@ def by_time(inquiry: Inquiry, offset: int, limit: int, *, read: bool = False) ->
 def by_first_copy(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
     """The proof that everything above a record lies behind its lowest copy left.
 
-    The log begins with a copy of a record at or below this one, so the replicator stood there when
-    it wrote that. It went on one by one or jumped back: before it wrote anything above the record
-    it passed the record itself, and wrote a copy of it, which is still there (retention takes only
-    what lies before the first record left). Any safe pair of a lower record serves as well: what
-    follows that lies behind its copy, and the log from there on begins with it.
+    The log begins with a copy of a record at or below this one, so the replicator was there when it
+    wrote that copy. It went on one by one or jumped back. Before it wrote anything above the record
+    it passed the record itself, and wrote a copy of it. That copy still exists: retention removes
+    only records before the first one left. A safe pair of a lower record serves as a beginning as
+    well: everything after that record lies behind its copy.
 
-    In failback the target's own first record is what counts: where the replica has it before this
-    record, the replicator passed all of the original from there to here in between, so the group
-    has read it.
+    In failback the target's own first record counts. If the replica has it before this record, the
+    replicator passed everything on the original between the two, so the group has read it.
     """
     evidence = inquiry.evidence
     if not (evidence.not_compacted or evidence.failback):
@@ -189,7 +187,7 @@ def by_first_copy(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
     if isinstance(beginning, Beginning) and (
         copy.offset - beginning.target_offset > record.offset - beginning.source_offset
     ):
-        # More offsets than on the source: something was repeated, or the log begins elsewhere.
+        # More offsets than on the source: records were repeated, or the log begins elsewhere.
         beginning = yield from find_beginning(inquiry, surely=True)
     if not isinstance(beginning, Beginning):
         return None
@@ -208,8 +206,8 @@ def by_first_copy(inquiry: Inquiry, record: Record, copy: Record) -> Proving:
 
 
 def _begun_by_a_pair(evidence: Evidence, source_offset: int) -> Beginning | None:
-    """The log from the highest safe pair below a source offset on. Where the source may be the
-    replica a pair that was proven by time is none for good, nor what rests on it."""
+    """The log from the highest safe pair below a source offset on. If the source may be the
+    replica, a pair that rests on time does not count: it holds only now."""
     below = evidence.safe_below(source_offset)
     if below is None or not (
         evidence.is_remote_topic
@@ -222,17 +220,16 @@ def _begun_by_a_pair(evidence: Evidence, source_offset: int) -> Beginning | None
 def _none_is_older(
     inquiry: Inquiry, offset: int, timestamp_ms: int
 ) -> Generator[Question, Answer, bool]:
-    """Whether no source record from an offset on may lie before a target lookup of a time: none is
-    older, and none is without a timestamp. As far as is known or a read or two tell; where the
-    source goes on for longer it is assumed."""
+    """Whether no source record from `offset` on may lie before a target lookup of a time: none is
+    older, and none has no timestamp. Records beyond one or two reads are assumed to be younger."""
     yield from read_to_the_end(inquiry, offset, most_bytes=LITTLE_BYTES)
     return inquiry.evidence.source.none_known_is_older(offset, timestamp_ms)
 
 
 def _is_lowest(inquiry: Inquiry, copy: Record, beginning: int) -> Generator[Question, Answer, bool]:
-    """Whether nothing between where the log begins and a copy equals it: what lies before the
-    lookup of its timestamp is older, and the rest was read. False, too, where retention has moved
-    the log's start past that beginning meanwhile: it may have taken a lower copy."""
+    """Whether no equal record lies between the beginning of the log and the copy: records before
+    the lookup of its timestamp are older, and the rest was read. Also false if retention has moved
+    the log's start past the beginning meanwhile: it may have removed a lower copy."""
     target = inquiry.evidence.target
     start = beginning
     if copy.timestamp_ms is not None:

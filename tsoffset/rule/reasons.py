@@ -1,10 +1,10 @@
-"""Why a position has no translation: each reason with its cause and the next step."""
+"""Why an offset has no translation: each reason with its cause and the next step."""
 
 from tsoffset.model import Reason, Skipped, TopicPartition
 
 
 def rewritten(target_topic: str) -> Skipped:
-    """The skip of a topic whose target stamps records itself."""
+    """For a topic whose records the target timestamps itself."""
     return Skipped(
         Reason.TARGET_REWRITES_TIMESTAMPS,
         f"the target's brokers set the timestamps of {target_topic}; set message.timestamp.type="
@@ -13,7 +13,7 @@ def rewritten(target_topic: str) -> Skipped:
 
 
 def expired(offset: int, log_start: int) -> Skipped:
-    """The skip of a commit below the source's log start."""
+    """For a committed offset below the source's log start."""
     return Skipped(
         Reason.EXPIRED,
         f"the committed offset {offset} is below the source's log start {log_start}; on both "
@@ -22,7 +22,7 @@ def expired(offset: int, log_start: int) -> Skipped:
 
 
 def past_log_end(offset: int, log_end: int) -> Skipped:
-    """The skip of a commit past the source's log end."""
+    """For a committed offset past the source's log end."""
     return Skipped(
         Reason.PAST_LOG_END,
         f"the committed offset {offset} is past the source's log end {log_end}: the log was "
@@ -31,7 +31,7 @@ def past_log_end(offset: int, log_end: int) -> Skipped:
 
 
 def no_timestamp(source: TopicPartition, offset: int) -> Skipped:
-    """The skip of a commit around which no record can be looked up by time."""
+    """For a committed offset near which no record has a timestamp to look up."""
     return Skipped(
         Reason.NO_TIMESTAMP,
         f"the records at offset {offset} of {source} have no "
@@ -40,7 +40,7 @@ def no_timestamp(source: TopicPartition, offset: int) -> Skipped:
 
 
 def not_mirrored(source: TopicPartition, offset: int) -> Skipped:
-    """The skip of a commit that the mirror is seen to be behind of."""
+    """For a committed offset that the mirror has not reached."""
     return Skipped(
         Reason.NOT_MIRRORED,
         f"the mirror has not reached offset {offset} of {source}; a later cycle will translate it",
@@ -48,7 +48,7 @@ def not_mirrored(source: TopicPartition, offset: int) -> Skipped:
 
 
 def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipped:
-    """The skip of a commit for which nothing was proven; `obstacle` is what stood in the way."""
+    """For a committed offset without any proof; `obstacle` is what prevented one."""
     why = obstacle or "no record near the committed offset was found on the target"
     return Skipped(
         Reason.NO_PROOF,
@@ -58,7 +58,7 @@ def no_proof(source: TopicPartition, offset: int, obstacle: str | None) -> Skipp
 
 
 def nothing_compared(source: TopicPartition, offset: int, obstacle: str | None) -> Skipped:
-    """The skip of a commit near which no records of equal offsets could be compared, where the
+    """For a committed offset near which no records of equal offsets could be compared, if the
     mirror is expected to keep offsets."""
     why = obstacle or "near it the two logs have no record at the same offset"
     return Skipped(
@@ -69,8 +69,8 @@ def nothing_compared(source: TopicPartition, offset: int, obstacle: str | None) 
 
 
 def diverged(source: TopicPartition, offset: int, target: TopicPartition) -> Skipped:
-    """The skip of a commit of a partition whose records differ from an offset on, where the mirror
-    is expected to keep offsets."""
+    """For a partition whose records differ from an offset on, if the mirror is expected to keep
+    offsets."""
     return Skipped(
         Reason.DIVERGED,
         f"{source} on the source and {target} on the target have different records at equal "

@@ -1,26 +1,26 @@
-"""Mirrors that keep offsets (`translation.expect = same-offsets`): a commit translates to itself.
+"""Mirrors that keep offsets (`translation.expect = same-offsets`): an offset translates to itself.
 
-Cluster Mirroring (KIP-1279), Cluster Linking and their like promise: what the source has at offset
-o the target has at o, or not at all. So all that follows C on the source lies on the target at C
-or after it, and C, brought within the target's log, is safe: there is no pair to look for, no
-frontier, and no twin that could be taken for the record.
+Cluster Mirroring (KIP-1279) and Cluster Linking promise: the source record at offset o is at o on
+the target, or not there at all. So everything that follows C on the source lies at or after C on
+the target. C, limited to the target's log, is safe: no pair or frontier is needed, and duplicates
+do not matter.
 
-A promise is not a proof. It breaks where one side's log loses its end and is written on, after an
-unclean election or a truncation, or where the replicator keeps no offsets after all:
+A promise is not a proof. It breaks if one side's log loses its end and gets new records, after an
+unclean election or a truncation, or if the replicator does not keep offsets after all:
 
-    source   a b c d X Y Z        the source lost e to h, and went on
-    target   a b c d e f g h      its mirror did not: from 4 on it is a copy of nothing
-                 ^ C=2            ^ C=6 would resume at a record that the source never gave anybody
+    source   a b c d X Y Z        the source lost e to h, and got new records
+    target   a b c d e f g h      its mirror did not: from 4 on these are copies of lost records
+                 ^ C=2            ^ C=6 would resume at a record that the source does not have
 
-So nothing is answered before records at equal offsets were seen to be equal: the nearest that both
-logs have on either side of C, and the last that both have, which a lost end changes first. Where
-any of these differ the partition has diverged, and no commit of it is translated: not that of C=2
-either, which would be safe, for the promise itself is what does not hold there. Offsets that only
-one log has (compaction, shorter retention, aborted records) tell nothing and are passed.
+So records at equal offsets are compared first: the nearest that both logs have on either side of C,
+and the last that both have, which a lost end changes first. If any of these differ, the partition
+has diverged, and none of its offsets is translated. C=2 above would be safe, but the promise does
+not hold there. Offsets that only one log has (compaction, shorter retention, aborted records) say
+nothing and are passed over.
 
-What this does not see: a log that diverged, and that the replicator copies again at equal offsets
-behind that, is equal at C and at the end. Records of the source that lie between were overwritten
-by others before they were copied: they are nowhere on the target, and no offset skips them.
+Not noticed: if the replicator copies again at equal offsets behind a diverged stretch, the logs are
+equal at C and at the end. Source records in that stretch were overwritten before they were copied:
+they are nowhere on the target, and no offset skips them.
 """
 
 from collections.abc import Generator
@@ -30,21 +30,24 @@ from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Pair, SharedOffset
-from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# So many offsets that only one of the logs has are passed.
-_LOOKS = 500
+# The most offsets that only one of the logs has, passed over in one search.
+_STEPS = 500
 
 _Shared = Generator[Question, Answer, SharedOffset | Absent | Unknown]
 
 
 def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, Answer, Outcome]:
     """Where a group that committed `offset` resumes: there, or at the nearest end of the target's
-    log. Skipped as DIVERGED where records at one offset differ, and as NO_PROOF where none could
-    be compared. Both log ranges are known."""
+    log.
+
+    Skipped as DIVERGED if records at one offset differ, and as NO_PROOF if none could be compared.
+    Both log ranges are known.
+    """
     evidence = inquiry.evidence
     source, target = evidence.source.partition, evidence.target
     at = min(max(offset, target.start), target.end)
@@ -65,22 +68,22 @@ def translate_to_itself(inquiry: Inquiry, offset: int) -> Generator[Question, An
         any(compared) or (yield from _one_has_no_records(inquiry))
     ):
         return reasons.nothing_compared(source, offset, inquiry.obstacle)
-    beside = [pair for pair in compared[1:] if pair is not None]
-    for pair in beside:
+    neighbors = [pair for pair in compared[1:] if pair is not None]
+    for pair in neighbors:
         evidence.prove(pair)
     if offset == at:
-        return translated(evidence, at, 0, Basis.SAME_OFFSET, *beside)
+        return translated(evidence, at, 0, Basis.SAME_OFFSET, *neighbors)
     if offset < at:
-        return translated(evidence, at, 0, Basis.LOG_START, *beside)
+        return translated(evidence, at, 0, Basis.LOG_START, *neighbors)
     if at == 0:
         return reasons.not_mirrored(source, offset)
     bound = evidence.most_data_between(at, offset)
     precision = Precision.FRONTIER if bound else None
-    return translated(evidence, at, bound, Basis.MIRROR_END, *beside, precision=precision)
+    return translated(evidence, at, bound, Basis.MIRROR_END, *neighbors, precision=precision)
 
 
 def _last_shared(inquiry: Inquiry) -> _Shared:
-    """The last offset at which both logs have a record; found once, and paid by the partition."""
+    """The last offset at which both logs have a record; found once, at the partition's expense."""
     evidence = inquiry.evidence
     if evidence.last_shared is None:
         end = min(evidence.source.end, evidence.target.end)
@@ -92,8 +95,9 @@ def _last_shared(inquiry: Inquiry) -> _Shared:
 
 
 def _first_difference(inquiry: Inquiry, differing: int) -> Generator[Question, Answer, int]:
-    """The first offset at which records differ, at or before one where they do, by halving: what a
-    log has lost is its end. Found once, and paid by the partition, for whoever has to repair it."""
+    """The first offset at which records differ, found by bisection: a log loses its end.
+    `differing` is an offset where they differ. Found once, at the partition's expense, for the
+    message."""
     evidence = inquiry.evidence
     if evidence.first_difference is None:
         low, end = max(evidence.source.start, evidence.target.start), differing
@@ -114,7 +118,7 @@ def _first_difference(inquiry: Inquiry, differing: int) -> Generator[Question, A
 
 def _shared_before(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Shared:
     """The last offset before this one at which both logs have a record."""
-    for _ in range(_LOOKS):
+    for _ in range(_STEPS):
         one = yield from inquiry.previous_data(SOURCE, offset, shared=shared)
         other = yield from inquiry.previous_data(TARGET, offset, shared=shared)
         if not (isinstance(one, Record) and isinstance(other, Record)):
@@ -128,7 +132,7 @@ def _shared_before(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _S
 def _shared_from(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Shared:
     """The first offset from this one on at which both logs have a record."""
     offset = max(offset, inquiry.evidence.source.start, inquiry.evidence.target.start)
-    for _ in range(_LOOKS):
+    for _ in range(_STEPS):
         one = yield from inquiry.next_data(SOURCE, offset, shared=shared)
         other = yield from inquiry.next_data(TARGET, offset, shared=shared)
         if not (isinstance(one, Record) and isinstance(other, Record)):
@@ -140,8 +144,8 @@ def _shared_from(inquiry: Inquiry, offset: int, *, shared: bool = False) -> _Sha
 
 
 def _one_has_no_records(inquiry: Inquiry) -> Generator[Question, Answer, bool]:
-    """Whether one of the logs is seen to hold no record: then none can differ, and either nothing
-    of the source is on the target, or nothing that follows a commit is on the source."""
+    """Whether one of the logs is known to hold no record. Then no record can differ: the target has
+    nothing of the source, or the source has nothing that follows the committed offset."""
     for side in Side:
         end = inquiry.evidence.view(side).end
         if (yield from inquiry.previous_data(side, end, shared=True)) is Absent.LOG_START:

@@ -1,19 +1,19 @@
-"""The search: where the copy of a source record may lie, and pairs below a position.
+"""The search: where the copy of a source record may lie, and pairs below a committed offset.
 
-*Timestamps say where to look.* What is found here is only a candidate; `tsoffset.rule.proof`
-decides. The lowest copy that was seen is taken.
+*Timestamps say where to look.* The search only finds candidates; `tsoffset.rule.proof` decides. It
+takes the lowest copy that was read.
 """
 
 from collections.abc import Generator, Iterator
 
 from tsoffset.model import Side, TimedOffset
 from tsoffset.records import Record
+from tsoffset.rule.duplicates import earliest_equal
 from tsoffset.rule.evidence import Evidence, Last, Pair
-from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Found, Unknown
 from tsoffset.rule.proof import prove
-from tsoffset.rule.twins import earliest_equal
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
@@ -21,11 +21,10 @@ Finding = Generator[Question, Answer, Pair | None]
 
 
 def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
-    """The pair of a source record; None where its copy is not found or not proven.
+    """The pair of a source record; None if its copy is not found or not proven.
 
-    Sought first between two pairs of the same distance (step 3), then at the target's time
-    lookup (step 4), then where distances have it (step 5); with `scan`, then upward from the
-    lookup.
+    It is sought between two pairs of the same distance (step 3), at the target's time lookup (step
+    4), and where distances predict it (step 5); with `scan`, then upward from the lookup.
     """
     evidence = inquiry.evidence
     known = evidence.pairs.at(record.offset)
@@ -34,23 +33,23 @@ def pair_of(inquiry: Inquiry, record: Record, *, scan: bool = False) -> Finding:
     below, above = evidence.anchors(record.offset)
     one_walk = below and above and below[1] - below[0] == above[1] - above[0]
     if below and one_walk:
-        # The replicator walked once from the one to the other: there is no lower copy.
-        yield from _look_at(inquiry, record, record.offset + below[1] - below[0])
+        # The replicator went once from one to the other: there is no lower copy.
+        yield from _read_at_guess(inquiry, record, record.offset + below[1] - below[0])
         if evidence.copies(record) and (pair := (yield from _proven(inquiry, record))):
             return pair
     if record.timestamp_ms is None:
         return None
     first = yield from _look_up(inquiry, record)
     if not evidence.copies(record):
-        yield from _look_at_distances(inquiry, record, first)
+        yield from _read_where_predicted(inquiry, record, first)
     if scan and not evidence.copies(record):
         yield from _scan(inquiry, record, first)
     return (yield from _proven(inquiry, record))
 
 
 def prove_ends(inquiry: Inquiry) -> Generator[Question, Answer, None]:
-    """Have a safe pair at the mirror's end, which shows the positions below to be safe: of the last
-    record of both logs, or of the last one that the target has."""
+    """Add a safe pair at the mirror's end, which shows the source offsets below to be safe: of the
+    last record of both logs, or of the last one that the target has."""
     if (yield from last_of_both(inquiry)) is not None:
         return
     last = yield from last_copy(inquiry)
@@ -60,19 +59,20 @@ def prove_ends(inquiry: Inquiry) -> Generator[Question, Answer, None]:
 
 
 def seen_copy(inquiry: Inquiry, record: Record) -> Finding:
-    """A copy of a source record that shows that the record is on the target, wherever it lies: the
-    record and the copy, whatever follows it. None where none is seen."""
+    """The record and a copy of it, wherever it lies and whatever follows it: it only shows that the
+    record is on the target. None if no copy is found."""
     evidence = inquiry.evidence
     yield from last_copy(inquiry)
     copies = evidence.copies(record)
     if not copies and record.timestamp_ms is not None:
         first = yield from _look_up(inquiry, record)
         if not evidence.copies(record):
-            yield from _look_at_distances(inquiry, record, first)
+            yield from _read_where_predicted(inquiry, record, first)
         copies = evidence.copies(record)
     if not copies:
         return None
-    # Behind the end, as it was read, the first copy counts: the mirror may be set back since then.
+    # Behind the end as it was read, the first copy counts: the mirror may have been restarted since
+    # then.
     before_end = [offset for offset in copies if offset < evidence.target.end]
     copy = evidence.target.at(before_end[-1] if before_end else copies[0])
     assert copy is not None
@@ -80,7 +80,8 @@ def seen_copy(inquiry: Inquiry, record: Record) -> Finding:
 
 
 def _proven(inquiry: Inquiry, record: Record) -> Finding:
-    """The pair of a record with its lowest copy that was seen, also on the way to a proof."""
+    """The pair of a record with its lowest known copy; copies found on the way to a proof count,
+    too."""
     evidence = inquiry.evidence
     tried = None
     while (copies := evidence.copies(record)) and copies[0] != tried:
@@ -93,7 +94,7 @@ def _proven(inquiry: Inquiry, record: Record) -> Finding:
 
 
 def _look_up(inquiry: Inquiry, record: Record) -> Generator[Question, Answer, TimedOffset | None]:
-    """The target's lookup of a record's time, which it has, and what lies there."""
+    """The target's lookup of a record's timestamp, and the record there."""
     assert record.timestamp_ms is not None
     first = yield from inquiry.first_at_time(TARGET, record.timestamp_ms)
     if first is not None:
@@ -102,7 +103,9 @@ def _look_up(inquiry: Inquiry, record: Record) -> Generator[Question, Answer, Ti
     return first
 
 
-def _look_at(inquiry: Inquiry, record: Record, guess: int) -> Generator[Question, Answer, None]:
+def _read_at_guess(
+    inquiry: Inquiry, record: Record, guess: int
+) -> Generator[Question, Answer, None]:
     evidence = inquiry.evidence
     target = evidence.target
     if target.covered_to(guess) > guess or not evidence.predictions_hold:
@@ -111,14 +114,14 @@ def _look_at(inquiry: Inquiry, record: Record, guess: int) -> Generator[Question
         evidence.note_prediction(held=bool(evidence.copies(record)))
 
 
-def _look_at_distances(
+def _read_where_predicted(
     inquiry: Inquiry, record: Record, first: TimedOffset | None
 ) -> Generator[Question, Answer, None]:
-    """Read where pairs have the copy; and, step 5, as far past the target's lookup as the record
-    is past the source's: in a run of equal timestamps, or behind a record of the far future."""
+    """Read where pairs predict the copy, and (step 5) as far past the target's lookup as the record
+    is past the source's: for runs of equal timestamps, or behind a record of the far future."""
     evidence = inquiry.evidence
-    for guess in dict.fromkeys(_by_pairs(evidence, record.offset)):
-        yield from _look_at(inquiry, record, guess)
+    for guess in dict.fromkeys(_predicted_offsets(evidence, record.offset)):
+        yield from _read_at_guess(inquiry, record, guess)
         if evidence.copies(record):
             return
     if first is None or record.timestamp_ms is None:
@@ -128,8 +131,8 @@ def _look_at_distances(
         yield from inquiry.reach(TARGET, first.offset + record.offset - own.offset)
 
 
-def _by_pairs(evidence: Evidence, offset: int) -> Iterator[int]:
-    """Where the nearest pairs have a record: in proportion between two, then by the distance to
+def _predicted_offsets(evidence: Evidence, offset: int) -> Iterator[int]:
+    """Where the nearest pairs predict a record: in proportion between two, then by the distance to
     the nearer one and to the other."""
     below, above = evidence.anchors(offset)
     if below and above and below[0] < above[0]:
@@ -144,8 +147,8 @@ def _by_pairs(evidence: Evidence, offset: int) -> Iterator[int]:
 def _scan(
     inquiry: Inquiry, record: Record, first: TimedOffset | None
 ) -> Generator[Question, Answer, None]:
-    """No copy is older than the time lookup's answer (none proves nothing), and behind a pair
-    below lies all that follows it."""
+    """No copy is older than the time lookup's answer (a lookup without an answer proves nothing),
+    and everything that follows a pair below lies behind it."""
     evidence = inquiry.evidence
     below = evidence.pairs.below(record.offset)
     start = evidence.target.start if first is None else first.offset
@@ -157,11 +160,11 @@ def _scan(
 # --- pairs of records before C ------------------------------------------------------------
 
 
-class Nearest:
-    """Steps 7 and 8: pairs of records before `offset`, nearer ones one after the other, where
-    neither R nor the record before it has one. Compaction, a filter or a gap took their copies,
-    or nothing says where they are: so target records are located on the source, where the
-    distance to the nearest pairs on both sides has C, and halfway between."""
+class NearerPairs:
+    """Steps 7 and 8: pairs of records before `offset`, each nearer than the last, if neither R nor
+    the record before it has one. Compaction, a filter or a gap may have removed their copies. So
+    originals of target records are sought, where the distance to the nearest pairs predicts C, and
+    halfway between."""
 
     def __init__(self, inquiry: Inquiry, offset: int, timestamp_ms: int | None) -> None:
         self._inquiry = inquiry
@@ -174,8 +177,8 @@ class Nearest:
         self._tried = 0
 
     def next_pair(self) -> Finding:
-        """A pair of a record before C that is nearer than the last one; None where the budget
-        or the log ends."""
+        """A pair of a record before C that is nearer than the last one; None when the budget or the
+        log ends."""
         below = self._evidence.pairs.below(self._offset)
         if below is not None and below.target_offset >= self._start:
             self._start = below.target_offset + 1
@@ -198,14 +201,14 @@ class Nearest:
         return None
 
     def _place(self) -> Generator[Question, Answer, int]:
-        """Where to look next: before the time lookup's answer, where distances have C, then in
+        """Where to look next: before the time lookup's answer, where distances predict C, then in
         the middle."""
         if self._tried == 0 and self._timestamp_ms is not None:
             first = yield from self._inquiry.first_at_time(TARGET, self._timestamp_ms)
             if first is not None and self._start < first.offset <= self._end:
                 return first.offset
         if self._tried % 2 == 0:
-            for guess in _by_pairs(self._evidence, self._offset):
+            for guess in _predicted_offsets(self._evidence, self._offset):
                 if self._start < guess <= self._end:
                     return guess
         return (self._start + self._end + 1) // 2

@@ -1,11 +1,12 @@
-"""The conversation: where a group that committed C on the source resumes on the target.
+"""Where a group that committed C on the source resumes on the target: one generator per source
+offset.
 
-It asks, is sent the answers, and returns an outcome; it reads top to bottom like docs/design.md
-section 1. *Timestamps say where to look, content proves it*: KIP-1292's lookup finds candidates,
-and only a pair, a source record and the target record that is its copy, answers.
+It yields questions, is sent the answers, and returns an outcome; its steps are those of
+docs/design.md section 1. *Timestamps say where to look, content proves it*: KIP-1292's lookup finds
+candidates, and only a pair, a source record and the target record that is its copy, is an answer.
 
-The safety rule behind every line: a target offset p is safe if every source record at or
-after C that is on the target, now or later, is there at p or after.
+The safety rule behind every line: a target offset p is safe if every source record at or after C
+that is on the target, now or later, has a copy at p or after.
 """
 
 from collections.abc import Generator
@@ -27,15 +28,14 @@ from tsoffset.records import Record
 from tsoffset.rule import reasons
 from tsoffset.rule.answers import translated
 from tsoffset.rule.evidence import Evidence, Last, Pair
-from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.from_log_start import before_first_copy, up_to_a_pair
 from tsoffset.rule.frontier import last_copy, last_of_both
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.log_view import Unanswered
+from tsoffset.rule.log_view import Absent, Found, Unanswered, Unknown
+from tsoffset.rule.mirror_restart import first_copied_behind, still_to_come
 from tsoffset.rule.proof import by_time
 from tsoffset.rule.same_offsets import translate_to_itself
-from tsoffset.rule.search import Nearest, pair_of, seen_copy
-from tsoffset.rule.set_back import first_copied_behind, still_to_come
+from tsoffset.rule.search import NearerPairs, pair_of, seen_copy
 from tsoffset.rule.walk import LONGEST_WALK, Reached, count, walk
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
@@ -43,10 +43,10 @@ SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The outcome for one position.
+    """The outcome for one source offset.
 
-    `source_timestamp_ms` is that of the next record to read, or for a caught-up group of
-    the last one before its commit; None where neither is known.
+    `source_timestamp_ms` is that of the next record to read, or for a caught-up group of the last
+    one before its committed offset; None if neither is known.
     """
 
     outcome: Outcome
@@ -60,11 +60,10 @@ Attempt = Generator[Question, Answer, Translated | None]
 def translate(offset: int, evidence: Evidence) -> Conversation:
     """Find where a group that committed `offset` resumes on the target.
 
-    Returns a Translation whose outcome is Translated, Skipped (with its reason) or Failed
-    (a question could not be answered). Sends nothing, reads nothing: all I/O is the
-    runner's.
+    Returns a Translation whose outcome is Translated, Skipped (with its reason) or Failed (a
+    question could not be answered). It does no I/O: the caller answers its questions.
     """
-    position = _Position(offset, evidence)
+    position = _OffsetTranslation(offset, evidence)
     try:
         outcome = yield from position.translate()
     except Unanswered as unanswered:
@@ -74,8 +73,8 @@ def translate(offset: int, evidence: Evidence) -> Conversation:
     return Translation(outcome, position.timestamp_ms)
 
 
-class _Position:
-    """The steps of one conversation, over what they share."""
+class _OffsetTranslation:
+    """The steps for one source offset, with the state that they share."""
 
     def __init__(self, offset: int, evidence: Evidence) -> None:
         self.offset = offset
@@ -89,7 +88,7 @@ class _Position:
         self._translated = partial(translated, evidence)
 
     def translate(self) -> Generator[Question, Answer, Outcome]:
-        """The steps of the design, one after the other."""
+        """The steps of the design in their order."""
         refused = yield from self._read_log_ranges()
         if refused is not None:
             return refused
@@ -116,8 +115,8 @@ class _Position:
 
     def _read_log_ranges(self) -> Generator[Question, Answer, Skipped | None]:
         """Step 1: why there can be no answer, or None. The target's end is read before the
-        source's: what is on the target by then was on the source before, so `_at_log_end` can
-        answer it."""
+        source's: every record on the target by then was on the source before, so `_at_log_end` can
+        answer with it."""
         try:
             yield from self.inquiry.log_range(TARGET)
         except Unanswered as unanswered:
@@ -139,7 +138,7 @@ class _Position:
         if self.offset < self.evidence.source.end:
             self.following = yield from self.inquiry.next_data(SOURCE, self.offset)
         elif self.offset < self.log_end:
-            self.following = Unknown.NOT_READ  # transactions that are still open count as data
+            self.following = Unknown.NOT_READ  # open transactions count as data
         if isinstance(self.following, Record):
             self.timestamp_ms = self.following.timestamp_ms
 
@@ -153,8 +152,8 @@ class _Position:
     # --- where the whole log answers ----------------------------------------------------
 
     def _at_log_end(self) -> Attempt:
-        """No data record from C on: all there was to copy lies before C, so the target's end
-        as it was before is safe; what comes later is copied behind it."""
+        """No data record from C on: everything that was copied lies before C, so the target's end
+        as it was read before is safe; later records are copied behind it."""
         if self.following is not Absent.LOG_END or self.evidence.source.end != self.log_end:
             return None
         last = yield from self.inquiry.previous_data(SOURCE, self.offset)
@@ -167,8 +166,8 @@ class _Position:
         if last is Absent.LOG_START:
             return self._translated(target.end, 0, Basis.ALL_READ)
         if isinstance(last, Record) and (pair := (yield from seen_copy(self.inquiry, last))):
-            # The mirror may have gone on since the end was read: what follows the last record
-            # before C follows its copy.
+            # The mirror may have continued since the end was read: the records after the last one
+            # before C follow its copy.
             at = max(target.end, pair.target_offset + 1)
             bound = pair.source_offset - pair.earliest_equal
             bound += yield from still_to_come(self.inquiry, self.offset)
@@ -176,9 +175,9 @@ class _Position:
         return (yield from self._at_mirror_end(Basis.ALL_READ))
 
     def _ends_as_a_mirror(self) -> Generator[Question, Answer, bool]:
-        """Whether the target's end may answer. A name that is the same on both sides does not tell
-        which is the mirror: records may lie at the target's end that the source never had (failback
-        under Identity). Then both logs must end with the same record."""
+        """Whether the target's end may be an answer. A name that is equal on both sides does not
+        tell which is the mirror, and the target may end with records that the source never had
+        (failback under Identity). Then both logs must end with the same record."""
         if self.evidence.failback:
             return False
         target = self.evidence.target
@@ -190,8 +189,8 @@ class _Position:
         return isinstance(last, Last) and last.is_last
 
     def _past_the_mirror(self) -> Attempt:
-        """The highest record that is seen on the target, where it is of before C: the mirror may
-        not have come to C. What lies behind its copy is walked over."""
+        """The highest record found on the target, if it is before C: the mirror may not have
+        reached C. A walk passes the records behind its copy."""
         evidence, target = self.evidence, self.evidence.target
         if evidence.failback:
             return None
@@ -203,10 +202,10 @@ class _Position:
             return (yield from self._at_mirror_end(Basis.MIRROR_END)) if emptied else None
         copy = yield from self._highest_seen()
         if not isinstance(last, Last) or copy is None:
-            return None  # nothing shows that this is a mirror, with timestamps as they were
+            return None  # nothing shows that this is a mirror that keeps timestamps
         highest = evidence.originals(copy)[-1]
         if highest >= self.offset:
-            # It has come past C. Where both logs end alike, that says where to look for R.
+            # The mirror has passed C. If both logs end alike, that predicts where R lies.
             ends = yield from last_of_both(self.inquiry)
             return None if ends is None else (yield from self._at_next())
         for at in dict.fromkeys((highest, last.lowest)):
@@ -221,8 +220,8 @@ class _Position:
         return None
 
     def _highest_seen(self) -> Generator[Question, Answer, Record | None]:
-        """The target record that is seen to be of the highest source record: the last one that the
-        source has, or the youngest. A search: there may be higher ones."""
+        """The target record found to be of the highest source record: the last one that the source
+        has, or the youngest. A search: there may be higher ones."""
         evidence, target = self.evidence, self.evidence.target
         last = yield from last_copy(self.inquiry)
         if not isinstance(last, Last):
@@ -240,13 +239,14 @@ class _Position:
     def _at_mirror_end(
         self, basis: Basis, safety: Safety | None = None
     ) -> Generator[Question, Answer, Translated]:
-        """The target's end, which is safe; of what the group has read, what follows the highest
-        record that is on the target is still to be copied."""
+        """The target's end, which is safe. The records that the group has read after the highest
+        one on the target are yet to be copied, and count as re-reads."""
         copied = self.evidence.source.start - 1
         if copy := (yield from self._highest_seen()):
-            copied = self.evidence.originals(copy)[0]  # it may be of the earliest that is equal
+            # the earliest duplicate, if there are several
+            copied = self.evidence.originals(copy)[0]
         if self.offset - copied <= LONGEST_WALK:
-            # What is not known counts as data, markers of transactions too.
+            # Unknown offsets count as data, transaction markers included.
             yield from self.inquiry.read(SOURCE, copied + 1, 65_536, shared=True)
         reread_bound = self.evidence.most_data_between(copied + 1, self.offset)
         reread_bound += yield from still_to_come(self.inquiry, self.offset)
@@ -256,7 +256,7 @@ class _Position:
         )
 
     def _from_trimmed_start(self) -> Attempt:
-        """Before any pair where the target was trimmed: what is left may begin behind C."""
+        """Before any pair, if the target was trimmed: the rest may begin behind C."""
         return (yield from self._before_first_copy()) if self.evidence.target.start > 0 else None
 
     def _before_first_copy(self) -> Attempt:
@@ -265,13 +265,13 @@ class _Position:
             return None
         target = self.evidence.target
         first = target.next_known(target.start)
-        # Of what the source has lost copies may lie before it, which a pair may pass.
+        # Copies of expired records may precede it.
         begins = first is not None and first.offset == answer.pairs[0][1]
         best = self._consider(answer)
         return best if begins else None
 
     def _without_a_pair_below(self) -> Attempt:
-        """From the target's log start, which is always safe, where no pair of a record before C was
+        """The target's log start, which is always safe, if no pair of a record before C was
         found."""
         if self._best is None:
             yield from self._before_first_copy()
@@ -283,12 +283,12 @@ class _Position:
         target, is_mirror = self.evidence.target, self.evidence.is_remote_topic
         near = is_mirror and self.offset <= LONGEST_WALK and target.end > 0
         if self._best is None and (near or not before_c):
-            # At most all that there ever was before C comes again: the target may still hold what
-            # the source has lost.
+            # At most every record that ever was before C is re-read: the target may still hold
+            # records that the source has lost.
             self._consider(self._translated(target.start, self.offset, Basis.LOG_START))
         return self._best
 
-    # --- where pairs are looked for; each returns an answer that cannot become better --------
+    # --- searches for pairs; each returns an answer that cannot become better ------------
 
     def _at_next(self) -> Attempt:
         """Steps 3 to 5 for R, where distances and lookups point."""
@@ -310,8 +310,8 @@ class _Position:
         return None
 
     def _further_away(self) -> Attempt:
-        """Steps 7 and 8: pairs further below C, nearer and nearer ones."""
-        nearest = Nearest(self.inquiry, self.offset, self.timestamp_ms)
+        """Steps 7 and 8: pairs further below C, each nearer than the last."""
+        nearest = NearerPairs(self.inquiry, self.offset, self.timestamp_ms)
         while (pair := (yield from nearest.next_pair())) is not None:
             if best := (yield from self._resume_behind(pair)):
                 return best
@@ -322,7 +322,7 @@ class _Position:
         return None
 
     def _by_scans(self) -> Attempt:
-        """What distances and lookups did not find, by scans, which may cost megabytes."""
+        """Records that distances and lookups did not find, by scans, which may cost megabytes."""
         if isinstance(self.following, Record):
             pair = yield from pair_of(self.inquiry, self.following, scan=True)
             if pair is not None and (best := (yield from self._resume_at(pair))):
@@ -330,7 +330,8 @@ class _Position:
         if self._best is not None:
             return None
         if isinstance(self.previous, Unknown):
-            # Many batches that compaction emptied: the partition pays for the way back.
+            # Compaction may have emptied many batches: the partition's budget pays for the way
+            # back.
             self.previous = yield from self.inquiry.previous_data(SOURCE, self.offset, shared=True)
         if isinstance(self.previous, Record):
             pair = yield from pair_of(self.inquiry, self.previous, scan=True)
@@ -339,7 +340,8 @@ class _Position:
         return None
 
     def _from_both_starts(self) -> Attempt:
-        """Counted from where both logs begin, as if from a pair: for equal records near there."""
+        """Counting from the beginnings of both logs, as from a pair: for duplicates near the
+        beginning."""
         source, target = self.evidence.source, self.evidence.target
         if self.offset - source.start > LONGEST_WALK:
             return None
@@ -347,18 +349,18 @@ class _Position:
         reached = yield from count(self.inquiry, beginning, self.offset)
         if not reached.exact:
             return None
-        # The beginning is no record: what shows the answer is the pair that the count ended at.
+        # The beginning is no record: the pair that the count ended at shows the answer.
         return self._consider(self._answer(replace(reached, pairs=reached.pairs[1:])))
 
     # --- answers ------------------------------------------------------------------------
 
     def _resume_at(self, pair: Pair) -> Attempt:
-        """(R, q): everything from R on lies at q or after. Where the source may be the replica, a
-        copy between C and R that compaction took is one that the group has yet to read."""
+        """(R, q): everything from R on lies at q or after. If the source may be the replica, a copy
+        between C and R that compaction removed is one that the group has yet to read."""
         # Offsets without data before the copy resume at the same record (`equivalent_from`).
         before = yield from self.inquiry.previous_data(TARGET, pair.target_offset)
-        beside = self.evidence.is_remote_topic or pair.source_offset == self.offset
-        if not beside and before is not Absent.LOG_START:
+        adjacent = self.evidence.is_remote_topic or pair.source_offset == self.offset
+        if not adjacent and before is not Absent.LOG_START:
             return None
         bound = pair.source_offset - pair.earliest_equal
         bound += yield from first_copied_behind(self.inquiry, self.offset, pair)
@@ -381,18 +383,18 @@ class _Position:
         reread_bound = self.evidence.most_data_between(reached.source_offset + 1, self.offset)
         end = self.evidence.target.end
         if reached.log_end and at <= end and not self.evidence.failback:
-            # Nothing lies between there and the end, so the end is as safe.
+            # Nothing lies between that offset and the end, so the end is as safe.
             precision = Precision.FRONTIER
             return answer(end, reread_bound, Basis.MIRROR_END, *pairs, precision=precision)
-        decided = self.offset <= self.evidence.source.end  # what is not may come yet
+        decided = self.offset <= self.evidence.source.end  # an undecided record may still come
         last = self.previous if decided else None
         if isinstance(last, Record) and reached.source_offset >= last.offset:
             return answer(at, 0, Basis.BEHIND, *pairs)
         return answer(at, reread_bound, Basis.BEHIND, *pairs)
 
     def _consider(self, answer: Translated) -> Translated | None:
-        """Keep the answer with the fewest re-reads; returned if there is no better one. None behind
-        the last copy of R that is known."""
+        """Keep the answer with the fewest re-reads. Returns it if no better one is possible. None
+        if it lies behind the last known copy of R."""
         if isinstance(self.following, Record):
             copies = self.evidence.copies(self.following)
             if copies and copies[-1] < answer.target_offset:
@@ -422,7 +424,7 @@ class _Position:
                 "cycle, or use translation.proof = content",
             )
         at = found.offset
-        # One read a partition tells whether the target stamps records itself.
+        # One read a partition shows whether the target sets timestamps itself.
         yield from self.inquiry.reach(TARGET, at)
         return Translated(at, Precision.UNPROVEN, None, at, at, Basis.TIMESTAMP)
 
@@ -438,7 +440,7 @@ class _Position:
 
 
 def _with_more(answer: Translated, rereads: int) -> Translated:
-    """The answer with a bound that is higher by so many re-reads."""
+    """The answer with a bound that is higher by this many re-reads."""
     if not rereads:
         return answer
     bound = (answer.reread_bound or 0) + rereads

@@ -1,11 +1,10 @@
 """From a pair below C towards C: the target's records behind it, one after the other.
 
-What stands right behind an answer and is a copy of a record before C moves it on: nothing that is
-passed has yet to be read. Further on, behind records that match nothing, only a copy that is safe
-by itself does. The first that is a copy of a record from C on ends the walk, and what lies between
-is exact. Where equal records stand on both sides of C, counting decides:
-between two pairs with equally many records, equal one by one, all are pairs (docs/design.md
-section 1, "Alignment").
+A record right behind the answer that is a copy of a record before C moves the answer behind itself:
+nothing unread is passed. Further on, behind records that match nothing, only a copy that is safe by
+itself moves it. The first copy of a record from C on ends the walk, and the answer is exact. If
+duplicates lie on both sides of C, counting decides: between two pairs with equally many records,
+equal one by one, all are pairs (docs/design.md section 1, "Walk and counting").
 """
 
 from collections.abc import Generator
@@ -14,13 +13,13 @@ from enum import Enum, auto
 
 from tsoffset.model import Side
 from tsoffset.records import Record
+from tsoffset.rule.duplicates import earliest_equal, in_place, no_later_duplicate
 from tsoffset.rule.evidence import Pair
-from tsoffset.rule.found import Absent
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
-from tsoffset.rule.proof import passed, safety_of, told_by_time
-from tsoffset.rule.twins import earliest_equal, in_place, no_later_twin
+from tsoffset.rule.log_view import Absent
+from tsoffset.rule.proof import passed, prove_safety, time_tells_apart
 
-# More records than a batch usually holds would be matched for one position.
+# More than a usual batch has; a longer walk costs too much for one offset.
 LONGEST_WALK = 500
 
 
@@ -28,9 +27,9 @@ LONGEST_WALK = 500
 class Reached:
     """Where a walk ended: resuming at `target_offset` is safe.
 
-    What the group has read up to `source_offset` was copied before it; with `exact` all that it
-    has read was, as `pairs` show, the last below C and the first from C on. `log_end` is true
-    where nothing lies behind it on the target.
+    The records that the group has read up to `source_offset` were copied before it. If `exact`, all
+    records that it has read were, as `pairs` show: the last below C and the first from C on.
+    `log_end` is true if nothing lies behind it on the target.
     """
 
     target_offset: int
@@ -49,11 +48,11 @@ class _Match(Enum):
 
 def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
     """Walk from `pair`, of a record before `offset`, as far as it is proven."""
-    reached = yield from _Walk(inquiry, pair, offset).walk()
+    reached = yield from _TargetWalk(inquiry, pair, offset).walk()
     source, target = reached.pairs[0]
     if reached.exact or (source, target) == (pair.source_offset, pair.target_offset):
         return reached
-    # What was walked over last may be the copy of an earlier equal record.
+    # The last record walked over may be the copy of an earlier duplicate.
     record, copy = inquiry.evidence.source.at(source), inquiry.evidence.target.at(target)
     assert record is not None
     assert copy is not None
@@ -62,11 +61,11 @@ def walk(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answe
 
 
 def count(inquiry: Inquiry, pair: Pair, offset: int) -> Generator[Question, Answer, Reached]:
-    """Count only: from `pair` to the next pair behind C, where records stand one for one."""
-    return (yield from _Walk(inquiry, pair, offset).aligned())
+    """Count only: from `pair` to the next pair behind C, if the records match one for one."""
+    return (yield from _TargetWalk(inquiry, pair, offset).aligned())
 
 
-class _Walk:
+class _TargetWalk:
     def __init__(self, inquiry: Inquiry, pair: Pair, offset: int) -> None:
         self.inquiry = inquiry
         self.evidence = inquiry.evidence
@@ -74,9 +73,10 @@ class _Walk:
         self.target = inquiry.evidence.target
         self.offset = offset
         self.start = pair
-        # Where the source must be known from, for equal records before C to be known.
+        # Duplicates before C are known only if the source is known from here on.
         self.known_from = max(pair.earliest_equal, self.source.start)
-        # Whether it is, up to C: else a record that matches nothing may be one that was read.
+        # Whether the source is known up to C: otherwise a record that matches nothing may be one
+        # that the group has read.
         self.all_known = self.names_unread = False
         self.reached = Reached(
             pair.target_offset + 1,
@@ -86,7 +86,8 @@ class _Walk:
 
     def walk(self) -> Generator[Question, Answer, Reached]:
         at = self.reached.target_offset
-        # Whether something unclear, or a copy of what the group has read, lies behind the answer.
+        # Whether an unclear record, or a copy of one that the group has read, lies behind the
+        # answer.
         unclear = left = False
         for _ in range(LONGEST_WALK):
             copy = yield from self.inquiry.next_data(Side.TARGET, at, scan=True)
@@ -94,8 +95,8 @@ class _Walk:
                 return replace(self.reached, log_end=True)
             if not isinstance(copy, Record):
                 break
-            beside, at = at == self.reached.target_offset, copy.offset + 1
-            match, original = yield from self._match(copy, beside=beside)
+            adjacent, at = at == self.reached.target_offset, copy.offset + 1
+            match, original = yield from self._match(copy, adjacent=adjacent)
             if match is _Match.FROM_COMMIT:
                 if unclear:
                     break
@@ -104,7 +105,7 @@ class _Walk:
                 pairs = (self.reached.pairs[-1], (original, copy.offset))
                 return replace(self.reached, source_offset=last, pairs=pairs, exact=exact)
             if match is _Match.BELOW:
-                if (beside and not unclear and self._is_read(copy)) or (
+                if (adjacent and not unclear and self._is_read(copy)) or (
                     yield from self._is_safe(original, copy)
                 ):
                     self._move_behind(copy, original)
@@ -115,12 +116,12 @@ class _Walk:
         return (yield from self.aligned()) if unclear else self.reached
 
     def _repeats(self, copy: Record) -> bool:
-        """True for a copy that is not the lowest one seen, of what was reached before."""
+        """True for a copy that is not the lowest one known, of a record reached before."""
         lowest = self.target.equals(self.target.identity(copy))[0] == copy.offset
         return not lowest and self.evidence.originals(copy)[-1] <= self.reached.source_offset
 
     def _is_read(self, copy: Record) -> bool:
-        """Whether all that a copy equals on the source lies before C, whatever its header says."""
+        """Whether all equal source records lie before C, whatever its header says."""
         return self.source.equals(self.target.identity(copy))[-1] < self.offset
 
     def _move_behind(self, copy: Record, original: int) -> None:
@@ -131,9 +132,8 @@ class _Walk:
         self.reached = Reached(copy.offset + 1, last, pairs)
 
     def _is_safe(self, original: int, copy: Record) -> Generator[Question, Answer, bool]:
-        """Whether all that follows a source record lies behind this copy of it: by a safe pair
-        above, or as the lowest copy behind the pair that the walk began at, with which the log from
-        there on begins."""
+        """Whether everything after a source record lies behind this copy of it: by a safe pair
+        above, or as the lowest copy behind the pair at which the walk began."""
         if self._repeats(copy):
             return False
         if passed(self.evidence, original, copy.offset) is not None:
@@ -150,17 +150,17 @@ class _Walk:
                 earliest = yield from earliest_equal(self.inquiry, record, copy, surely=True)
                 if earliest > self.start.source_offset:
                     return True
-        return (yield from safety_of(self.inquiry, record, copy)) is not None
+        return (yield from prove_safety(self.inquiry, record, copy)) is not None
 
     def _match(
-        self, copy: Record, *, beside: bool
+        self, copy: Record, *, adjacent: bool
     ) -> Generator[Question, Answer, tuple[_Match, int]]:
-        """On which side of C the record stands that `copy` is of, and its offset. Where it does not
-        stand beside what was reached, it has to be in its place, too."""
+        """On which side of C the original of `copy` lies, and its offset. If the copy is not right
+        behind the answer, it has to be in its place, too."""
         yield from self._read_between()
         equals = tuple(self.evidence.originals(copy))
         if not equals:
-            # Of none that the source is known to have; what its header names may not be known.
+            # No known original; its header may name an unread record.
             self.names_unread = self.names_unread or self.evidence.names_unread(copy)
             return _Match.NONE, -1
         below = equals[0] < self.offset
@@ -168,19 +168,18 @@ class _Walk:
             return _Match.UNCLEAR, -1
         original = self.source.at(equals[-1] if below else equals[0])
         assert original is not None
-        if not (yield from no_later_twin(self.inquiry, original, copy, among=equals)) and (
-            (yield from told_by_time(self.inquiry, original, copy)) is None
+        if not (yield from no_later_duplicate(self.inquiry, original, copy, among=equals)) and (
+            (yield from time_tells_apart(self.inquiry, original, copy)) is None
         ):
             return _Match.UNCLEAR, -1
-        if not beside and not (yield from in_place(self.inquiry, original, copy)):
+        if not adjacent and not (yield from in_place(self.inquiry, original, copy)):
             return _Match.UNCLEAR, -1
         if below:
             return _Match.BELOW, equals[0]
         return _Match.FROM_COMMIT, original.offset
 
     def _read_between(self) -> Generator[Question, Answer, None]:
-        """Have the source read from the pair to C, if that is not far: equal records mostly stand
-        there."""
+        """Read the source from the pair to C, if that is near: most duplicates are there."""
         end = min(self.offset, self.source.end)
         while (known_to := self.source.covered_to(self.known_from)) < end:
             self.all_known = False
@@ -191,7 +190,7 @@ class _Walk:
         self.all_known = True
 
     def aligned(self) -> Generator[Question, Answer, Reached]:
-        """Count from the pair to the next unmistakable one behind C."""
+        """Count from the pair to the next pair behind C that has no duplicate."""
         if not self.start.clear:
             return self.reached
         copies: list[Record] = []
@@ -204,7 +203,7 @@ class _Walk:
             if len(equals) == 1 and equals[0] >= self.offset:
                 original = self.source.at(equals[0])
                 assert original is not None
-                if (yield from no_later_twin(self.inquiry, original, copy, among=equals)):
+                if (yield from no_later_duplicate(self.inquiry, original, copy, among=equals)):
                     return self._counted(copies, original, copy)
             copies.append(copy)
             at = copy.offset + 1

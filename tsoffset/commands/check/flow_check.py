@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tsoffset.cluster import Cluster, Connect
-from tsoffset.commands.check import clusters, configs, copies, groups, topics
+from tsoffset.commands.check import clusters, configs, copies, groups, streams, topics
 from tsoffset.commands.check.findings import Finding, Scope, Severity
 from tsoffset.commands.check.rights import Granting, hidden, missing_rights, partial_listings
 from tsoffset.commands.check.samples import MOST_TOPICS, sample_topics
@@ -175,6 +175,7 @@ class _FlowCheck:
         yield from topics.target_topics(flow, survey.topics, surveyed, synced, every)
         yield from self._part(flow.target, self._samples(surveyed, synced))
         yield from groups.target_groups(flow, surveyed, survey.listings)
+        yield from streams.streams_applications(flow, survey, synced, every)
         granting = Granting(flow.target, surveyed.rights.principal)
         at, rights = Scope(flow.name, flow.target.alias), surveyed.rights
         yield from missing_rights(at, Side.TARGET, granting, rights.topics, rights.groups)

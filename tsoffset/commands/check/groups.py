@@ -23,6 +23,7 @@ from tsoffset.model import (
     Failed,
     GroupListing,
     GroupListings,
+    GroupType,
     LogRange,
     Reason,
     TopicDescription,
@@ -106,6 +107,7 @@ def target_groups(
         if group.group in survey.listings.groups
     ]
     yield from _unsupported(at, known)
+    yield from _other_types(at, known, source)
     active = [group.group for group in known if group.active and group.type in SUPPORTED_GROUPS]
     if active:
         yield at.ok(
@@ -178,6 +180,25 @@ def _unsupported(at: Scope, groups: Iterable[GroupListing]) -> Iterator[Finding]
             f"{counted(len(unsupported), 'group')} of a type that tsoffset does not sync:"
             f" {few(unsupported)} (UNSUPPORTED_GROUP)",
             "exclude them with groups.exclude",
+        )
+
+
+def _other_types(
+    at: Scope, known: Iterable[GroupListing], source: GroupListings
+) -> Iterator[Finding]:
+    """Report groups that are a share group on one side and a consumer group on the other."""
+    other = [
+        f"{group.group} ({group.type})"
+        for group in known
+        if group.type in SUPPORTED_GROUPS
+        and (group.type is GroupType.SHARE) != (group.group in source.share_groups)
+    ]
+    if other:
+        yield at.warning(
+            "groups",
+            f"{counted(len(other), 'group')} of another type than on the source: {few(other)}"
+            " (UNSUPPORTED_GROUP)",
+            "rename them, or delete them on the target",
         )
 
 

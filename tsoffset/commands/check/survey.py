@@ -15,7 +15,6 @@ from tsoffset.model import (
     GroupListing,
     GroupListings,
     GroupOffsets,
-    GroupType,
     Isolation,
     LogRange,
     Operation,
@@ -95,7 +94,11 @@ class TargetSurvey:
 def survey_source(flow: FlowSettings, source: Cluster) -> SourceSurvey:
     """Read from the source. Raises ClusterUnreachable."""
     listings, topics = source.groups(), source.topics()
-    commits = source.committed(syncable_groups(flow, listings), require_stable=False).by_group()
+    commits = source.committed(
+        syncable_groups(flow, listings),
+        share_groups=listings.share_groups,
+        require_stable=False,
+    ).by_group()
     synced = synced_topics(flow, commits)
     logs = source.log_ranges(
         [
@@ -161,9 +164,8 @@ def survey_target(
 
 
 def syncable_groups(flow: FlowSettings, listings: GroupListings) -> list[str]:
-    """The selected groups that may have committed offsets, by name (pure)."""
-    passing = passing_groups(flow, listings)
-    return [group.group for group in passing if group.type is not GroupType.SHARE]
+    """The names of the selected groups (pure)."""
+    return [group.group for group in passing_groups(flow, listings)]
 
 
 def passing_groups(flow: FlowSettings, listings: GroupListings) -> list[GroupListing]:

@@ -39,6 +39,7 @@ from tsoffset.model import (
     CommittedOffset,
     Failed,
     GroupOffsets,
+    GroupType,
     Isolation,
     LogRange,
     Row,
@@ -135,7 +136,8 @@ class _Comparison:
         start = preflight(flow, source, target)
         self.warnings += start.warnings
         names = [work.group for work in start.groups]
-        current = committed_columns(target, names, require_stable=True)
+        shared = {work.group for work in start.groups if work.type is GroupType.SHARE}
+        current = committed_columns(target, names, share_groups=shared, require_stable=True)
         offsets = _offsets(current.by_group())
         opened = self.opened
         if self.options.against is Against.TIMESTAMPS:

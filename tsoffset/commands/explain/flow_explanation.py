@@ -1,6 +1,6 @@
 """Runs the steps of a cycle for one group of a flow, and observes them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsoffset.cluster import Connect, all_failed
@@ -126,7 +126,7 @@ class _FlowExplanation:
             failed = next(iter(listings.failed_brokers.values()))
             row = replace(failed_row(flow.name, failed), group=self.options.group)
             return [Explanation(row, flow.commits)]
-        commits = self._selected(found)
+        commits = self._selected(found, listings.share_groups)
         traces = {
             Position(
                 commit.partition.topic, commit.partition.partition, commit.committed.offset
@@ -167,7 +167,9 @@ class _FlowExplanation:
         self.warnings += [failure.message for failure in start.failures]
         return start
 
-    def _selected(self, found: Sequence[SourceCommit]) -> list[SourceCommit]:
+    def _selected(
+        self, found: Sequence[SourceCommit], share_groups: Collection[str]
+    ) -> list[SourceCommit]:
         """The commits to explain; a group that failed as a whole is always among them."""
         some = [c for c in found if c.partition is None or self.options.includes(c.partition)]
         if some:
@@ -180,7 +182,9 @@ class _FlowExplanation:
                 f" {few([str(partition) for partition in present])}"
             )
         group, source = self.options.group, self.opened.source
-        offsets = committed_offsets(source, [group], require_stable=False)[group]
+        offsets = committed_offsets(
+            source, [group], share_groups=share_groups, require_stable=False
+        )[group]
         topics = [] if isinstance(offsets, Failed) else sorted({place.topic for place in offsets})
         if not topics:
             raise _NothingToExplain(

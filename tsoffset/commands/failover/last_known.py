@@ -58,7 +58,9 @@ def unverified(
     names = {name for name, one in listings.items() if one.type in SUPPORTED_GROUPS}
     names |= {group for group, _ in known}
     wanted = sorted(name for name in names if flow.group_filter.should_replicate_group(name))
-    offsets = committed_offsets(target, wanted, require_stable=False)
+    offsets = committed_offsets(
+        target, wanted, share_groups=listed.share_groups, require_stable=False
+    )
     found = [
         _not_ready(flow, None, failed.kind, failed.message)
         for failed in listed.failed_brokers.values()

@@ -21,8 +21,8 @@ from tsoffset.commands.migrate.setup import (
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings, shown
 from tsoffset.config.key_table import Key
-from tsoffset.config.places import CLUSTER_PREFIX, Place
 from tsoffset.config.review import POLICY_FAMILY, is_of_file, known
+from tsoffset.config.scopes import CLUSTER_PREFIX, ScopedKey
 
 _ALIASES = (keys.SOURCE_ALIAS.name, keys.TARGET_ALIAS.name)
 _ROLES = tuple(ConnectorRole)
@@ -154,7 +154,7 @@ class _Gathered:
             key=lambda one: (one.connector.role is not first, _ROLES.index(one.connector.role)),
         )
         best = ranked[0]
-        if isinstance(known(Place(best.moved.key), best.moved.text, dedicated=False), Key):
+        if isinstance(known(ScopedKey(best.moved.key), best.moved.text, dedicated=False), Key):
             for other in ranked[1:]:
                 if other.moved.text != best.moved.text:
                     entry, taken = other.moved.entry, best.connector.name

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tsoffset.commands.migrate.setup import ConnectorRole, Setup
 from tsoffset.config.findings import Entry
 from tsoffset.config.keys import BOOTSTRAP
-from tsoffset.config.places import Setting, client_names, first_of, merged, place_of
 from tsoffset.config.review import TOP_NAMES
+from tsoffset.config.scopes import Setting, client_names, first_of, merged, scoped_key
 from tsoffset.config.security_keys import PROTOCOL
 from tsoffset.flow.patterns import split_list
 from tsoffset.flow.policy import internal_topics
@@ -59,7 +59,7 @@ class MirrorFlow:
 def mirror_flows(setup: Setup, settings: Settings) -> Iterator[MirrorFlow]:
     """The enabled flows; `settings` are the same settings as tsoffset reads them."""
     placed = {
-        place_of(moved.key, setup.clusters, TOP_NAMES): Setting(moved.entry, moved.text.strip())
+        scoped_key(moved.key, setup.clusters, TOP_NAMES): Setting(moved.entry, moved.text.strip())
         for moved in setup.moved
     }
     for flow in settings.flows:

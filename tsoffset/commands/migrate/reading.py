@@ -18,7 +18,7 @@ from tsoffset.commands.migrate.strimzi import RESOURCE, setup_of_resources
 from tsoffset.commands.migrate.yaml_parts import documents
 from tsoffset.config import keys
 from tsoffset.config.findings import Entry, Findings
-from tsoffset.config.source import Format, parse, read_text
+from tsoffset.config.source import ConfigFormat, parse, read_text
 from tsoffset.errors import UsageError
 
 _CLASS = "connector.class"
@@ -46,7 +46,7 @@ def read_setup(files: Sequence[str], findings: Findings) -> Setup | None:
         if suffix == ".json" or (suffix != ".properties" and text.lstrip()[:1] in ("{", "[")):
             connectors += _in_json(text, file, findings)
             continue
-        entries = parse(text, Format.PROPERTIES, file, findings)
+        entries = parse(text, ConfigFormat.PROPERTIES, file, findings)
         if any(entry.key == _CLASS for entry in entries):
             connectors += _connector("", entries, file, findings)
             continue
@@ -95,7 +95,7 @@ def _in_json(text: str, file: str, findings: Findings) -> list[Connector]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        parse(text, Format.JSON, file, findings)
+        parse(text, ConfigFormat.JSON, file, findings)
         return []
     several = _several(document)
     if several is not None:
@@ -108,7 +108,9 @@ def _in_json(text: str, file: str, findings: Findings) -> list[Connector]:
         ]
     if isinstance(document, dict) and "config" in document and document.keys() - {"name", "config"}:
         return _connector(_name(document), _without_lines(document, file, findings), file, findings)
-    return _connector(_name(document), parse(text, Format.JSON, file, findings), file, findings)
+    return _connector(
+        _name(document), parse(text, ConfigFormat.JSON, file, findings), file, findings
+    )
 
 
 def _several(document: object) -> list[object] | None:
@@ -129,7 +131,7 @@ def _name(document: object) -> str:
 def _without_lines(document: object, file: str, findings: Findings) -> Sequence[Entry]:
     """The entries of an object within a file; their lines are not known."""
     inner = document.get("config", document) if isinstance(document, dict) else document
-    entries = parse(json.dumps(inner), Format.JSON, file, findings)
+    entries = parse(json.dumps(inner), ConfigFormat.JSON, file, findings)
     return [replace(entry, line=None) for entry in entries]
 
 

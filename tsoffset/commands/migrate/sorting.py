@@ -15,7 +15,6 @@ from tsoffset.config.accepted import accepted_key
 from tsoffset.config.findings import Entry, Findings
 from tsoffset.config.key_table import Key
 from tsoffset.config.loading import Configuration, settings_of
-from tsoffset.config.places import CLIENT_PREFIX, Place, place_of
 from tsoffset.config.plugins import (
     GROUP_FILTER_PLUGIN,
     IDENTITY_POLICY,
@@ -25,7 +24,8 @@ from tsoffset.config.plugins import (
     would_be_loaded,
 )
 from tsoffset.config.review import TOP_NAMES, is_of_file, known, may_be_of_a_class
-from tsoffset.errors import ConfigurationError, Problem
+from tsoffset.config.scopes import CLIENT_PREFIX, ScopedKey, scoped_key
+from tsoffset.errors import ConfigurationError, ConfigurationProblem
 from tsoffset.flow.settings import Settings
 from tsoffset.printable import printable
 
@@ -55,7 +55,7 @@ class MigrationPlan:
     taken: tuple[MirrorSetting, ...]
     left: tuple[LeftSetting, ...]
     flows: tuple[MirrorFlow, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigurationProblem, ...]
     warnings: tuple[str, ...]
 
 
@@ -65,10 +65,10 @@ def migration_of(setup: Setup) -> MigrationPlan:
     settings, problems = _resolved(setup)
     taken: list[MirrorSetting] = []
     left = list(setup.left)
-    marked: list[Problem] = []
+    marked: list[ConfigurationProblem] = []
     warnings: list[str] = []
     for moved in setup.moved:
-        place = place_of(moved.key, setup.clusters, TOP_NAMES)
+        place = scoped_key(moved.key, setup.clusters, TOP_NAMES)
         if place.name == SYNC:
             continue  # part of the comment on the new setting
         if (found := _left(moved, place)) is not None:
@@ -84,14 +84,16 @@ def migration_of(setup: Setup) -> MigrationPlan:
     flows = tuple(mirror_flows(setup, settings))
     if not flows and not problems:
         allowed = "must be true for some flow: with this file MirrorMaker 2 copies nothing"
-        problems.append(Problem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file))
+        problems.append(
+            ConfigurationProblem(f"A->B.{keys.ENABLED.name}", None, allowed, setup.file)
+        )
     if problems:
         raise ConfigurationError((*problems, *marked))
     taken += (_sync_disabled(setup, flow) for flow in flows)
     return MigrationPlan(setup, tuple(taken), tuple(left), flows, tuple(marked), tuple(warnings))
 
 
-def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
+def _resolved(setup: Setup) -> tuple[Settings, list[ConfigurationProblem]]:
     """The settings as tsoffset reads them, and what it refuses. What a reference refers to may
     exist only where tsoffset will run, so it is no problem if it is missing here."""
     listed = Entry(CLUSTERS, ", ".join(setup.clusters), setup.file)
@@ -108,7 +110,7 @@ def _resolved(setup: Setup) -> tuple[Settings, list[Problem]]:
     ]
 
 
-def _not_loaded(moved: MirrorSetting, place: Place) -> str | None:
+def _not_loaded(moved: MirrorSetting, place: ScopedKey) -> str | None:
     """A sentence on a user's class, which was not loaded."""
     plugin = _PLUGINS.get(place.name)
     name = None if plugin is None else would_be_loaded(plugin, moved.text.strip())
@@ -122,8 +124,8 @@ def _not_loaded(moved: MirrorSetting, place: Place) -> str | None:
 
 def _converted(
     moved: MirrorSetting,
-    place: Place,
-    wrong: Sequence[Problem],
+    place: ScopedKey,
+    wrong: Sequence[ConfigurationProblem],
     not_loaded: str | None,
     setup: Setup,
 ) -> MirrorSetting:
@@ -136,7 +138,7 @@ def _converted(
     return without_secret(replace(moved, change=change), setup)
 
 
-def _left(moved: MirrorSetting, place: Place) -> LeftSetting | None:
+def _left(moved: MirrorSetting, place: ScopedKey) -> LeftSetting | None:
     """The setting if it is left out, with the reason; None if it is taken over."""
     found = known(place, moved.text, dedicated=True)
     if isinstance(found, Key):

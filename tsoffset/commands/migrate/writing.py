@@ -10,8 +10,8 @@ from tsoffset.commands.migrate.setup import CLUSTERS, Heading, LeftSetting, Mirr
 from tsoffset.commands.migrate.sorting import MigrationPlan
 from tsoffset.commands.migrate.strimzi_security import SECRETS_FOLDER
 from tsoffset.config.findings import shown
-from tsoffset.config.places import place_of
 from tsoffset.config.review import TOP_NAMES
+from tsoffset.config.scopes import scoped_key
 from tsoffset.printable import printable
 
 _WIDTH = 98
@@ -51,7 +51,7 @@ def _head(migration: MigrationPlan) -> Iterator[str]:
 
 def _settings(migration: MigrationPlan) -> Iterator[str]:
     clusters = migration.setup.clusters
-    places = {moved: place_of(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
+    places = {moved: scoped_key(moved.key, clusters, TOP_NAMES) for moved in migration.taken}
     yield ""
     yield _line(CLUSTERS, ", ".join(clusters))
     for alias in clusters:

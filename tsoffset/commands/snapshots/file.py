@@ -27,13 +27,14 @@ _VERSION = "tsoffset_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed offset of a group."""
+    """A committed offset of a group; of a share group its start offset."""
 
     group: str
     topic: str
     partition: int
     offset: int
     metadata: str = ""
+    share_group: bool = False
 
     @property
     def place(self) -> TopicPartition:
@@ -155,6 +156,8 @@ def _checked(commit: Commit) -> Commit:
     for value in (commit.group, commit.topic, commit.metadata):
         if len(_text(value)) > _LONGEST_TEXT:
             raise ValueError("no text that Kafka can hold")
+    if not isinstance(commit.share_group, bool):
+        raise ValueError("neither true nor false")
     _number(commit.partition, 2**31)
     _number(commit.offset, 2**63)
     return commit
@@ -179,8 +182,8 @@ _OF_ALL = tuple(field.name for field in fields(Snapshot) if field.name != "commi
 
 
 def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
-    """The committed offsets of all selected groups on the target, in any topic; `groups` is the
-    value of --groups.
+    """The committed offsets of all selected groups and share groups on the target, in any topic;
+    `groups` is the value of --groups.
 
     Raises ClusterUnreachable, and SnapshotFailed if one of them cannot be read: an incomplete
     snapshot would look as if those groups had no offsets.
@@ -196,15 +199,16 @@ def take(flow: FlowSettings, target: Cluster, groups: str | None) -> Snapshot:
         and flow.group_filter.should_replicate_group(listing.group)
     )
     commits = []
-    for group, offsets in committed_offsets(target, names, require_stable=False).items():
+    share_groups = listings.share_groups
+    found = committed_offsets(target, names, share_groups=share_groups, require_stable=False)
+    for group, offsets in found.items():
         if isinstance(offsets, Failed):
             raise _incomplete(target, offsets)
         for place, commit in sorted(offsets.items()):
             if not isinstance(commit, CommittedOffset):
                 raise _incomplete(target, commit)
-            commits.append(
-                Commit(group, place.topic, place.partition, commit.offset, commit.metadata)
-            )
+            at = (place.topic, place.partition, commit.offset)
+            commits.append(Commit(group, *at, commit.metadata, group in share_groups))
     return Snapshot(
         flow.name,
         target.alias,

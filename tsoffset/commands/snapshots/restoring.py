@@ -78,7 +78,9 @@ def read_target(
     """The wanted part of the snapshot, and the state of its groups and of other groups that a
     snapshot would include now. Raises ClusterUnreachable."""
     commits = tuple(c for c in snapshot.commits if is_group(c.group) and is_topic(c.topic))
-    listings = target.groups().groups
+    listed = target.groups()
+    listings = listed.groups
+    share_groups = {c.group for c in commits if c.share_group} | listed.share_groups
     others = {
         name
         for name, one in listings.items()
@@ -89,7 +91,9 @@ def read_target(
         group: found
         if isinstance(found, Failed)
         else {place: one for place, one in found.items() if is_topic(place.topic)}
-        for group, found in committed_offsets(target, groups, require_stable=False).items()
+        for group, found in committed_offsets(
+            target, groups, share_groups=share_groups, require_stable=False
+        ).items()
     }
     topics = topics_of(target, {commit.topic for commit in commits})
     places = {commit.place for commit in commits if commit.topic in topics}
@@ -124,7 +128,8 @@ def commit_restored(
             place = TopicPartition(row.topic, row.partition)
             kept = CommittedOffset(row.restored_offset, metadata[row.group, place])
             commits[row.group][place] = kept
-    answers = target.commit(commits) if commits else {}
+    share_groups = {commit.group for commit in snapshot.commits if commit.share_group}
+    answers = target.commit(commits, share_groups=share_groups) if commits else {}
     return [
         _result(row, answers[row.group][TopicPartition(row.topic, row.partition)])
         if row.outcome is OutcomeKind.WOULD_COMMIT

@@ -2,7 +2,7 @@
 
 from cryptography.x509 import Certificate, NameOID, load_pem_x509_certificate
 
-from tsoffset.flow.security import KerberosLogin, PasswordLogin, Security, Store
+from tsoffset.flow.security import CertificateStore, KerberosLogin, PasswordLogin, Security
 from tsoffset.kafka.security.failures import StoreUnusable
 from tsoffset.kafka.security.stores import own
 
@@ -42,7 +42,7 @@ def _first(kerberos: str) -> str:
     return kerberos.partition("@")[0].partition("/")[0]
 
 
-def _subject(store: Store) -> str | None:
+def _subject(store: CertificateStore) -> str | None:
     try:
         certificate: Certificate = load_pem_x509_certificate(own(store).chain.encode())
     except (StoreUnusable, ValueError):

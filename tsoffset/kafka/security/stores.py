@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCert
 from cryptography.x509 import Certificate, load_pem_x509_certificate
 
 from tsoffset.errors import EmbeddedError
-from tsoffset.flow.security import Store
+from tsoffset.flow.security import CertificateStore
 from tsoffset.java import keytool
 from tsoffset.kafka.security.failures import StoreUnusable
 
@@ -50,7 +50,7 @@ class Own:
     password: str = field(repr=False)
 
 
-def certificates(store: Store) -> str:
+def certificates(store: CertificateStore) -> str:
     """The certificates of a trust store, as PEM text. Raises StoreUnusable."""
     if store.is_pem:
         return _in_pem(store, store.certificates or _text(store))
@@ -76,7 +76,7 @@ def _not_above(certificate: Certificate, others: Sequence[Certificate]) -> list[
     return left
 
 
-def own(store: Store) -> Own:
+def own(store: CertificateStore) -> Own:
     """The key of a key store with its certificates. Raises StoreUnusable."""
     if store.is_pem:
         text = store.key or _text(store)
@@ -106,7 +106,7 @@ def own(store: Store) -> Own:
     return Own(pem, encrypted.decode(), password)
 
 
-def _in_pem(store: Store, text: str) -> str:
+def _in_pem(store: CertificateStore, text: str) -> str:
     """The certificates of PEM text, whose lines may have become one, as in a properties file."""
     try:
         found = [
@@ -131,7 +131,7 @@ def _as_pem(certificates: Iterable[Certificate]) -> str:
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
-def _pkcs12(store: Store, password: str | None) -> PKCS12KeyAndCertificates:
+def _pkcs12(store: CertificateStore, password: str | None) -> PKCS12KeyAndCertificates:
     content = _content(store)
     if content.startswith(_JAVAS):
         content, password = _from_java(store, password)
@@ -142,7 +142,7 @@ def _pkcs12(store: Store, password: str | None) -> PKCS12KeyAndCertificates:
         raise _unusable(store, what) from None
 
 
-def _from_java(store: Store, key_password: str | None) -> tuple[bytes, str]:
+def _from_java(store: CertificateStore, key_password: str | None) -> tuple[bytes, str]:
     """A store of Java's own form as PKCS12, and its new password. Java's tool reads it: passwords
     go by its environment, which no list of processes shows to others."""
     new = secrets.token_urlsafe(32)
@@ -165,7 +165,7 @@ def _from_java(store: Store, key_password: str | None) -> tuple[bytes, str]:
         return target.read_bytes(), new
 
 
-def _keytool(store: Store, words: list[str], passwords: dict[str, str]) -> str:
+def _keytool(store: CertificateStore, words: list[str], passwords: dict[str, str]) -> str:
     try:
         done = subprocess.run(
             [str(keytool()), "-J-Duser.language=en", *words],
@@ -183,11 +183,11 @@ def _keytool(store: Store, words: list[str], passwords: dict[str, str]) -> str:
     return done.stdout
 
 
-def _text(store: Store) -> str:
+def _text(store: CertificateStore) -> str:
     return _content(store).decode("utf-8", "replace")
 
 
-def _content(store: Store) -> bytes:
+def _content(store: CertificateStore) -> bytes:
     assert store.location is not None
     try:
         return Path(store.location).read_bytes()
@@ -195,5 +195,5 @@ def _content(store: Store) -> bytes:
         raise _unusable(store, f"{error.strerror}") from None
 
 
-def _unusable(store: Store, why: str) -> StoreUnusable:
+def _unusable(store: CertificateStore, why: str) -> StoreUnusable:
     return StoreUnusable(f"{store.location or 'the PEM text'}: {why}")

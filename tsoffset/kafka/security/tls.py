@@ -7,7 +7,7 @@ from pathlib import Path
 
 import truststore
 
-from tsoffset.flow.security import Store, Tls
+from tsoffset.flow.security import CertificateStore, Tls
 from tsoffset.kafka.security.failures import StoreUnusable, TlsFailed
 from tsoffset.kafka.security.stores import certificates, own
 
@@ -33,7 +33,7 @@ def new_context(tls: Tls) -> ssl.SSLContext:
     return _made(tls, truststore.SSLContext if tls.trust is None else ssl.SSLContext)
 
 
-def _mark(store: Store | None) -> tuple[int, ...] | None:
+def _mark(store: CertificateStore | None) -> tuple[int, ...] | None:
     """Changes with a store's file; where that cannot be looked at, reading it will tell."""
     if store is None or store.location is None:
         return None
@@ -64,7 +64,7 @@ def _made(tls: Tls, kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLConte
     return made
 
 
-def _show(made: ssl.SSLContext, store: Store) -> None:
+def _show(made: ssl.SSLContext, store: CertificateStore) -> None:
     """Have the context show our certificate. OpenSSL takes it from a file alone, which is there for
     a moment, its key encrypted."""
     ours = own(store)

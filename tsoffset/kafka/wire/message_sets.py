@@ -21,7 +21,7 @@ _COMPRESSION = 0x07
 LOG_APPEND_TIME = 0x08
 
 
-class Message(NamedTuple):
+class LegacyMessage(NamedTuple):
     """One of them; `timestamp` is -1 in format 0, which has none."""
 
     offset: int
@@ -31,7 +31,7 @@ class Message(NamedTuple):
     value: bytes | None
 
 
-def messages(view: memoryview, offset: int, magic: int) -> list[Message]:
+def messages(view: memoryview, offset: int, magic: int) -> list[LegacyMessage]:
     """What lies in the message at `offset`: itself, or the set that is packed in it, with the
     attributes of the whole. Format 1 counts the offsets inside from the first one on.
 
@@ -65,10 +65,10 @@ def messages(view: memoryview, offset: int, magic: int) -> list[Message]:
     ]
 
 
-def _walk(view: memoryview, magic: int) -> list[Message]:
+def _walk(view: memoryview, magic: int) -> list[LegacyMessage]:
     """All that lie behind each other. Raises ValueError or struct.error."""
     head = _HEADS[magic]
-    found: list[Message] = []
+    found: list[LegacyMessage] = []
     position = 0
     while position < len(view):
         offset, length, _, _, attributes, *timestamps = head.unpack_from(view, position)
@@ -80,7 +80,7 @@ def _walk(view: memoryview, magic: int) -> list[Message]:
             raise ValueError("a message does not end where its length says")
         if len(found) == MOST_RECORDS:
             raise ValueError(f"more than {MOST_RECORDS} messages")
-        found.append(Message(offset, timestamps[0] if magic else -1, attributes, key, value))
+        found.append(LegacyMessage(offset, timestamps[0] if magic else -1, attributes, key, value))
     return found
 
 

@@ -44,10 +44,12 @@ _ANSWERED = Struct(">ihb")
 
 
 class OffsetCommitAnswer(NamedTuple):
-    """What a broker answers: the error code of each topic and partition, 0 if there is none."""
+    """What a broker answers: the error code of each topic and partition, 0 if there is none, and
+    `error_code` for those that it does not name."""
 
     throttle_time_ms: int
     error_codes: Mapping[tuple[str, int], int]
+    error_code: int = 0
 
     @property
     def held_back(self) -> bool:

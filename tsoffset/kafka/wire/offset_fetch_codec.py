@@ -59,7 +59,8 @@ class OffsetFetchAnswer(NamedTuple):
 
     `groups` are names (None before version 8, which answers for the one group asked for) and
     error codes; `group` and `topic` are places in `groups` and `topics`; `metadata` is that of the
-    entries that have some, by place in the columns.
+    entries that have some, by place in the columns. `lag` is a share group's, -1 where the broker
+    does not know it; None where it does not tell.
     """
 
     throttle_time_ms: int
@@ -71,6 +72,7 @@ class OffsetFetchAnswer(NamedTuple):
     offset: npt.NDArray[np.int64]
     error_code: npt.NDArray[np.int16]
     metadata: dict[int, str]
+    lag: npt.NDArray[np.int64] | None = None
 
     @property
     def held_back(self) -> bool:

@@ -19,22 +19,30 @@ Python process that started it. What is missing is said by an error of `tsoffset
 """
 
 from tsoffset.testing.embedded.broker import EmbeddedBroker, EmbeddedCluster
-from tsoffset.testing.embedded.jars import KAFKA_VERSION, cache_folder, resolve_jars
+from tsoffset.testing.embedded.jars import (
+    KAFKA_VERSION,
+    SPARK_KAFKA_VERSION,
+    cache_folder,
+    resolve_jars,
+    resolve_spark_kafka_jars,
+)
 from tsoffset.testing.embedded.mirror import MirrorMaker, flow_properties
-from tsoffset.testing.embedded.security import Access, Listener, Security, Tokens
+from tsoffset.testing.embedded.security import Access, BrokerListener, BrokerSecurity, BrokerTokens
 from tsoffset.testing.embedded.zookeeper import ZooKeeperBroker
 
 __all__ = [
     "KAFKA_VERSION",
+    "SPARK_KAFKA_VERSION",
     "Access",
+    "BrokerListener",
+    "BrokerSecurity",
+    "BrokerTokens",
     "EmbeddedBroker",
     "EmbeddedCluster",
-    "Listener",
     "MirrorMaker",
-    "Security",
-    "Tokens",
     "ZooKeeperBroker",
     "cache_folder",
     "flow_properties",
     "resolve_jars",
+    "resolve_spark_kafka_jars",
 ]

@@ -15,7 +15,13 @@ from tsoffset.testing.embedded.jars import KAFKA_VERSION
 from tsoffset.testing.embedded.ports import HOST, free_port, is_free
 from tsoffset.testing.embedded.process import JavaProcess
 from tsoffset.testing.embedded.readiness import serving
-from tsoffset.testing.embedded.security import ADMIN, ADMIN_LISTENER, PLAINTEXT, Access, Security
+from tsoffset.testing.embedded.security import (
+    ADMIN,
+    ADMIN_LISTENER,
+    PLAINTEXT,
+    Access,
+    BrokerSecurity,
+)
 from tsoffset.testing.embedded.server import Server, write_private
 
 START_SECONDS = 90.0
@@ -78,7 +84,7 @@ class EmbeddedBroker(Server):
         *,
         name: str = "broker",
         port: int | None = None,
-        security: Security | None = None,
+        security: BrokerSecurity | None = None,
         properties: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,
@@ -267,7 +273,7 @@ class EmbeddedCluster:
         *,
         nodes: int = 2,
         name: str = "cluster",
-        security: Security | None = None,
+        security: BrokerSecurity | None = None,
         properties: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
         start_seconds: float = START_SECONDS,

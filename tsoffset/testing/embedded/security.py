@@ -20,7 +20,7 @@ _OAUTH_VALIDATOR = (
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BrokerListener:
     """A port for clients, and what it asks of them.
 
     `protocol` is SSL, SASL_PLAINTEXT or SASL_SSL. With TLS it shows the certificate of
@@ -38,7 +38,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class BrokerTokens:
     """Which tokens OAUTHBEARER takes: signed by a key that `jwks_url` serves, with this issuer
     and this audience."""
 
@@ -48,7 +48,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class BrokerSecurity:
     """What a broker asks of its clients; what no ACL allows is refused.
 
     It has these `listeners`, and one for its administrator, who is a super user: other nodes,
@@ -58,11 +58,11 @@ class Security:
     is made. Passwords may hold anything but a comma or a line break.
     """
 
-    listeners: tuple[Listener, ...]
+    listeners: tuple[BrokerListener, ...]
     trust_store: Path | None = None
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
     superusers: tuple[str, ...] = ()
-    tokens: Tokens | None = None
+    tokens: BrokerTokens | None = None
     admin_password: str = field(default_factory=secrets.token_urlsafe, repr=False)
 
     def properties(self) -> dict[str, str]:
@@ -100,7 +100,7 @@ class Security:
             for user, password in self.passwords.items()
         ]
 
-    def _of_listener(self, listener: Listener) -> dict[str, str]:
+    def _of_listener(self, listener: BrokerListener) -> dict[str, str]:
         found = {"ssl.client.auth": listener.client_auth}
         if listener.key_store is not None:
             found |= _store("keystore", listener.key_store)
@@ -123,8 +123,8 @@ class Security:
 
 
 # Of loopback: what a password protects there needs no TLS.
-ADMIN_LISTENER = Listener("ADMIN", "SASL_PLAINTEXT", mechanisms=("PLAIN",))
-PLAINTEXT = Listener("PLAINTEXT", "PLAINTEXT")
+ADMIN_LISTENER = BrokerListener("ADMIN", "SASL_PLAINTEXT", mechanisms=("PLAIN",))
+PLAINTEXT = BrokerListener("PLAINTEXT", "PLAINTEXT")
 
 
 @dataclass(frozen=True, slots=True)

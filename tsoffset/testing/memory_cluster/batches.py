@@ -29,7 +29,7 @@ class Message:
 
 
 @dataclass(slots=True)
-class Batch:
+class MemoryBatch:
     """A record batch. Its offsets stay when compaction takes records out of it."""
 
     base_offset: int

@@ -7,7 +7,7 @@ from itertools import islice
 
 from tsoffset.model import Failed, Isolation, TimedOffset, TimestampType
 from tsoffset.records import OffsetHeader, RawRecord, RawStretch, Stretch
-from tsoffset.testing.memory_cluster.batches import NO_TIMESTAMP, Batch, Message
+from tsoffset.testing.memory_cluster.batches import NO_TIMESTAMP, MemoryBatch, Message
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class PartitionLog:
         self._start = first_offset
         self._end = first_offset
         self._held: int | None = None
-        self._batches: list[Batch] = []
+        self._batches: list[MemoryBatch] = []
         self._last_offsets: list[int] = []
         self._largest_so_far: list[int] = []
         self._segments = [_Segment(first_offset)]
@@ -112,7 +112,7 @@ class PartitionLog:
         takes its marker out.
         """
         gone = frozenset(offsets)
-        kept: list[Batch] = []
+        kept: list[MemoryBatch] = []
         touched: set[int] = set()
         for batch in self._batches:
             left = tuple(pair for pair in batch.messages if pair[0] not in gone)
@@ -277,7 +277,7 @@ class PartitionLog:
             base = self._end
             numbered = tuple(enumerate(messages[cut : cut + step], base))
             self._add(
-                Batch(
+                MemoryBatch(
                     base,
                     base + len(numbered) - 1,
                     numbered,
@@ -299,15 +299,15 @@ class PartitionLog:
             for batch in self._batches[bisect_left(self._last_offsets, first) :]:
                 batch.aborted = batch.aborted or batch.producer == producer
         now = self.clock.now_ms
-        self._add(Batch(self._end, self._end, (), self.timestamp_type, now, control=True))
+        self._add(MemoryBatch(self._end, self._end, (), self.timestamp_type, now, control=True))
 
-    def _add(self, batch: Batch) -> None:
+    def _add(self, batch: MemoryBatch) -> None:
         self._batches.append(batch)
         self._end = batch.last_offset + 1
         self._segments[-1].written_ms = self.clock.now_ms
         self._note(batch, len(self._segments) - 1)
 
-    def _note(self, batch: Batch, segment_index: int) -> None:
+    def _note(self, batch: MemoryBatch, segment_index: int) -> None:
         """Bring the indexes up to `batch`, the next one."""
         segment = self._segments[segment_index]
         starts = not self._last_offsets or self._last_offsets[-1] < segment.base_offset
@@ -326,7 +326,7 @@ class PartitionLog:
         for batch in self._batches:
             self._note(batch, self._segment_of(batch))
 
-    def _segment_of(self, batch: Batch) -> int:
+    def _segment_of(self, batch: MemoryBatch) -> int:
         bases = [segment.base_offset for segment in self._segments]
         return max(0, bisect_left(bases, batch.base_offset + 1) - 1)
 

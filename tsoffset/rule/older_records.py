@@ -1,4 +1,4 @@
-"""What timestamps say of the target, where the source is known from an offset to its end."""
+"""The target offset before which everything is older than given source records."""
 
 from collections.abc import Generator
 
@@ -15,9 +15,8 @@ FIRST_STEP = 1_000
 def read_to_the_end(
     inquiry: Inquiry, offset: int, *, most_bytes: int | None = None
 ) -> Generator[Question, Answer, bool]:
-    """Have the source known from an offset to its end: one read backwards, which all positions of
-    the partition share and the partition pays. False where that is more than its budget, or than
-    `most_bytes`."""
+    """Read the source from `offset` to its end, backwards, once for the whole partition and at its
+    expense. False if that exceeds the partition's budget, or `most_bytes`."""
     evidence = inquiry.evidence
     source = evidence.source
     step = FIRST_STEP
@@ -35,11 +34,11 @@ def read_to_the_end(
 def older_before(inquiry: Inquiry, oldest: Oldest) -> Generator[Question, Answer, int]:
     """The target offset before which everything is older than these source records.
 
-    An offset that a lookup answers is right in every log: all segments before hold older records.
-    That none is answered proves nothing by itself: the broker looks into the first segment only
-    whose largest timestamp reaches the one that is looked up, and compaction, or a log start in
-    mid-segment, may have left nothing there. The target's youngest record must be older, too. A
-    record without a timestamp is found by no lookup.
+    A lookup that answers an offset is right in every log: all segments before hold older records. A
+    lookup without an answer proves nothing by itself: the broker searches only the first segment
+    whose largest timestamp reaches the time, and compaction, or a log start in mid-segment, may
+    have removed the record there. So the target's youngest record must be older, too. A record
+    without a timestamp is found by no lookup.
     """
     evidence = inquiry.evidence
     target = evidence.target

@@ -1,11 +1,11 @@
-"""A mirror that was set back to before where it first began: what pairs do not tell of.
+"""Re-reads after a mirror was restarted before its own beginning, which pairs do not show.
 
-    source   a b c d e f          the mirror began at c, was set back to a, and goes on
+    source   a b c d e f          the mirror began at c, was restarted at a, and goes on
     target   c d e [a b c d e] f
-             ^ C=3: this d answers, and a and b, which the group has read, come behind it
+             ^ C=3: this d is the answer; a and b, which the group has read, lie behind it
 
-Copies that a replicator makes by repeating are no re-reads (the price of a restart), but these
-are the first that there are. Safety does not rest on any of this.
+Copies that a replicator makes again are not counted as re-reads (the price of a restart), but these
+are first copies. Safety does not rest on any of this.
 """
 
 from collections.abc import Generator
@@ -13,25 +13,25 @@ from collections.abc import Generator
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Evidence, Last, Pair
-from tsoffset.rule.found import Absent, Unknown
 from tsoffset.rule.frontier import last_copy
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# How many of the target's first records are compared with the source, until one is on both.
+# The number of the target's first records that are compared with the source, until one is on both.
 FIRST = 8
 
-# How often distances are followed to a record.
-_LOOKS = 6
+# The number of guesses for the offset of one record.
+_GUESSES = 6
 
 Counting = Generator[Question, Answer, int]
-Looking = Generator[Question, Answer, int | Unknown | None]
+Searching = Generator[Question, Answer, int | Unknown | None]
 
 
 def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
-    """How many records before a committed offset were copied for the first time behind a pair, or
-    will be, at most. None where the mirror has copied all that the source has left in order."""
+    """An upper bound for the records before a committed offset whose first copies lie, or will lie,
+    behind a pair. 0 if the mirror has copied in order everything that the source has left."""
     evidence = inquiry.evidence
     source = evidence.source
     if evidence.failback or evidence.keeps_offsets:
@@ -47,7 +47,7 @@ def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
         return 0
     if not (rereads := _data_before(evidence, offset, copy)):
         return 0
-    distance = yield from _set_back_by(inquiry, copy)
+    distance = yield from _restart_distance(inquiry, copy)
     if isinstance(distance, Unknown):
         return rereads
     if distance is None or pair.target_offset - pair.source_offset >= distance:
@@ -56,14 +56,14 @@ def first_copied_behind(inquiry: Inquiry, offset: int, pair: Pair) -> Counting:
 
 
 def first_copied_after(inquiry: Inquiry, offset: int, copy: Record) -> Counting:
-    """How many records before a committed offset lie behind the first copy on the target, though
-    before what that is a copy of."""
-    set_back = (yield from _set_back_by(inquiry, copy)) is not None
-    return _data_before(inquiry.evidence, offset, copy) if set_back else 0
+    """The number of records before a committed offset whose copies lie behind the first copy on the
+    target, although they precede its original."""
+    restarted = (yield from _restart_distance(inquiry, copy)) is not None
+    return _data_before(inquiry.evidence, offset, copy) if restarted else 0
 
 
 def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
-    """How many of these a mirror that was set back has yet to copy."""
+    """The number of these records that a restarted mirror has yet to copy."""
     evidence = inquiry.evidence
     if evidence.failback:
         return 0
@@ -71,7 +71,7 @@ def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
     if not isinstance(last, Last) or not evidence.most_data_between(last.lowest + 1, offset):
         return 0
     copy = yield from first_copy(inquiry)
-    if not isinstance(copy, Record) or (yield from _set_back_by(inquiry, copy)) is None:
+    if not isinstance(copy, Record) or (yield from _restart_distance(inquiry, copy)) is None:
         return 0
     first = evidence.originals(copy)[0]
     return evidence.most_data_between(last.lowest + 1, min(first, offset))
@@ -80,8 +80,7 @@ def still_to_come(inquiry: Inquiry, offset: int) -> Counting:
 def first_copy(
     inquiry: Inquiry,
 ) -> Generator[Question, Answer, Record | Absent | Unknown]:
-    """The first data record on the target that the source is seen to have, too, of the first
-    few."""
+    """The first data record on the target that the source is known to have, among the first few."""
     evidence = inquiry.evidence
     at = evidence.target.start
     for _ in range(FIRST):
@@ -94,12 +93,12 @@ def first_copy(
             return copy
         if original is Unknown.NOT_READ:
             return original
-        at = copy.offset + 1  # of a record that the source has lost, or of others
+        at = copy.offset + 1  # its original is lost, or another producer wrote it
     return Unknown.NOT_FOUND
 
 
 def _note_beginning(evidence: Evidence, copy: Record) -> None:
-    """What follows the first record left was copied in order after it: it holds for good."""
+    """Everything after the first record left was copied in order after it: that stays true."""
     begun = evidence.originals(copy)[-1]
     if evidence.first_from is None or begun < evidence.first_from:
         evidence.first_from = begun
@@ -110,10 +109,10 @@ def _data_before(evidence: Evidence, offset: int, copy: Record) -> int:
     return evidence.most_data_between(evidence.source.start, min(first, offset))
 
 
-def _set_back_by(inquiry: Inquiry, copy: Record) -> Looking:
-    """By how much target offsets exceed source offsets where the mirror was set back to before
-    what its first record is a copy of: as its last record tells, or the record before the
-    first. None where it is not seen to have been; Unknown where that could not be looked at."""
+def _restart_distance(inquiry: Inquiry, copy: Record) -> Searching:
+    """Target offset minus source offset behind a restart before the mirror's beginning, from the
+    mirror's last record or the record before the first. None if no such restart is seen; Unknown if
+    that could not be read."""
     evidence = inquiry.evidence
     last = yield from last_copy(inquiry)
     if last is Unknown.NOT_READ:
@@ -126,16 +125,16 @@ def _set_back_by(inquiry: Inquiry, copy: Record) -> Looking:
     return (yield from _found_behind(inquiry, copy, first, last))
 
 
-def _found_behind(inquiry: Inquiry, copy: Record, first: int, last: Last) -> Looking:
-    """The distance of a source record before `first` that is seen behind the target's first
-    copy: where the last one's distance has it, else in the middle between the two."""
+def _found_behind(inquiry: Inquiry, copy: Record, first: int, last: Last) -> Searching:
+    """The distance of a source record before `first` that is found behind the target's first copy:
+    where the last record's distance predicts it, else by bisection."""
     evidence = inquiry.evidence
     before = yield from inquiry.previous_data(SOURCE, first, shared=True)
     low, high = copy.offset, last.target_offset
     at = first - 1 + last.target_offset - last.lowest
     if isinstance(before, Unknown):
         return before
-    for _ in range(_LOOKS):
+    for _ in range(_GUESSES):
         if not isinstance(before, Record) or not low < at < high:
             return None
         found = yield from inquiry.next_data(TARGET, at, shared=True)

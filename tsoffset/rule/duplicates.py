@@ -1,14 +1,14 @@
 """Which of several equal records a copy is of: a duplicate elsewhere in the source's log.
 
-Equal records bear one timestamp, so they mostly stand in one run of it; an application that writes
-an event twice with its event time, and a producer that retries a batch, make others far away. A
-copy of a *later* duplicate skips what lies between the two on the source:
+Equal records have one timestamp, so most of them are in one run of it. Others are far away: an
+application wrote an event twice with its event time, or a producer retried a batch. A copy of a
+*later* duplicate skips the records between the two on the source:
 
     source   a b c d [a b]  e          an application wrote a and b again, with their old times
-    target   c d [a b] e               compaction took the first ones
-                  ^ C=1: this b answers for the later b alone; c and d lie before it
+    target   c d [a b] e               compaction removed the first ones
+                  ^ C=1: this b is the copy of the later b; c and d lie before it
 
-A copy of an *earlier* one only costs re-reads: what follows the earlier one lies behind it.
+A copy of an *earlier* one only costs re-reads: everything after the earlier one lies behind it.
 """
 
 from collections.abc import Generator, Sequence
@@ -16,30 +16,30 @@ from collections.abc import Generator, Sequence
 from tsoffset.model import Side
 from tsoffset.records import Record
 from tsoffset.rule.evidence import Run
-from tsoffset.rule.found import Absent, Found, Unknown
 from tsoffset.rule.inquiry import Answer, Inquiry, Question
+from tsoffset.rule.log_view import Absent, Found, Unknown
 
 SOURCE, TARGET = Side.SOURCE, Side.TARGET
 
-# How far back records that are equal on both sides are compared, and how many of these are read
-# for that: an application that writes a stretch again seldom writes a longer one.
+# How far back records that are equal on both sides are compared, and how many of these are read for
+# it: an application that writes a stretch again seldom writes a longer one.
 STRETCH = 16
 READ_BACK = 3
-# Target records before a stretch that are looked at until the source is seen to have one.
-NEIGHBOURS = 3
+# The number of target records before a stretch that are tried until the source has one of them.
+NEIGHBORS = 3
 
 Test = Generator[Question, Answer, bool]
 
 
-def no_later_twin(
+def no_later_duplicate(
     inquiry: Inquiry, record: Record, copy: Record, *, among: Sequence[int] | None = None
 ) -> Test:
-    """True where the copy is of no later source record than `record`, or of the last of `among`,
+    """True if the copy is of no later source record than `record`, or than the last of `among`,
     known source records that equal it.
 
-    The run of the timestamp is read to its end on the right, for equal records mostly stand
-    there. A record out of order, or with neither key nor value, may have an equal one far away:
-    it needs a direct neighbour that is equal on both sides, too.
+    The run of the timestamp is read to its end on the right, because most duplicates are there. A
+    record out of order, or with neither key nor value, may have a duplicate far away: it needs a
+    direct neighbor that is equal on both sides, too.
     """
     evidence = inquiry.evidence
     equals = evidence.originals(copy)
@@ -47,7 +47,7 @@ def no_later_twin(
     if evidence.names(copy, record):
         return True
     if evidence.failback and len(evidence.copies(record)) == 1:
-        return True  # of the one original all that equal it on the replica are copies
+        return True  # all equal records on the replica are copies of the one original
     if not equals or equals[-1] > highest or record.timestamp_ms is None:
         return False
     if not (yield from _run_is_known(inquiry, record)):
@@ -71,7 +71,7 @@ def no_later_twin(
 
 
 def _run_is_known(inquiry: Inquiry, record: Record) -> Test:
-    """Have the source read to the end of the run of this record's timestamp."""
+    """Read the source to the end of the run of this record's timestamp."""
     assert record.timestamp_ms is not None
     runs = inquiry.evidence.runs
     known = runs.get(record.timestamp_ms)
@@ -99,8 +99,8 @@ def _run_is_known(inquiry: Inquiry, record: Record) -> Test:
 
 
 def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
-    """True where the distance to a pair is the same on both sides: the copy of another equal record
-    would lie nearer to the pair, or further from it."""
+    """True if the distance to a pair is the same on both sides: the copy of a duplicate would lie
+    nearer to the pair, or further from it."""
     evidence = inquiry.evidence
     distance = record.offset - copy.offset
     pairs = evidence.pairs
@@ -111,15 +111,15 @@ def _as_far_as_a_pair(inquiry: Inquiry, record: Record, copy: Record) -> bool:
 
 
 def _begins(inquiry: Inquiry, side: Side, record: Record) -> bool:
-    """True where the record is seen to be the first of its log."""
+    """True if the record is known to be the first of its log."""
     view = inquiry.evidence.view(side)
     return view.covered_from(record.offset) <= view.start and not view.previous_known(record.offset)
 
 
 def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """True where what lies before the copy, but for a stretch that is equal on both sides, is of
-    earlier source records: an equal one that was written later, with others before it, is out of
-    place there."""
+    """True if the records before the copy, except a stretch that is equal on both sides, are copies
+    of earlier source records. A duplicate that was written later, after other records, does not
+    pass this test."""
     evidence = inquiry.evidence
     if evidence.names(copy, record):
         return True
@@ -131,7 +131,7 @@ def in_place(inquiry: Inquiry, record: Record, copy: Record) -> Test:
 
 
 def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """True where the next records are known to be equal on both sides, or the previous ones are."""
+    """True if the next records are known to be equal on both sides, or the previous ones are."""
     evidence = inquiry.evidence
     after = evidence.source.next_known(record.offset + 1)
     if _equal(inquiry, after, evidence.target.next_known(copy.offset + 1)):
@@ -141,8 +141,9 @@ def _beside_an_equal(inquiry: Inquiry, record: Record, copy: Record) -> Test:
 
 
 def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> Test:
-    """False where a later source record is seen before the copy: back over what is equal on both
-    sides (the application may have written that again, too) to the first that differs."""
+    """False if a later source record is found before the copy. Records that are equal on both sides
+    are passed over backwards (the application may have written those again, too) to the first that
+    differs."""
     evidence = inquiry.evidence
     before = yield from inquiry.previous_data(SOURCE, record.offset)
     copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
@@ -165,15 +166,15 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
         before = known_original or (yield from inquiry.previous_data(SOURCE, before.offset))
     else:
         return True
-    for _ in range(NEIGHBOURS):
+    for _ in range(NEIGHBORS):
         if not isinstance(copy_before, Record):
             return copy_before is Absent.LOG_START
         is_of_earlier = yield from _is_of_earlier(inquiry, copy_before, record)
         if is_of_earlier is not None:
             return is_of_earlier
         if evidence.failback:
-            return False  # No group need have read it.
-        # Of others, or of one that the source has lost.
+            return False  # the group may not have read it
+        # Another producer's record, or a copy of a record that the source has lost.
         copy_before = yield from inquiry.previous_data(TARGET, copy_before.offset)
     return True
 
@@ -181,8 +182,8 @@ def _follows_earlier_records(inquiry: Inquiry, record: Record, copy: Record) -> 
 def _is_of_earlier(
     inquiry: Inquiry, copy: Record, record: Record
 ) -> Generator[Question, Answer, bool | None]:
-    """Whether a target record is seen to be a copy of the source record or one before it; None
-    where the source does not have it."""
+    """Whether a target record is a copy of the source record or of one before it; None if the
+    source does not have it."""
     if not inquiry.evidence.originals(copy):
         original = yield from inquiry.original_of(copy)
         if original is Unknown.NOT_READ:
@@ -194,8 +195,8 @@ def _is_of_earlier(
 def earliest_equal(
     inquiry: Inquiry, record: Record, copy: Record, *, surely: bool = False
 ) -> Generator[Question, Answer, int]:
-    """The lowest source offset whose copy this may be instead of the record's: what lies between
-    may come again. `surely` where a proof rests on it: then distances do not count."""
+    """The lowest source offset whose copy this may be instead of the record's: the records in
+    between may be re-read. `surely` if a proof rests on it: then distances do not count."""
     evidence = inquiry.evidence
     if evidence.names(copy, record) and not surely:
         return record.offset
@@ -209,14 +210,14 @@ def earliest_equal(
             before = yield from inquiry.previous_data(SOURCE, record.offset)
             copy_before = yield from inquiry.previous_data(TARGET, copy.offset)
             if not _equal(inquiry, before, copy_before):
-                # The copy may be of an equal record that the source no longer has.
+                # The copy may be of a duplicate that the source no longer has.
                 return source.start
         if before is None and source.covered_from(record.offset) <= source.start:
             return record.offset
         if _as_far_as_a_pair(inquiry, record, copy):
             return record.offset
-    # An earlier equal record has the same timestamp: none lies below the time lookup. But that
-    # none is answered proves nothing.
+    # An earlier duplicate has the same timestamp, so none lies below the time lookup. But a lookup
+    # without an answer proves nothing.
     start = source.start
     if record.timestamp_ms is not None:
         first = yield from inquiry.first_at_time(SOURCE, record.timestamp_ms)
@@ -232,16 +233,16 @@ def _equal(inquiry: Inquiry, one: Found | None, other: Found | None) -> bool:
 
 
 def _in_order(before: Found | None, record: Record, after: Found | None) -> bool:
-    """True where the timestamp lies between those of its neighbours, as far as there are any;
-    a neighbour that is not known, or carries no timestamp, is none to rely on."""
+    """True if the timestamp lies between those of its neighbors, as far as there are any. An
+    unknown neighbor, or one without a timestamp, makes it false."""
     stamp = record.timestamp_ms
     if stamp is None:
         return False
-    for neighbour, sign in ((before, 1), (after, -1)):
-        if isinstance(neighbour, Unknown):
+    for neighbor, sign in ((before, 1), (after, -1)):
+        if isinstance(neighbor, Unknown):
             return False
-        if isinstance(neighbour, Record):
-            other = neighbour.timestamp_ms
+        if isinstance(neighbor, Record):
+            other = neighbor.timestamp_ms
             if other is None or sign * (stamp - other) < 0:
                 return False
     return True

@@ -24,7 +24,7 @@ _ALSO_WRITTEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScopedKey:
     """A key without its prefix, and whose it is: a flow's, a cluster's, or everybody's."""
 
     name: str
@@ -49,14 +49,14 @@ class Setting:
     usable: bool = True
 
 
-def place_of(key: str, clusters: Collection[str], top_names: Collection[str]) -> Place:
+def scoped_key(key: str, clusters: Collection[str], top_names: Collection[str]) -> ScopedKey:
     """The place of `key`; a key with an alias that is not in `clusters` stays at the top.
 
     `top_names` are known keys that mean themselves even where they begin like an alias.
     """
     plain = _ALSO_WRITTEN.get(key, key)
     if plain in top_names:
-        return Place(plain)
+        return ScopedKey(plain)
     prefixes: list[tuple[str, str | None, tuple[str, str] | None]] = []
     for alias in clusters:
         if key.startswith(f"{alias}."):
@@ -71,9 +71,9 @@ def place_of(key: str, clusters: Collection[str], top_names: Collection[str]) ->
         # An alias may hold dots: of `us` and `us.west` the longer one is meant.
         prefix, cluster, flow = max(prefixes, key=lambda found: len(found[0]))
         name = key.removeprefix(prefix)
-        return Place(name if flow is None else _ALSO_WRITTEN.get(name, name), cluster, flow)
+        return ScopedKey(name if flow is None else _ALSO_WRITTEN.get(name, name), cluster, flow)
     plain = key.removeprefix(_CONNECTORS)
-    return Place(_ALSO_WRITTEN.get(plain, plain))
+    return ScopedKey(_ALSO_WRITTEN.get(plain, plain))
 
 
 def ranked(entries: Collection[Entry]) -> list[Entry]:
@@ -86,7 +86,7 @@ def outranks(later: Entry, earlier: Entry) -> bool:
     return earlier.key.startswith(_CONNECTORS) and not later.key.startswith(_CONNECTORS)
 
 
-def merged(settings: Mapping[Place, Setting], source: str, target: str) -> dict[str, Setting]:
+def merged(settings: Mapping[ScopedKey, Setting], source: str, target: str) -> dict[str, Setting]:
     """The settings of the flow `source->target`, named as a connector's are.
 
     A cluster's own settings are `source.cluster.x`, those of one kind of client

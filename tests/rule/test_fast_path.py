@@ -27,7 +27,7 @@ from tsoffset.digests import content_digest
 from tsoffset.flow.settings import TranslationSettings
 from tsoffset.model import Isolation, Precision, Translated
 from tsoffset.records import OffsetHeader, Record, Stretch
-from tsoffset.rule.ordinary import Answers, ordinary
+from tsoffset.rule.fast_path import Answers, ordinary
 
 ALL = frozenset({"timestamp", "key", "value"})
 FIRST_MS = 1_700_000_000_000
