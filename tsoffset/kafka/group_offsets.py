@@ -110,8 +110,8 @@ class CommittedOffsets:
         def take(some: Sequence[str], response: OffsetFetchAnswer | KafkaError) -> None:
             answers.update(self._fetched(some, response))
 
-        async def ask(node: Node, theirs: list[str]) -> None:
-            await self._connections.stream_many(node, OFFSET_FETCH, theirs, codec, take, deadline)
+        async def ask(node: Node, items: list[str]) -> None:
+            await self._connections.stream_many(node, OFFSET_FETCH, items, codec, take, deadline)
 
         await self._connections.at_each(by_node, ask)
         return answers
@@ -202,9 +202,9 @@ class CommittedOffsets:
         before each request.
         """
         parts = [
-            (group, {tp: theirs[tp] for tp in some})
-            for group, theirs in sorted(commits.items())
-            for some in in_parts(sorted(theirs, key=_PLACE), _PARTITIONS_PER_COMMIT)
+            (group, {tp: offsets[tp] for tp in some})
+            for group, offsets in sorted(commits.items())
+            for some in in_parts(sorted(offsets, key=_PLACE), _PARTITIONS_PER_COMMIT)
         ]
         attempt = partial(self._commit_round, parts=parts, deadline=deadline, may_send=may_send)
         done = in_rounds(
@@ -218,9 +218,9 @@ class CommittedOffsets:
         )
         answers: dict[str, dict[TopicPartition, Failed | None]] = {group: {} for group in commits}
         for number, answer in done.items():
-            group, theirs = parts[number]
+            group, offsets = parts[number]
             if isinstance(answer, Failed):
-                answer = dict.fromkeys(theirs, answer)
+                answer = dict.fromkeys(offsets, answer)
             answers[group].update(answer)
         return answers
 
@@ -259,9 +259,9 @@ class CommittedOffsets:
         def may_send_part(number: int) -> bool:
             return may_send is None or may_send(parts[number][0])
 
-        async def ask(node: Node, theirs: list[int]) -> None:
+        async def ask(node: Node, items: list[int]) -> None:
             await self._connections.stream_once(
-                node, OFFSET_COMMIT, theirs, codec, take, deadline, may_send_part
+                node, OFFSET_COMMIT, items, codec, take, deadline, may_send_part
             )
 
         await self._connections.at_each(by_node, ask)
@@ -273,7 +273,7 @@ class CommittedOffsets:
     ) -> _Accepted | Failed | Again:
         """The results of a request, or of the attempt to send it. A group whose coordinator has to
         be looked up again goes into `moved`."""
-        group, theirs = part
+        group, offsets = part
         silence: Trouble = KafkaError("not answered for")
         error_codes: Mapping[tuple[str, int], int] = {}
         if not isinstance(response, KafkaError):
@@ -283,7 +283,7 @@ class CommittedOffsets:
         else:
             return answer_to(response, f"{_COMMIT} {group}", self._connections.alias)
         answers: dict[TopicPartition, Failed | None] = {}
-        for tp in theirs:
+        for tp in offsets:
             trouble = error_codes.get((tp.topic, tp.partition), silence)
             if not trouble:
                 answers[tp] = None

@@ -166,19 +166,19 @@ class _Lookups:
         for number in numbers:
             tp = self._lookups[number][0]
             if tp is not before:
-                theirs = by_partition.setdefault(tp, [])
+                lookups = by_partition.setdefault(tp, [])
                 before = tp
-            theirs.append(number)
+            lookups.append(number)
         leaders = await self._topology.leaders(by_partition, self._operation, self._deadline)
         by_node: dict[Node, list[list[int]]] = defaultdict(list)
-        for tp, theirs in by_partition.items():
+        for tp, lookups in by_partition.items():
             leader = leaders[tp]
             if isinstance(leader, Leader):
-                by_node[leader.node].append(theirs)
-                for number in theirs:
+                by_node[leader.node].append(lookups)
+                for number in lookups:
                     self._epochs[number] = leader.epoch
             else:
-                answers.update(dict.fromkeys(theirs, leader))
+                answers.update(dict.fromkeys(lookups, leader))
 
         def take(question: _Question, response: ListOffsetsAnswer | KafkaError) -> None:
             self._take(question, response, answers)
@@ -203,8 +203,8 @@ class _Lookups:
         The first lookup of every partition comes before any second one.
         """
         questions: list[_Question] = []
-        for layer in range(max(len(theirs) for theirs in partitions)):
-            numbers = [theirs[layer] for theirs in partitions if layer < len(theirs)]
+        for layer in range(max(len(lookups) for lookups in partitions)):
+            numbers = [lookups[layer] for lookups in partitions if layer < len(lookups)]
             for some in in_parts(numbers, _PARTITIONS_PER_REQUEST):
                 question: dict[str, dict[int, int]] = defaultdict(dict)
                 for number in some:

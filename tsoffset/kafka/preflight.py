@@ -145,9 +145,9 @@ class PreflightQueries:
                     else _allowed(group.authorized_operations)
                 )
 
-        async def ask(node: Node, theirs: list[str]) -> None:
+        async def ask(node: Node, items: list[str]) -> None:
             await self._connections.pipeline_many(
-                node, _DESCRIBE_GROUPS, theirs, build, take, deadline
+                node, _DESCRIBE_GROUPS, items, build, take, deadline
             )
 
         await self._connections.at_each(by_node, ask)

@@ -157,9 +157,9 @@ class _FetchRun(Generic[S]):
 
         connections = self._reads.connections
 
-        async def ask(node: Node, theirs: list[_Question]) -> None:
-            hasty = [each for each in theirs if each[0] not in self._patient]
-            patient = [each for each in theirs if each[0] in self._patient]
+        async def ask(node: Node, items: list[_Question]) -> None:
+            hasty = [each for each in items if each[0] not in self._patient]
+            patient = [each for each in items if each[0] in self._patient]
             # The broker answers a connection's requests one after the other: requests that it holds
             # back would use up the time of those behind them.
             for some, window in ((hasty, connections.fetch_window), (patient, 1)):

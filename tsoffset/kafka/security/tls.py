@@ -116,10 +116,10 @@ def _openssl_name(suite: str) -> str:
     return "-".join(parts).replace("_", "-")
 
 
-def why(error: OSError, whose: str = "the broker's") -> str:
+def why(error: OSError, owner: str = "the broker's") -> str:
     """Why a handshake failed, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{whose} certificate is not accepted: {error.verify_message}"
+        return f"{owner} certificate is not accepted: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason and any(word in reason for word in _OF_OURS):
         return f"our certificate is not accepted ({_words(reason)})"

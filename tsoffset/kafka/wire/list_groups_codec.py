@@ -31,7 +31,7 @@ _KINDS = {str(kind): kind for kind in GroupType}
 
 # A request's frame: size, then the header (key, version, correlation id, client id, tags).
 _HEAD = Struct(">ihhi")
-# Of a response: correlation id; then, behind tagged fields, throttle time and error code.
+# A response: correlation id; then, after tagged fields, throttle time and error code.
 _INT32 = Struct(">i")
 _OUTCOME = Struct(">ih")
 _GROUPS_BETWEEN_LOOKS = 10_000

@@ -41,8 +41,8 @@ _HEAD = Struct(">ihhi")
 _BODY = Struct(">ib")
 _ASKED = Struct(">iiq")
 _ASKED_TAGGED = Struct(">iiqx")
-# Of a response: correlation id, throttle time, the topics. Of a partition: index, error,
-# timestamp, offset, leader epoch. Flexible versions say behind each how many tagged fields follow.
+# A response: correlation id, throttle time, the topics. For each partition: index, error,
+# timestamp, offset, leader epoch. In flexible versions, the number of tagged fields follows each.
 _FOUND = Struct(">ihqqi")
 _FOUND_TAGGED = Struct(">ihqqib")
 

@@ -38,7 +38,7 @@ _NO_GENERATION = -1
 _NO_MEMBER = _INT32.pack(_NO_GENERATION) + encoded_text("") + NULL
 # A consumer that gets an epoch unknown to its cluster refreshes metadata endlessly.
 _NO_LEADER_EPOCH = -1
-# Of a response, a partition: index, error, number of tagged fields.
+# A partition in a response: index, error, number of tagged fields.
 _ANSWERED = Struct(">ihb")
 
 

@@ -41,8 +41,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _HEAD = Struct(">ihhi")
 
-# Of a response, an offset: partition, offset, leader epoch, metadata, error, tagged fields. In
-# most of them metadata is null or empty and takes one byte, and there are no tagged fields.
+# An offset in a response: partition, offset, leader epoch, metadata, error, tagged fields. In most
+# of them metadata is null or empty and takes one byte, and there are no tagged fields.
 _METADATA, _TAGS, _ENTRY_BYTES = 16, 19, 20
 _ENTRY = np.dtype(
     {
