@@ -1,9 +1,9 @@
-"""A checkpoint of MirrorMaker 2, as it lies in `<source>.checkpoints.internal` (pure).
+"""A checkpoint of MirrorMaker 2, as in `<source>.checkpoints.internal`.
 
-The layout is that of org.apache.kafka.connect.mirror.Checkpoint, big-endian, a STRING being
-an int16 length and that many bytes of UTF-8. Key: STRING group, STRING topic (its name on the
-target), int32 partition. Value: int16 version (0), int64 upstream offset, int64 downstream
-offset, STRING metadata.
+The layout is that of org.apache.kafka.connect.mirror.Checkpoint, big-endian, a STRING being an
+int16 length and that many bytes of UTF-8. Key: STRING group, STRING topic (its name on the target),
+int32 partition. Value: int16 version (0), int64 upstream offset, int64 downstream offset, STRING
+metadata.
 """
 
 import struct
@@ -18,12 +18,12 @@ _VERSION = 0
 
 
 class MalformedCheckpoint(ValueError):
-    """Bytes that are no checkpoint; the text says in what they differ from one."""
+    """Bytes that are no checkpoint; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKey:
-    """Whose checkpoint: a group on a partition of the target."""
+    """A group and a partition of the target."""
 
     group: str
     target: TopicPartition
@@ -31,7 +31,7 @@ class CheckpointKey:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointValue:
-    """What is said of it: the group's commit on the source, and what that is on the target."""
+    """The group's committed offset on the source, and its translation."""
 
     source_offset: int
     target_offset: int

@@ -20,7 +20,7 @@ _BYTES_PER_READ = 1_000_000
 class Checkpoint:
     """The newest checkpoint of a group and partition; `timestamp_ms` is when it was written.
 
-    `source_offset` is the group's commit that was translated.
+    `source_offset` is the committed offset that was translated.
     """
 
     source_offset: int
@@ -30,13 +30,12 @@ class Checkpoint:
 
 @dataclass(slots=True)
 class Checkpoints:
-    """What somebody else says of the groups that are wanted, most often in a checkpoints topic.
+    """Translations of another tool for the selected groups, usually from a checkpoints topic.
 
-    `once` holds the keys of which some checkpoint, the newest or an earlier one, is what the
-    target group has `committed`. `unanswered` says of keys why there is nothing newest.
-    `malformed` counts records that are no checkpoints. With `missing` the topic does not exist;
-    `failures` say which partitions could not be read, and with any of them nothing is known to be
-    the newest.
+    `once` has the keys with a checkpoint, the newest or an earlier one, equal to what the target
+    group has `committed`. `unanswered` says for keys why there is no newest one. `malformed` counts
+    records that are no checkpoints. With `missing` the topic does not exist. `failures` say which
+    partitions could not be read; then no checkpoint is known to be the newest.
     """
 
     committed: Mapping[CheckpointKey, int] = field(default_factory=dict)
@@ -48,12 +47,12 @@ class Checkpoints:
     failures: tuple[Failed, ...] = ()
 
     def add(self, key: CheckpointKey, checkpoint: Checkpoint) -> None:
-        """Take in what was written later than what is known, unless their times say otherwise."""
+        """Keep the checkpoint if it is newer than the known one."""
         if self.committed.get(key) == checkpoint.target_offset:
             self.once.add(key)
         known = self.newest.get(key)
-        # Of one partition the later record replaces the earlier; of several, over which a key
-        # should never be spread, the time tells.
+        # In one partition the later record replaces the earlier; over several partitions, where a
+        # key should never be, the time decides.
         if known is None or (known.timestamp_ms or 0) <= (checkpoint.timestamp_ms or 0):
             self.newest[key] = checkpoint
 
@@ -66,10 +65,10 @@ def read_checkpoints(
     committed: Mapping[CheckpointKey, int],
     last: int | None = None,
 ) -> Checkpoints:
-    """Read all partitions of the topic to their ends, and keep what is wanted.
+    """Read all partitions of the topic to their ends, and keep the wanted checkpoints.
 
-    `committed` is what the target groups have; `last` how many records of each partition are read
-    (None: all). Raises ClusterUnreachable.
+    `committed` has the target groups' offsets; `last` is the number of records to read of each
+    partition (None: all). Raises ClusterUnreachable.
     """
     found = Checkpoints(committed)
     described = cluster.topics([topic])[topic]
@@ -91,7 +90,7 @@ def _records(
     failures: list[Failed],
     last: int | None,
 ) -> Iterator[RawRecord]:
-    """The records of the partitions, each in order, up to where its log ends now."""
+    """The records of the partitions, each in order, up to the present end of its log."""
     left: dict[TopicPartition, LogRange] = {}
     for partition, log in cluster.log_ranges(partitions, Isolation.READ_COMMITTED).items():
         if isinstance(log, Failed):

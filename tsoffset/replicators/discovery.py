@@ -1,4 +1,4 @@
-"""What replicators have made on the clusters of flows."""
+"""What replicators have created on the clusters of flows."""
 
 import time
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ _Emitted = dict[str, dict[str, int | Failed | None]]
 
 
 def discover(flows: Sequence[FlowSettings], connect: Connect) -> list[Found]:
-    """What was found, cluster by cluster, in the order of the flows: the clusters upstream first.
-    One that cannot be reached is FAILED."""
+    """Upstream clusters and topics, cluster by cluster, in the order of the flows. An unreachable
+    cluster is FAILED."""
     clusters: dict[str, ClusterSettings] = {}
     for flow in flows:
         for settings in (flow.source, flow.target):
@@ -33,7 +33,7 @@ def discover(flows: Sequence[FlowSettings], connect: Connect) -> list[Found]:
 
 
 def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dict[str, list[Found]]:
-    """What was found, by cluster."""
+    """The findings by cluster."""
     topics: dict[str, dict[str, int]] = {}
     found: dict[str, list[Found]] = {alias: [] for alias in clusters}
     for alias, cluster in clusters.items():
@@ -46,12 +46,12 @@ def _of_each(flows: Sequence[FlowSettings], clusters: dict[str, Cluster]) -> dic
         except ClusterUnreachable as error:
             found[alias] = [_failed(Found(alias, Kind.FAILED), all_failed(error))]
     for alias in topics:
-        # The name of a remote topic says where it is from, also while that cluster is unreachable.
+        # The name of a remote topic says where it is from, even while that cluster is unreachable.
         elsewhere = {other: topics.get(other, {}) for other in clusters if other != alias}
         there = found_topics(alias, topics[alias], flows, elsewhere)
         upstream = upstream_clusters(alias, there, flows)
         found[alias] = [*upstream, *there]
-    # A target before its source, so that no lag is told too short.
+    # A target before its source, so that no lag is understated.
     emitted = {
         alias: _newest(clusters[alias], found[alias], topics[alias]) for alias in reversed(topics)
     }
@@ -79,8 +79,8 @@ def _newest(
 
 
 def _timed(one: Found, emitted: _Emitted, now_ms: int) -> Found:
-    """With the time of the newest heartbeat of its topic, and, where the cluster upstream could be
-    asked for its own, how much newer that is."""
+    """The same with the time of its topic's newest heartbeat, and how much newer the newest one
+    upstream is, if that cluster answered."""
     assert one.topic is not None
     newest = emitted.get(one.cluster, {}).get(one.topic)
     if isinstance(newest, Failed):

@@ -1,8 +1,8 @@
-"""The newest heartbeat of a topic: when MirrorMaker 2 wrote it on the cluster where it began.
+"""The newest heartbeat of a topic: when MirrorMaker 2 wrote it on its first cluster.
 
-The value is that of org.apache.kafka.connect.mirror.Heartbeat, big-endian: int16 version (0),
-int64 timestamp in milliseconds. Its key names the connector that emits; where it came from is told
-by the topic's name alone.
+The value is that of org.apache.kafka.connect.mirror.Heartbeat, big-endian: int16 version (0), int64
+timestamp in milliseconds. Its key names the connector that emits; only the topic's name says where
+it came from.
 """
 
 import struct
@@ -16,7 +16,7 @@ _VERSION = 0
 
 
 def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
-    """When the heartbeat was emitted; None for what is none."""
+    """When the heartbeat was emitted; None if it is no heartbeat."""
     if value is None or len(value) != _VALUE.size:
         return None
     version, timestamp_ms = _VALUE.unpack(value)
@@ -26,9 +26,9 @@ def heartbeat_timestamp_ms(value: bytes | None) -> int | None:
 def newest_heartbeats(
     cluster: Cluster, topics: Mapping[str, int]
 ) -> Mapping[str, int | Failed | None]:
-    """When the newest heartbeat of each topic was emitted, in milliseconds; None where there is
-    none. `topics` are names with their numbers of partitions. One batch of each partition is read,
-    the last. Raises ClusterUnreachable."""
+    """When the newest heartbeat of each topic was emitted, in milliseconds; None if there is none.
+    `topics` maps names to numbers of partitions. Reads the last batch of each partition. Raises
+    ClusterUnreachable."""
     partitions = [TopicPartition(topic, n) for topic, count in topics.items() for n in range(count)]
     found: dict[str, int | Failed | None] = dict.fromkeys(topics)
     requests = []

@@ -1,7 +1,7 @@
-"""What the names of a cluster's topics tell (pure), as MirrorMaker 2's MirrorClient reads them.
+"""The meaning of topic names, as MirrorMaker 2's MirrorClient reads them.
 
-It asks the replication policies of the flows that lead to the cluster; where none does, of those
-that begin there.
+It uses the replication policies of the flows that lead to the cluster; if none does, of those that
+begin there.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from tsoffset.model import FailureKind
 
 
 class Kind(StrEnum):
-    """What was found on a cluster."""
+    """The kinds of findings on a cluster."""
 
     UPSTREAM = "upstream"
     REMOTE = "remote"
@@ -32,14 +32,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A topic that a replicator made on `cluster`, or a cluster upstream of it; what does not
-    apply is None.
+    """A topic that a replicator created on `cluster`, or an upstream cluster; fields that do not
+    apply are None.
 
-    `source` is the cluster that it comes from: of a topic the nearest, of checkpoints and offset
-    syncs the other one. `original_topic` is its name where it began, `hops` how many clusters away
-    that is (0: here). `heartbeat_timestamp_ms` is when the newest heartbeat was emitted,
-    `heartbeat_age_ms` how long ago that is by this machine's clock, and `replication_lag_ms` how
-    much newer the newest one upstream is.
+    `source` is the cluster that it comes from: for a topic the nearest one, for checkpoints and
+    offset syncs the other one. `original_topic` is its name on its first cluster, and `hops` the
+    number of clusters it crossed (0: it began here). `heartbeat_timestamp_ms` is when the newest
+    heartbeat was emitted, `heartbeat_age_ms` its age by this machine's clock, and
+    `replication_lag_ms` how much newer the newest one upstream is.
     """
 
     cluster: str
@@ -62,12 +62,12 @@ def found_topics(
     flows: Sequence[FlowSettings],
     elsewhere: Mapping[str, Collection[str]],
 ) -> list[Found]:
-    """The topics of a cluster that replicators have made, by kind and name.
+    """The topics of a cluster that replicators have created, by kind and name.
 
-    `topics` are all that it has, with their numbers of partitions; `elsewhere` are the names on the
-    other clusters of the configuration. A remote topic's first part is the alias of one of these,
-    or of a cluster that a heartbeats topic names. A name that does not tell (under
-    IdentityReplicationPolicy) is a remote topic's where the flow takes it and its source has it.
+    `topics` are all its topics, with their numbers of partitions; `elsewhere` are the names on the
+    other configured clusters. A remote topic's first part is the alias of one of these, or of a
+    cluster that a heartbeats topic names. A name without a prefix (under IdentityReplicationPolicy)
+    is a remote topic if the flow selects it and its source has it.
     """
     leading_here = [flow for flow in flows if flow.target.alias == cluster]
     about = leading_here or [flow for flow in flows if flow.source.alias == cluster]
@@ -119,7 +119,7 @@ def _told(
 def _own_topics(
     policy: ReplicationPolicy, topic: str, aliases: Collection[str]
 ) -> Iterator[tuple[Kind, str]]:
-    """What a topic of MirrorMaker 2's own is, and with which cluster."""
+    """The kind of MirrorMaker 2's own topic, and the other cluster it belongs to."""
     names = internal_topics(policy)
     for alias in sorted(aliases):
         if topic == names.checkpoints_topic(alias):
@@ -131,9 +131,8 @@ def _own_topics(
 def upstream_clusters(
     cluster: str, found: Sequence[Found], flows: Sequence[FlowSettings]
 ) -> list[Found]:
-    """The clusters upstream, the nearest first, each with the heartbeats topic that came over the
-    fewest hops from it, and these hops (`replicationHops`); where no heartbeats came, by its remote
-    topics, without one."""
+    """The upstream clusters, the nearest first, each with its heartbeats topic of the fewest hops,
+    and these hops (`replicationHops`); without heartbeats, found by remote topics."""
     policies = [flow.policy for flow in flows if flow.target.alias == cluster]
     ways = [
         (one.kind is Kind.REMOTE, hops, hops != one.hops, alias, one)
@@ -147,7 +146,7 @@ def upstream_clusters(
     for by_remote_topic, hops, on_the_way, alias, one in sorted(ways, key=lambda way: way[:4]):
         upstream = Found(cluster, Kind.UPSTREAM, source=alias, hops=hops)
         if not by_remote_topic:
-            # Of heartbeats that only came through it, it has none of its own to compare.
+            # Heartbeats that only passed through it have no heartbeat of its own to compare with.
             original = None if on_the_way else one.original_topic
             upstream = replace(upstream, topic=one.topic, original_topic=original)
         nearest.setdefault(alias, upstream)
