@@ -226,7 +226,7 @@ def _run(mutant: Mutant | None, files: Sequence[str], plugin: object) -> int:
     os.dup2(nowhere, 2)
     if mutant is not None:
         sys.meta_path.insert(0, _Finder(mutant))
-    chosen = "not no_cover and not thorough and not long"
+    chosen = "not no_cover and not slow and not thorough and not long"
     common = ("-x", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "timeout=60")
     os._exit(pytest.main([*common, *files], plugins=[plugin]))
 
